@@ -12,6 +12,7 @@ import compgraph as cg
 from autodiff import check_grads, rule
 from autodiff.checks import check_graph
 from autodiff.reverse import check_gradient
+from tests.support.for_each import for_each
 
 
 @cg.primitive
@@ -53,7 +54,7 @@ def test_the_operand_of_the_operation_is_named() -> None:
     assert all(abs(f.found / f.expected - 1.001) < 1e-6 for f in findings)
 
 
-@pytest.mark.parametrize("mode", ["fwd", "rev"])
+@for_each("mode", ["fwd", "rev"])
 def test_check_grads_names_it_too(mode: str) -> None:
     with pytest.raises(AssertionError, match=f"mode '{mode}'.*operand 1 of slightly_off"):
         check_grads(lambda x, y: slightly_off(np.cos(x), y), [1.0, 2.0], modes=(mode,), rtol=1e-6)

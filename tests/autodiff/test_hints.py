@@ -11,6 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.optimizers import SGD, Adam, RMSProp
+from tests.support.for_each import for_each
 
 X = cg.variable(3.0, "x")
 V = cg.variable([1.0, 2.0], "v")
@@ -75,7 +76,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", RAISING)
+@for_each("name", RAISING)
 def test_what_is_meant_is_said(name: str) -> None:
     wrong, error, message = RAISING[name]
     with pytest.raises(error, match=message):
@@ -90,9 +91,7 @@ def test_missing_attributes_are_missing() -> None:
     assert "sum" in dir(X)
 
 
-@pytest.mark.parametrize(
-    "operator", ["grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian", "elementwise_grad", "hvp"]
-)
+@for_each("operator", ["grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian", "elementwise_grad", "hvp"])
 def test_argnum_is_understood(operator: str) -> None:
     apply = getattr(ad, operator)
 

@@ -1,4 +1,4 @@
-"""What is asked of every function of SciPy's that has a derivative; see `checked`."""
+"""Checks of the derivatives of SciPy's functions; see `checked`."""
 
 from __future__ import annotations
 
@@ -9,20 +9,112 @@ import numpy as np
 import pytest
 
 import autodiff as ad
+from tests.support.failures import Failures
 
 Function = Callable[..., Any]
 STEP = 1e-3  # of differences of fourth order
 
 
-def cases(table: dict[str, list[tuple[Any, ...]]]) -> list[Any]:
-    """The cases of a table, ``{name of the function: [(label, function, *arguments), ...]}``, as parameters of a test."""
-    return [
-        pytest.param(sketch[1], sketch[2:], id=f"{name}: {sketch[0]}") for name, sketches in table.items() for sketch in sketches
-    ]
+def functions(table: dict[str, Any]) -> list[Any]:
+    """Parameters of a test: the rows of each function of a table, for the default run and for the exhaustive one.
+
+    Parameters
+    ----------
+    table : dict
+        ``{name of the function: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test
+        runs.
+    """
+    found = []
+    for name, rows in table.items():
+        found.append(pytest.param(Rows(name, rows), id=name))
+        if callable(rows) or len(rows) > 1:
+            found.append(pytest.param(Rows(name, rows, every=True), id=f"{name}, every row", marks=pytest.mark.exhaustive))
+    return found
+
+
+class Rows:
+    """The calls of one function of SciPy.
+
+    By default the first is checked in full, and the others by value and first derivatives.
+    """
+
+    def __init__(self, name: str, rows: Any, every: bool = False) -> None:
+        self.name = name
+        self.rows = rows
+        self.every = every
+
+    def check(self, order: int = 2, tolerance: float = 2e-6, jacobians: bool = False) -> None:
+        """Compare all rows with plain SciPy and with differences of it, and report each that fails.
+
+        With `jacobians`, those of both modes are compared too, of the rows that are checked in full.
+        """
+        rows = self.rows() if callable(self.rows) else self.rows
+        with Failures(self.name) as failures:
+            for place, (label, function, *arguments) in enumerate(rows):
+                with failures.case(label):
+                    if place and not self.every:
+                        checked_briefly(function, tuple(arguments), tolerance)
+                        continue
+                    checked(function, tuple(arguments), order, tolerance)
+                    if jacobians:
+                        check_jacobians(function, tuple(arguments))
+
+
+def check_jacobians(function: Function, arguments: tuple[Any, ...]) -> None:
+    """Compare the Jacobians of both modes by the first argument, of real numbers."""
+    first, *others = [np.asarray(a) for a in arguments]
+
+    def flat(x: Any) -> Any:
+        found = _flat(function(x, *others))
+        return np.concatenate([np.real(found), np.imag(found)]) if found.dtype.kind == "c" else found
+
+    x = np.real(first).astype(float)
+    np.testing.assert_allclose(ad.jacobian(flat)(x), ad.jacfwd(flat)(x), rtol=1e-10, atol=1e-12)
+
+
+class _Total:
+    """A function of arrays as a weighted sum of its results, and its first derivatives by both modes.
+
+    The value is SciPy's own, the derivatives along random directions are those of central differences of plain calls.
+    """
+
+    def __init__(self, function: Function, arguments: tuple[Any, ...], tolerance: float) -> None:
+        rng = np.random.default_rng(3)
+        self.function, self.tolerance = function, tolerance
+        self.arrays = tuple([np.asarray(a, dtype=np.result_type(np.asarray(a), np.float32)) for a in arguments])
+        self.places = tuple(range(len(self.arrays)))
+        plain = _flat(function(*self.arrays))
+        self.is_complex = plain.dtype.kind == "c"
+        self.weights = rng.standard_normal(plain.size) + 1j * rng.standard_normal(plain.size)
+        value, self.found = ad.value_and_grad(self, self.places)(*self.arrays)
+        np.testing.assert_allclose(value, self._weighted(plain), rtol=1e-12, atol=1e-12)
+        self.directions = [_direction(rng, a) for a in self.arrays]
+        self.largest = max([1.0, *[float(np.max(np.abs(g), initial=0.0)) for g in self.found]])
+
+    def __call__(self, *given: Any) -> Any:
+        return self._weighted(_flat(self.function(*given)))
+
+    def _weighted(self, flat: Any) -> Any:
+        total = np.sum(np.real(flat) * self.weights.real)
+        return total + np.sum(np.imag(flat) * self.weights.imag) if self.is_complex else total
+
+    def check_first_order(self, wanted: float) -> float:
+        """Compare both modes with the difference along all directions, and return the scale of tolerances."""
+        scale = max(self.largest, abs(wanted))
+        assert _along(self.found, self.directions) == pytest.approx(wanted, abs=self.tolerance * scale), "reverse mode"
+        _, tangent = ad.jvp(self, self.arrays, tuple(self.directions))
+        assert float(tangent) == pytest.approx(wanted, abs=self.tolerance * scale), "forward mode"
+        return scale
+
+
+def checked_briefly(function: Function, arguments: tuple[Any, ...], tolerance: float = 2e-6) -> None:
+    """Compare the value and the first derivatives of a function in both modes with plain SciPy; see `checked`."""
+    total = _Total(function, arguments, tolerance)
+    total.check_first_order(_difference(lambda s: total(*_moved(total.arrays, total.directions, s))))
 
 
 def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tolerance: float = 2e-6) -> None:
-    """Hold a function to plain SciPy and to differences of it.
+    """Compare a function and its derivatives with plain SciPy and with differences of it.
 
     The value is SciPy's own; the derivatives along random directions in reverse and in forward mode, and to second order,
     are those of central differences of plain calls; with strided and Fortran arguments; beside another term; in float32.
@@ -38,34 +130,20 @@ def checked(function: Function, arguments: tuple[Any, ...], order: int = 2, tole
     tolerance : float
         Of first derivatives, relative to the largest; of second ones a hundredfold.
     """
-    rng = np.random.default_rng(3)
-    arrays = tuple([np.asarray(a, dtype=np.result_type(np.asarray(a), np.float32)) for a in arguments])
-    plain = _flat(function(*arrays))
-    weights = rng.standard_normal(plain.size) + 1j * rng.standard_normal(plain.size)
-
-    def total(*given: Any) -> Any:
-        flat = _flat(function(*given))
-        return np.sum(np.real(flat) * weights.real) + (np.sum(np.imag(flat) * weights.imag) if plain.dtype.kind == "c" else 0.0)
-
-    places = tuple(range(len(arrays)))
-    value, found = ad.value_and_grad(total, places)(*arrays)
-    np.testing.assert_allclose(value, total(*arrays), rtol=1e-12, atol=1e-12)
-    directions = [_direction(rng, a) for a in arrays]
-    wanted = _difference(lambda s: total(*_moved(arrays, directions, s)))
-    scale = max(1.0, abs(wanted), *[float(np.max(np.abs(g), initial=0.0)) for g in found])
-    assert _along(found, directions) == pytest.approx(wanted, abs=tolerance * scale), "reverse mode"
-    for place, direction in enumerate(directions):  # each argument by itself
+    total = _Total(function, arguments, tolerance)
+    arrays, directions, found = total.arrays, total.directions, total.found
+    differences = []  # along each argument by itself; along all of them it is their sum
+    for place in total.places:
         alone = [d if k == place else np.zeros_like(d) for k, d in enumerate(directions)]
-        difference = _difference(lambda s, alone=alone: total(*_moved(arrays, alone, s)))
-        assert _along(found[place : place + 1], [direction]) == pytest.approx(difference, abs=tolerance * scale), f"{place}"
-    _, tangent = ad.jvp(total, arrays, tuple(directions))
-    assert float(tangent) == pytest.approx(wanted, abs=tolerance * scale), "forward mode"
-    beside = ad.grad(lambda *given: total(*given) + sum(np.sum(np.real(g) ** 2) for g in given), places)(*arrays)
+        differences.append(_difference(lambda s, alone=alone: total(*_moved(arrays, alone, s))))
+    scale = total.check_first_order(sum(differences))
+    for place, difference in enumerate(differences):
+        one = _along(found[place : place + 1], directions[place : place + 1])
+        assert one == pytest.approx(difference, abs=tolerance * scale), f"argument {place}"
+    squares = lambda *given: total(*given) + sum(np.sum(np.real(g) ** 2) for g in given)  # noqa: E731
+    beside = ad.grad(squares, total.places)(*map(_laid_otherwise, arrays))
     for one, two, array in zip(found, beside, arrays, strict=True):
-        np.testing.assert_allclose(two, one + 2 * np.real(array), atol=tolerance * scale, err_msg="beside another term")
-    laid = ad.grad(total, places)(*map(_laid_otherwise, arrays))
-    for one, two in zip(found, laid, strict=True):
-        np.testing.assert_allclose(two, one, atol=1e-9 * scale, err_msg="in other memory")
+        np.testing.assert_allclose(two, one + 2 * np.real(array), atol=1e-9 * scale, err_msg="beside a term, in other memory")
     if order > 1:
         _second(total, arrays, directions, scale, tolerance)
     _narrow(total, arrays, found, scale)

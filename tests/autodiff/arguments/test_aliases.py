@@ -8,6 +8,7 @@ import pytest
 
 import autodiff as ad
 from compgraph.trees import flatten
+from tests.support.for_each import for_each
 
 X, DIRECTION = np.array([1.0, 2.0]), np.array([1.0, -1.0])
 
@@ -65,8 +66,8 @@ def _twice(f, x):
     return f(rows, rows)
 
 
-@pytest.mark.parametrize("f", [scales, stores, writes_out], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("name", OPERATORS)
+@for_each("f", [scales, stores, writes_out], ids=lambda f: f.__name__)
+@for_each("name", OPERATORS)
 def test_write_into_argument_given_twice_raises(name, f):
     if name == "vmap, shared" and f is not stores:
         pytest.skip("only the argument of each example is written into")
@@ -75,14 +76,14 @@ def test_write_into_argument_given_twice_raises(name, f):
     np.testing.assert_array_equal(x, X)
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in ("vmap", "vmap of grad", "grad around")])
+@for_each("name", [name for name in OPERATORS if name not in ("vmap", "vmap of grad", "grad around")])
 def test_argument_given_twice_is_read(name):
     found, apart = OPERATORS[name](reads, X, X), OPERATORS[name](reads, X, X.copy())
     for one, other in zip(flatten(found)[0], flatten(apart)[0], strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("first", "second", "overlap"), [
+@for_each(("first", "second", "overlap"), [
     (np.s_[:2], np.s_[1:3], True), (np.s_[::-1], np.s_[:], True), (np.s_[::2], np.s_[1::2], False), (np.s_[:2], np.s_[2:], False),
 ])  # fmt: skip
 def test_write_into_overlapping_view_raises(first, second, overlap):

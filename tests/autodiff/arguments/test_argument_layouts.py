@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jvp, taylor, value_and_grad, vjp
 from autodiff.forward import variables
 from compgraph.operations import copy_as_laid
+from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
 BASE = np.sin(np.arange(240.0)) + np.linspace(0, 1, 240)
@@ -72,8 +72,8 @@ def laid_again(x: Array) -> Array:
     return made
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name != "broadcast"])
+@for_each("view", VIEWS)
+@for_each("layout", [name for name in LAYOUTS if name != "broadcast"])
 def test_values_are_those_of_the_layout(layout: str, view: str) -> None:
     x, f = LAYOUTS[layout], written(VIEWS[view])
     expected, kept = f(laid_again(x)), x.copy()
@@ -99,7 +99,7 @@ def difference(f: Callable[[Any], Any], x: Array, size: float) -> Any:
     return (f(above) - f(below)) / (2 * size)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@for_each("layout", LAYOUTS)
 def test_copies_lie_alike(layout: str) -> None:
     """Contiguity of the whole, and of each way to see it, is that of the argument; the copy is not much larger."""
     x = LAYOUTS[layout]

@@ -13,6 +13,7 @@ import xarray as xr
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 
 SERIES = pd.Series([1.0, 2.0, 3.0], index=list("abc"), name="s")
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["p", "q"])
@@ -59,7 +60,7 @@ def test_single_precision_and_derivatives_of_derivatives() -> None:
     pd.testing.assert_series_equal(twice, 6 * SERIES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         (SERIES, SERIES[::-1]),
@@ -163,7 +164,7 @@ AGREEING = {
 }
 
 
-@pytest.mark.parametrize("name", DIFFERING)
+@for_each("name", DIFFERING)
 def test_label_dependent_method_raises(name: str) -> None:
     f, x = DIFFERING[name]
     ones = x.copy(data=np.ones(x.shape)) if isinstance(x, xr.DataArray) else x * 0 + 1
@@ -173,7 +174,7 @@ def test_label_dependent_method_raises(name: str) -> None:
             call()
 
 
-@pytest.mark.parametrize("name", AGREEING)
+@for_each("name", AGREEING)
 def test_label_independent_method_is_differentiated(name: str) -> None:
     f, x = AGREEING[name]
     assert np.asarray(ad.grad(f)(x)).tolist() == ad.grad(f)(np.asarray(x)).tolist()

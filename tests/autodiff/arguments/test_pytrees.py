@@ -14,6 +14,7 @@ import pytest
 import compgraph as cg
 from autodiff import grad, jvp, value_and_grad, vjp
 from autodiff.arguments.pytrees import flatten, unflatten
+from tests.support.for_each import for_each
 
 
 class Layer(NamedTuple):
@@ -103,7 +104,7 @@ def test_derivatives_of_derivatives() -> None:
     assert np.allclose(flat(pushed), flat(second), rtol=1e-9)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tree",
     [[1.0, 2.0], (1.0, [2.0, None]), {"b": 1.0, "a": (2.0,)}, Layer(1.0, None), Frozen(Frozen(3.0)), {1: {"x": [0.5]}}],
     ids=["list", "tuple", "dictionary", "named tuple", "dataclasses", "dictionaries"],

@@ -15,6 +15,7 @@ import compgraph as cg
 from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
 from compgraph import operations
 from compgraph.operations import policies
+from tests.support.for_each import for_each
 
 RNG = np.random.default_rng(0)
 XS, W = RNG.normal(size=(3, 4)), RNG.normal(size=4)
@@ -123,8 +124,8 @@ DERIVATIVES: dict[str, Callable[[Function, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("f", [loss, written])
-@pytest.mark.parametrize("name", DERIVATIVES)
+@for_each("f", [loss, written])
+@for_each("name", DERIVATIVES)
 def test_derivatives_of_each_example(name: str, f: Function) -> None:
     derive = DERIVATIVES[name]
     # Of a single example the last is refused, where an array made within is written into; it is the same as the one before.
@@ -134,8 +135,8 @@ def test_derivatives_of_each_example(name: str, f: Function) -> None:
     same(both, np.stack([[alone(f, W, x * y) for y in XS] for x in XS]))
 
 
-@pytest.mark.parametrize("f", [loss, written])
-@pytest.mark.parametrize("operator", [ad.grad, ad.hessian, ad.jacobian, ad.jacfwd, lambda f: lambda w: ad.jvp(f, (w,), (W,))[1]])
+@for_each("f", [loss, written])
+@for_each("operator", [ad.grad, ad.hessian, ad.jacobian, ad.jacfwd, lambda f: lambda w: ad.jvp(f, (w,), (W,))[1]])
 def test_derivatives_of_all_examples(operator: Any, f: Function) -> None:
     def of_all(w: Any) -> Any:  # what is shared cannot be written into by each example
         return np.sum(ad.vmap(lambda w, x: f(w + np.zeros_like(x), x), in_axes=(None, 0))(w, XS) ** 2)
@@ -176,7 +177,7 @@ ACROSS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ACROSS)
+@for_each("name", ACROSS)
 def test_indices_of_another_vmap(name: str) -> None:
     f = ACROSS[name]
     expected = np.stack([[f(x, k) for x in XS] for k in INDICES])
@@ -226,7 +227,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
 NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # what is noticed when no line of the function is at work
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_refused(name: str) -> None:
     """The error says what to do, and where the user's line is."""
     f, advice = REFUSED[name]
@@ -254,7 +255,7 @@ LOOKUPS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", LOOKUPS)
+@for_each("name", LOOKUPS)
 def test_tables_are_looked_up(name: str) -> None:
     """Plain arrays, of the caller's and the function's own, at indices that differ between the examples."""
     f = LOOKUPS[name]
@@ -350,7 +351,7 @@ NATIVE: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", NATIVE)
+@for_each("name", NATIVE)
 def test_ways_of_their_own(name: str) -> None:
     f = NATIVE[name]
     LOOPED.clear()
@@ -386,7 +387,7 @@ def test_a_picture_has_a_box_with_the_number_of_examples() -> None:
     assert titles == {"vmap × 3", "vmap × 2"}
 
 
-@pytest.mark.parametrize("derivative", ["grad", "jvp", "hessian", "jacobian", "hvp"])
+@for_each("derivative", ["grad", "jvp", "hessian", "jacobian", "hvp"])
 def test_while_a_placeholder_lives(derivative: str) -> None:
     """Shapes are noted then, of values of many examples too: of the array of all of them."""
     living = cg.placeholder((None,), example=np.ones(2))
@@ -410,7 +411,7 @@ PLAIN: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@for_each("name", PLAIN)
 def test_results_are_plain_where_nothing_outside_is_differentiated(name: str) -> None:
     f = PLAIN[name]
     found = ad.vmap(f)(XS, XS)

@@ -11,6 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.numeric import gradient
+from tests.support.for_each import for_each
 
 RNG = np.random.default_rng(0)
 XS, VS = RNG.uniform(0.5, 1.5, size=(3, 4)), RNG.uniform(0.5, 1.5, size=(3, 5))
@@ -75,7 +76,7 @@ CHANGES: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@for_each("name", CHANGES)
 def test_ufunc_at_is_a_loop(name: str) -> None:
     f = CHANGES[name]
     each = list(zip(XS, INDICES, VS, strict=True))
@@ -115,7 +116,7 @@ NESTED: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", NESTED)
+@for_each("name", NESTED)
 def test_places_of_two_vmaps(name: str) -> None:
     f = NESTED[name]
     expected = np.stack([[f(x, i, j, v) for j in OTHERS] for x, i, v in zip(XS, INDICES, VS, strict=True)])
@@ -164,7 +165,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_refused(name: str) -> None:
     f, said = REFUSED[name]
     with pytest.raises((TypeError, ValueError, IndexError), match=said):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import autodiff as ad
+from tests.support.for_each import for_each
 
 XS = np.arange(3.0)
 
@@ -33,7 +34,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@for_each("error", ERRORS, ids=repr)
 def test_errors_of_users_stay(error: Exception) -> None:
     before = error.args
 

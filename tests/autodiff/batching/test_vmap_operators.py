@@ -11,6 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.arguments import flatten, unflatten
+from tests.support.for_each import for_each
 
 RNG = np.random.default_rng(0)
 COUNT = 4
@@ -102,20 +103,20 @@ OF_SCALARS: dict[str, Callable[[Function], Function]] = {
 }
 
 
-@pytest.mark.parametrize("f", [vector, written])
-@pytest.mark.parametrize("name", OF_VECTORS)
+@for_each("f", [vector, written])
+@for_each("name", OF_VECTORS)
 def test_operators_on_functions_of_vectors(name: str, f: Function) -> None:
     hold(OF_VECTORS[name](f), XS)
 
 
-@pytest.mark.parametrize("f", [vector, written])
-@pytest.mark.parametrize("name", ALONG)
+@for_each("f", [vector, written])
+@for_each("name", ALONG)
 def test_operators_along_directions(name: str, f: Function) -> None:
     hold(ALONG[name](f), XS, VS)
 
 
-@pytest.mark.parametrize("f", [scalar, scalar_written])
-@pytest.mark.parametrize("name", OF_SCALARS)
+@for_each("f", [scalar, scalar_written])
+@for_each("name", OF_SCALARS)
 def test_second_derivatives(name: str, f: Function) -> None:
     hold(OF_SCALARS[name](f), XS, VS)
 
@@ -166,8 +167,8 @@ OUTER: dict[str, Callable[[Function], Function]] = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("outer", OUTER)
+@for_each("model", MODELS)
+@for_each("outer", OUTER)
 def test_derivatives_of_all_examples(outer: str, model: str) -> None:
     f = MODELS[model]
     if (outer, model) == ("jacfwd of grad", "checkpoint that uses a weight"):
@@ -180,7 +181,7 @@ def test_derivatives_of_all_examples(outer: str, model: str) -> None:
     same(found, OUTER[outer](lambda w: sum(f(x, w) for x in XS))(w), 1e-9)
 
 
-@pytest.mark.parametrize("operator", [ad.jacfwd, ad.jacrev, ad.jacobian])
+@for_each("operator", [ad.jacfwd, ad.jacrev, ad.jacobian])
 def test_jacobians_of_vmap(operator: Any) -> None:
     for f in (vector, written, ad.jacobian(vector)):
         same(operator(ad.vmap(f))(XS), operator(lambda xs, f=f: np.stack([f(x) for x in xs]))(XS))
@@ -212,7 +213,7 @@ OWN: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@for_each("name", OWN)
 def test_gradients_of_ones_own(name: str) -> None:
     f = OWN[name]
     hold(f, XS, VS)
@@ -287,7 +288,7 @@ RECORDED: dict[str, Function] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@for_each("name", RECORDED)
 def test_gradients_of_graphs(name: str) -> None:
     """`reverse.gradient` within the function, of what differs."""
     f = RECORDED[name]
@@ -342,7 +343,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_refused(name: str) -> None:
     f, advice = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=advice):

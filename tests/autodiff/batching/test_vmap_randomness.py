@@ -40,6 +40,7 @@ from tests.support.drawing_objects import (
     by_attribute,
     cached,
 )
+from tests.support.for_each import for_each
 
 XS = np.arange(5.0)
 PYTHONS = random.Random(3)
@@ -75,7 +76,7 @@ def spread(f: Callable[[], Any], randomness: str, xs: Any = XS) -> Any:
     return np.reshape(found, (len(xs), -1))
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@for_each("name", DRAWS)
 def test_draws(name: str) -> None:
     f = DRAWS[name]
     with pytest.raises(TypeError, match="randomness='different'"):
@@ -98,8 +99,8 @@ SEEDED: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("randomness", ["error", "different", "same"])
-@pytest.mark.parametrize("name", SEEDED)
+@for_each("randomness", ["error", "different", "same"])
+@for_each("name", SEEDED)
 def test_what_is_seeded_within_is_the_same_for_all(name: str, randomness: str) -> None:
     np.testing.assert_array_equal(spread(SEEDED[name], randomness), np.stack([SEEDED[name]()] * len(XS)))
 
@@ -159,7 +160,7 @@ UNSEEN: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
+@for_each("name", UNSEEN)
 def test_what_is_seen_too_late_raises(name: str) -> None:
     for randomness in ("error", "different"):
         with pytest.raises(TypeError, match="argument of its own"):
@@ -175,7 +176,7 @@ def test_what_bound_objects_draw_is_seen() -> None:
             ad.vmap(f)(XS)
 
 
-@pytest.mark.parametrize("code", ["eval('np.random.normal()')", "getattr(np, 'random').normal()", "globals()['OLD'].normal()"])
+@for_each("code", ["eval('np.random.normal()')", "getattr(np, 'random').normal()", "globals()['OLD'].normal()"])
 def test_what_no_name_tells_is_seen(code: str) -> None:
     space: dict[str, Any] = {"np": np, "OLD": OLD}
     exec(f"def f(x): return x + {code}", space)

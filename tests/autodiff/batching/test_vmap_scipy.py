@@ -10,6 +10,7 @@ import pytest
 from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, special, stats
 
 import autodiff as ad
+from tests.support.for_each import for_each
 
 RNG = np.random.default_rng(0)
 XS = RNG.uniform(0.5, 1.5, size=(3, 6))
@@ -32,7 +33,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_functions_of_scipy(name: str) -> None:
     f = FUNCTIONS[name]
     expected = np.stack([f(x) for x in XS])

@@ -12,6 +12,7 @@ import compgraph as cg
 from autodiff import check_grads, checkpoint, checkpointed_chain, grad, jvp, vjp
 from autodiff.checks import check_graph
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 X, V = np.array([1.0, 2.0, 0.3]), np.array([1.0, -1.0, 0.5])
 
@@ -121,7 +122,7 @@ class TestClosures:
         w = cg.variable(2.0, "w")
         assert float(gradient(checkpoint(lambda x: w**3 * x)(2.0))["w"]) == 24.0
 
-    @pytest.mark.parametrize("d", [grad, lambda g: lambda x: jvp(g, (x,), (1.0,))[1]], ids=["reverse", "forward"])
+    @for_each("d", [grad, lambda g: lambda x: jvp(g, (x,), (1.0,))[1]], ids=["reverse", "forward"])
     def test_over_the_argument_of_an_outer_function(self, d: Any) -> None:
         assert float(d(lambda x: x * grad(checkpoint(lambda y: x * y * y))(3.0))(2.0)) == 24.0
         assert float(d(lambda x: checkpoint(lambda y: x * y)(3.0))(2.0)) == 3.0
@@ -178,7 +179,7 @@ class TestWrites:
         with pytest.raises(ValueError, match="read-only"):
             checkpoint(lambda y, a: a.fill(1.0) or np.sum(y))(x, X.copy())
 
-    @pytest.mark.parametrize(
+    @for_each(
         "update", [lambda w: w.__iadd__(1.0), lambda w: w[1:].__imul__(2.0), lambda w: w.fill(0.0)], ids=["sum", "view", "fill"]
     )
     def test_updating_a_variable_is_refused(self, update: Any) -> None:
@@ -205,8 +206,8 @@ class TestImpure:
 
 
 class TestChain:
-    @pytest.mark.parametrize("count", [0, 1, 3, 4, 10, 37])
-    @pytest.mark.parametrize("levels", [0, 1, 2, 3])
+    @for_each("count", [0, 1, 3, 4, 10, 37])
+    @for_each("levels", [0, 1, 2, 3])
     def test_gradients(self, count: int, levels: int) -> None:
         weights = [cg.variable(0.9 + 0.01 * k, f"w{k}") for k in range(count)]
         steps = [lambda x, w=w: np.tanh(w * x) + 0.1 * x for w in weights]

@@ -12,6 +12,7 @@ import compgraph as cg
 from autodiff import check_grads, custom_gradient, grad, jvp, rule, vjp
 from autodiff.checks import check_graph
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 X, Y = np.array([0.3, -1.2, 2.0]), np.array([1.5, 0.4, -0.7])
 
@@ -138,7 +139,7 @@ class TestRules:
         with pytest.raises(ValueError, match=r"for operand 0 has shape \(1, 3\); it must have \(3,\)"):
             grad(wrong)(X)
 
-    @pytest.mark.parametrize("kind", ["general", "elementwise"])
+    @for_each("kind", ["general", "elementwise"])
     def test_numerically(self, kind: str) -> None:
         blend = own(lambda x, y: np.sin(x) * y, numerically=True, kind=kind) if kind == "elementwise" else None
         blend = blend or own(lambda x, y: np.sin(x) @ y * x, numerically=True)
@@ -158,7 +159,7 @@ class TestRules:
         square = own(lambda x: x * x, numerically=True)
         assert np.isclose(float(grad(lambda w: grad(lambda x: square(x) * w)(3.0))(2.0)), 6.0)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("right", "wrong"),
         [
             (
@@ -179,7 +180,7 @@ class TestRules:
         with pytest.raises(ArithmeticError, match="is wrong for operand 0, forward mode: it gives"):
             jvp(bad, (X,), (Y,))
 
-    @pytest.mark.parametrize("mode", ["reverse", "forward"])
+    @for_each("mode", ["reverse", "forward"])
     def test_check_of_formulas_and_kinds(self, mode: str) -> None:
         def run(f: Any) -> Any:
             return grad(lambda x: np.sum(f(x) * Y))(X) if mode == "reverse" else jvp(f, (X,), (Y,))

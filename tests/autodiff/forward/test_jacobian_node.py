@@ -30,6 +30,7 @@ from autodiff import (
 )
 from autodiff.rules.rule import by_function, rules
 from tests.support.checks.jacobian_node import carried, check, close, differences, pulled
+from tests.support.for_each import for_each
 
 pytestmark = pytest.mark.portable
 
@@ -111,7 +112,7 @@ def _filled_diagonal(a: Any, v: Any) -> Any:
     return np.sort(b, axis=None)
 
 
-@pytest.mark.parametrize("label", SEVERAL)
+@for_each("label", SEVERAL)
 def test_numbers_vectors_and_matrices_at_once(label: str) -> None:
     f = SEVERAL[label]
     found = check(f, X, V, M)
@@ -119,7 +120,7 @@ def test_numbers_vectors_and_matrices_at_once(label: str) -> None:
     assert [j.shape for j in found] == [out.shape, (*out.shape, 3), (*out.shape, 3, 2)]
 
 
-@pytest.mark.parametrize("label", SEVERAL)
+@for_each("label", SEVERAL)
 def test_second_order(label: str) -> None:
     """Carried Jacobians under the gradient and under `jvp` of what is outside; those of reverse mode under `gradient`."""
     f = SEVERAL[label]
@@ -161,7 +162,7 @@ def test_shapes_of_one_input() -> None:
     assert reverse.jacobian(w * 2, w).tolist() == reverse.jacobian(w * 2, [w])[0].tolist() == (2 * np.eye(3)).tolist()
 
 
-@pytest.mark.parametrize("shapes", [[(0,)], [(0, 3), (2,)], [(), (0,)]])
+@for_each("shapes", [[(0,)], [(0, 3), (2,)], [(), (0,)]])
 def test_nothing(shapes: list[tuple[int, ...]]) -> None:
     args = [np.ones(s) for s in shapes]
     check(lambda *xs: sum(np.sum(np.exp(x)) for x in xs), *args)
@@ -258,7 +259,7 @@ def _declared(how: str) -> Any:
 
 
 @pytest.mark.usefixtures("_own_rules")
-@pytest.mark.parametrize("how", ["formula", "derivative", "jacobian", "tangents", "numerically", "numerically in general"])
+@for_each("how", ["formula", "derivative", "jacobian", "tangents", "numerically", "numerically in general"])
 def test_operations_of_the_user(how: str) -> None:
     f = _declared(how)
     x, y = V[::-1].copy(), 1.3
@@ -269,7 +270,7 @@ def test_operations_of_the_user(how: str) -> None:
 
 
 @pytest.mark.usefixtures("_own_rules")
-@pytest.mark.parametrize("size", [1, 3])
+@for_each("size", [1, 3])
 def test_a_rule_is_checked_when_many_directions_pass_it(size: int) -> None:
     wrong = cg.primitive(lambda x: x**3, opname="wrong cube")
     for mode in (carried, pulled):
@@ -355,7 +356,7 @@ FOLLOWED: dict[str, Function] = {  # their rules do not say how they take many t
 }
 
 
-@pytest.mark.parametrize("label", FOLLOWED)
+@for_each("label", FOLLOWED)
 def test_traced_formulas_stay_connected_to_a_graph_outside(label: str) -> None:
     start = np.random.default_rng(0).normal(size=(3, 3)) + 3 * np.eye(3)
 
@@ -378,16 +379,14 @@ TWO_CALLS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("label", TWO_CALLS)
+@for_each("label", TWO_CALLS)
 def test_two_calls_do_not_meet(label: str) -> None:
     x, y = forward.variables(V), forward.variables(V)
     with pytest.raises(TypeError, match="make all inputs in one call"):
         TWO_CALLS[label](x, y)
 
 
-@pytest.mark.parametrize(
-    "operator", [grad, hessian, lambda f: jacfwd(lambda x: f(x) * x), lambda f: lambda x: vjp(f, x), elementwise_grad]
-)
+@for_each("operator", [grad, hessian, lambda f: jacfwd(lambda x: f(x) * x), lambda f: lambda x: vjp(f, x), elementwise_grad])
 def test_reverse_mode_within_is_refused(operator: Function) -> None:
     x = forward.variables(V)
     for call in (lambda: operator(lambda y: np.sum(y * y))(x), lambda: operator(lambda y: np.sum(y * x))(V)):
@@ -414,8 +413,8 @@ BAD_INPUTS: dict[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("mode", [forward, reverse])
-@pytest.mark.parametrize("label", BAD_INPUTS)
+@for_each("mode", [forward, reverse])
+@for_each("label", BAD_INPUTS)
 def test_bad_inputs(label: str, mode: Any) -> None:
     values, message = BAD_INPUTS[label]
     with pytest.raises(TypeError, match=message):

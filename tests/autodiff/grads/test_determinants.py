@@ -13,6 +13,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.arguments import complexes, real
+from tests.support.for_each import for_each
 
 
 def expanded(x: Any) -> Any:
@@ -65,9 +66,9 @@ def backward(f: Callable[[Any], Any], direction: Any) -> Callable[[Any], Any]:
     return derived
 
 
-@pytest.mark.parametrize("numbers", [real, complexes])
-@pytest.mark.parametrize("mode", [forward, backward])
-@pytest.mark.parametrize("values", VALUES, ids=str)
+@for_each("numbers", [real, complexes])
+@for_each("mode", [forward, backward])
+@for_each("values", VALUES, ids=str)
 def test_derivatives_of_every_order(values: Any, mode: Any, numbers: Any) -> None:
     x = matrix(values, numbers)
     f: Any = np.linalg.det
@@ -80,7 +81,7 @@ def test_derivatives_of_every_order(values: Any, mode: Any, numbers: Any) -> Non
         assert abs(found - expected) <= 1e-10 * (size + abs(expected)), f"order {order}: {found} instead of {expected}"
 
 
-@pytest.mark.parametrize("x", [np.arange(9.0).reshape(3, 3), np.outer([1.0, 2, 3], [4.0, 5, 6]), np.zeros((3, 3))])
+@for_each("x", [np.arange(9.0).reshape(3, 3), np.outer([1.0, 2, 3], [4.0, 5, 6]), np.zeros((3, 3))])
 def test_hessians_of_singular_matrices(x: Any) -> None:
     expected = ad.hessian(expanded)(x)
     assert np.allclose(ad.hessian(np.linalg.det)(x), expected, rtol=0, atol=1e-12)

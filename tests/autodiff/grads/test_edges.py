@@ -16,6 +16,7 @@ import scipy.special as special
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import limits
+from tests.support.for_each import for_each
 from tests.support.growth import calls
 
 WARNS = None
@@ -202,8 +203,8 @@ def agrees(found: Any, expected: Any) -> bool:
     return np.allclose(np.ravel(found), np.ravel(np.asarray(expected, float)), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("mode", FIRST)
-@pytest.mark.parametrize("name", [*SMOOTH, *UNDEFINED])
+@for_each("mode", FIRST)
+@for_each("name", [*SMOOTH, *UNDEFINED])
 def test_first_derivatives(name: str, mode: str) -> None:
     edge = {**SMOOTH, **UNDEFINED}[name]
     found, messages = told(FIRST[mode], edge)
@@ -215,8 +216,8 @@ def test_first_derivatives(name: str, mode: str) -> None:
         assert not messages
 
 
-@pytest.mark.parametrize("mode", [*SECOND, *FORWARD])
-@pytest.mark.parametrize("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
+@for_each("mode", [*SECOND, *FORWARD])
+@for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
 def test_second_derivatives_that_exist(name: str, mode: str) -> None:
     """They are right; forward mode, which does not know yet what a length is used for, may say that it does not know."""
     edge = SMOOTH[name]
@@ -228,8 +229,8 @@ def test_second_derivatives_that_exist(name: str, mode: str) -> None:
         assert not np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("mode", [*SECOND, *FORWARD])
-@pytest.mark.parametrize("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
+@for_each("mode", [*SECOND, *FORWARD])
+@for_each("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
 def test_second_derivatives_that_do_not_exist(name: str, mode: str) -> None:
     edge = UNDEFINED[name]
     _, messages = told((SECOND | FORWARD)[mode], edge)
@@ -262,7 +263,7 @@ def test_third_derivatives_are_right_or_doubted() -> None:
     assert known.all() or any("linalg_norm" in message for message in messages)
 
 
-@pytest.mark.parametrize("power", [2, 3])
+@for_each("power", [2, 3])
 def test_a_gradient_recorded_at_a_corner_runs_again_elsewhere(power: int) -> None:
     """What was found out at a corner holds there alone."""
     x = cg.variable([0.0, 0.0], "x")
@@ -283,7 +284,7 @@ def difference(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> Any:
     return (4 * columns(step) - columns(2 * step)) / 3
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@for_each("wide", [False, True])
 def test_qr_of_a_singular_matrix(wide: bool) -> None:
     """The last column of a square q is what the others leave, and r is as smooth."""
     x = np.hstack([SINGULAR, WEIGHTS[0][:, :2]]) if wide else SINGULAR
@@ -308,7 +309,7 @@ def test_r_of_a_singular_matrix() -> None:
     np.testing.assert_allclose(ad.hessian(f)(SINGULAR).reshape(9, 9), second, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("corner", [lambda x: np.maximum(x, 0.0), np.abs])
+@for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
 def test_a_chain_of_corners_costs_in_proportion_to_its_length(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between each and its adjoint stand all the later ones, of which only so many are looked at."""
     monkeypatch.setattr(limits, "MOST", 16)

@@ -11,6 +11,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 
 SHAPES = [(0, 0), (0, 3), (3, 0), (2, 0, 0), (2, 0, 3), (2, 3, 0), (0, 3, 3), (0, 2, 3), (0, 3, 2)]
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -61,14 +62,14 @@ def check(f: Callable[..., Any], *args: Any) -> None:
         assert any(x.size for x in args) or not np.any(tangent)
 
 
-@pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("dtype", [float, complex])
+@for_each("shape", SHAPES, ids=str)
+@for_each("name", FUNCTIONS)
 def test_of_one_matrix(name: str, shape: tuple[int, ...], dtype: type) -> None:
     check(FUNCTIONS[name], np.ones(shape, dtype))
 
 
-@pytest.mark.parametrize("sizes", [s for s in itertools.product([0, 1, 3], repeat=3) if 0 in s], ids=str)
+@for_each("sizes", [s for s in itertools.product([0, 1, 3], repeat=3) if 0 in s], ids=str)
 def test_least_squares(sizes: tuple[int, int, int]) -> None:
     """As NumPy's own test has it."""
     m, n, count = sizes

@@ -13,13 +13,14 @@ from scipy.spatial.transform import Rotation
 
 import autodiff as ad
 from compgraph.scipy import exact_to
+from tests.support.for_each import for_each
 
 
 def at_order(order: int) -> Callable[[Any], Any]:
     return lambda x: np.sum(exact_to(order, "this", x) ** 5)
 
 
-@pytest.mark.parametrize("order", range(1, 5))
+@for_each("order", range(1, 5))
 def test_the_order_is_counted(order: int) -> None:
     found = ad.taylor(at_order(order), 2.0, order)
     assert [float(c) for c in found] == pytest.approx([math.comb(5, k) * 2.0 ** (5 - k) for k in range(order + 1)])
@@ -45,7 +46,7 @@ def by_time(t: Any) -> Any:
     return scipy.integrate.solve_ivp(lambda t, y: y, (0, t), [1.0], rtol=1e-10, atol=1e-12).y[0, -1]
 
 
-@pytest.mark.parametrize(("f", "order"), [(by_limit, 12), (by_time, 8)])
+@for_each(("f", "order"), [(by_limit, 12), (by_time, 8)])
 def test_integrals(f: Callable[[Any], Any], order: int) -> None:
     found = [float(c) for c in ad.taylor(f, 1.0, order)]
     assert found[1:] == pytest.approx([math.e / math.factorial(k) for k in range(1, order + 1)], rel=1e-7)

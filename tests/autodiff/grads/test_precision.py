@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import special
 
 import autodiff as ad
+from tests.support.for_each import for_each
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "**": lambda x, a: a**x,
@@ -20,8 +20,8 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.float16, np.float32])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("dtype", [np.int8, np.uint8, np.int16, np.int32, np.float16, np.float32])
+@for_each("name", FUNCTIONS)
 def test_the_other_operand_may_be_small(name: str, dtype: Any) -> None:
     """NumPy's logarithm of an int8 is of half precision."""
     f, x, a = FUNCTIONS[name], np.array([0.7, 0.9, 1.3]), np.array([2, 3, 5], dtype)

@@ -11,6 +11,7 @@ import scipy.linalg
 
 from autodiff import grad, jvp, numeric
 from tests.support.arguments import complexes, real
+from tests.support.for_each import for_each
 
 BASIS = np.linalg.qr(real(3, 3))[0]
 TWICE = (BASIS * [1.0, 1.0, 2.0]) @ BASIS.T
@@ -59,8 +60,8 @@ RIGHT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("a", [TWICE, UNIT], ids=["two of three", "all"])
-@pytest.mark.parametrize("function", RIGHT.values(), ids=RIGHT)
+@for_each("a", [TWICE, UNIT], ids=["two of three", "all"])
+@for_each("function", RIGHT.values(), ids=RIGHT)
 def test_what_the_basis_does_not_matter_to(function: Any, a: Any) -> None:
     np.testing.assert_allclose(np.sum(grad(function)(a) * ALONG), numeric.directional(function, [a], [ALONG]), rtol=1e-6)
 
@@ -81,7 +82,7 @@ def test_polar_of_complex_numbers() -> None:
         np.testing.assert_allclose(np.sum(grad(function)(a) * t).real, numeric.directional(function, [a], [t]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("a", [TWICE, UNIT], ids=["two of three", "all"])
+@for_each("a", [TWICE, UNIT], ids=["two of three", "all"])
 def test_second_derivatives_that_need_no_more(a: Any) -> None:
     for function in (lambda x: np.sum(eigh(x)[0]), lambda x: np.sum(np.linalg.eigvalsh(x))):
         np.testing.assert_allclose(curvature(function, a), np.zeros((3, 3)), atol=1e-13)
@@ -99,7 +100,7 @@ INCOMPLETE: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "message"), INCOMPLETE.values(), ids=INCOMPLETE)
+@for_each(("function", "message"), INCOMPLETE.values(), ids=INCOMPLETE)
 def test_what_it_does_matter_to_warns(function: Any, message: str) -> None:
     with pytest.warns(RuntimeWarning, match=message):
         grad(function)(TWICE if "which" not in message else UNIT * [1.0, 1.0, 2.0])
@@ -108,7 +109,7 @@ def test_what_it_does_matter_to_warns(function: Any, message: str) -> None:
 CURVED = {name: RIGHT[name] for name in ("sum of eigh", "sum of eigvalsh", "sum of eigvals", "sum of svd", "polar")}
 
 
-@pytest.mark.parametrize("function", CURVED.values(), ids=CURVED)
+@for_each("function", CURVED.values(), ids=CURVED)
 def test_second_derivatives_that_lack_a_part_warn(function: Any) -> None:
     for second in (
         lambda: curvature(function, UNIT),
@@ -163,8 +164,8 @@ def rebuilt(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any
     return np.sum(real(*a.shape, seed=7) * ((u[:, :rank] * s[:rank]) @ vh[:rank]))
 
 
-@pytest.mark.parametrize("full_matrices", [False, True])
-@pytest.mark.parametrize("a", LOST.values(), ids=LOST)
+@for_each("full_matrices", [False, True])
+@for_each("a", LOST.values(), ids=LOST)
 def test_lost_rank_of_a_matrix_that_is_not_square_warns(a: Any, full_matrices: bool) -> None:
     for derivative in (grad, lambda f: lambda x: jvp(f, (x,), (real(*x.shape, seed=8),))[1]):
         with pytest.warns(RuntimeWarning, match="singular values of 0 in the derivative of linalg_svd"):
@@ -187,8 +188,8 @@ DEFECTIVE = {
 }
 
 
-@pytest.mark.parametrize("a", DEFECTIVE.values(), ids=DEFECTIVE)
-@pytest.mark.parametrize("values", [np.linalg.eigvals, lambda a: np.linalg.eig(a)[0], lambda a: np.abs(np.linalg.eig(a)[1])])
+@for_each("a", DEFECTIVE.values(), ids=DEFECTIVE)
+@for_each("values", [np.linalg.eigvals, lambda a: np.linalg.eig(a)[0], lambda a: np.abs(np.linalg.eig(a)[1])])
 def test_eigenvalues_of_defective_matrix_warn(values, a):
     def total(a):
         return np.sum(np.real(values(a) ** 2))
@@ -200,7 +201,7 @@ def test_eigenvalues_of_defective_matrix_warn(values, a):
         assert any("nearly defective" in str(warning.message) for warning in found)
 
 
-@pytest.mark.parametrize("of", [scipy.linalg.logm, lambda a: scipy.linalg.fractional_matrix_power(a, 0.5), scipy.linalg.sqrtm])
+@for_each("of", [scipy.linalg.logm, lambda a: scipy.linalg.fractional_matrix_power(a, 0.5), scipy.linalg.sqrtm])
 @pytest.mark.filterwarnings("ignore")
 def test_functions_of_singular_matrix_raise(of):
     with pytest.raises((scipy.linalg.LinAlgError, ValueError)):

@@ -13,6 +13,7 @@ import pytest
 import autodiff
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 from tests.support.special_points import POINTS
 
 special: Any = importlib.import_module("scipy.special")
@@ -47,7 +48,7 @@ def test_every_ufunc_has_a_point() -> None:
     assert {name: len(point) for name, point in POINTS.items()} == {name: function.nin for name, function in exported.items()}
 
 
-@pytest.mark.parametrize("name", POINTS)
+@for_each("name", POINTS)
 def test_recorded_to_the_bit(name: str) -> None:
     values = [np.array([x, x]) for x in POINTS[name].values()]
     expected = results(getattr(special, name)(*values))
@@ -62,7 +63,7 @@ def test_recorded_to_the_bit(name: str) -> None:
         assert node.value.tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize(("name", "position"), SLOPES)
+@for_each(("name", "position"), SLOPES)
 def test_slope(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(x)
@@ -80,7 +81,7 @@ def test_slope(name: str, position: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype
-@pytest.mark.parametrize(("name", "position"), REFUSED)
+@for_each(("name", "position"), REFUSED)
 def test_refused_by_name(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(float(x))
@@ -94,7 +95,7 @@ def test_refused_by_name(name: str, position: int) -> None:
         autodiff.jvp(lambda t: results(function(t))[0], (float(x),), (1.0,))
 
 
-@pytest.mark.parametrize(("name", "position"), WHOLE)
+@for_each(("name", "position"), WHOLE)
 def test_whole_numbers_cannot_be_variables(name: str, position: int) -> None:
     function, x = along(name, position)
     with pytest.raises(TypeError):

@@ -14,6 +14,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import check_gradient, gradient
+from tests.support.for_each import for_each
 
 POINT = np.array([0.7, -1.2, 2.0])
 
@@ -45,7 +46,7 @@ def filled(x: Any) -> Any:
     return plain
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_what_would_lose_a_part_is_refused_at_the_place(name: str) -> None:
     f, named = REFUSED[name]
     cg.interception(False)  # by which most of it is right
@@ -58,7 +59,7 @@ def test_what_would_lose_a_part_is_refused_at_the_place(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*has no derivative:RuntimeWarning")
-@pytest.mark.parametrize("name", LOST)
+@for_each("name", LOST)
 def test_a_lost_part_is_found_and_named(name: str) -> None:
     f, named = LOST[name]
     with pytest.raises(ad.DetachedGradientError, match=rf"random direction.* by the graph, and .*{named}"):
@@ -82,8 +83,8 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", RIGHT)
+@for_each("dtype", [np.float64, np.float32])
+@for_each("name", RIGHT)
 def test_a_right_gradient_is_let_through(name: str, dtype: Any) -> None:
     if dtype is np.float32 and name == "pole":
         return  # float32 cannot tell these points apart
@@ -99,7 +100,7 @@ def test_arguments_of_all_sizes() -> None:
         ad.grad(lambda x, y, z: f(x, y, of(z) + 0 * z), (0, 1, 2), verify="first")(*points)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@for_each("dtype", [np.float64, np.float32])
 def test_a_small_part_is_found(dtype: Any) -> None:
     with pytest.raises(ad.DetachedGradientError):
         ad.grad(lambda x: np.sum(x * x) + np.sum(of(x)) / 5, verify="first")(POINT.astype(dtype))
@@ -109,9 +110,7 @@ def returns_a_number(x: Any) -> Any:
     return x[0].value ** 2
 
 
-@pytest.mark.parametrize(
-    "operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)]
-)
+@for_each("operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)])
 def test_a_lost_result_names_the_function_and_the_usual_causes(operator: Any) -> None:
     place = rf"\(File \".*test_verification\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
     causes = r".*plain\[1:-1\] = node.*SciPy.*np\.asarray"
@@ -136,8 +135,8 @@ KINKS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", KINKS)
+@for_each("dtype", [np.float64, np.float32])
+@for_each("name", KINKS)
 def test_kinks_are_no_false_alarm(name: str, dtype: Any) -> None:
     f, point = KINKS[name]
     ad.grad(f, verify="first")(point.astype(dtype))
@@ -155,8 +154,8 @@ STOPPED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", STOPPED)
+@for_each("dtype", [np.float64, np.float32])
+@for_each("name", STOPPED)
 def test_what_stop_gradient_keeps_out_is_no_false_alarm(name: str, dtype: Any) -> None:
     f = STOPPED[name]
     assert np.array_equal(ad.grad(f, verify="first")(POINT.astype(dtype)), ad.grad(f)(POINT.astype(dtype)))
@@ -316,14 +315,14 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@for_each("operator", OPERATORS)
 def test_a_result_without_the_argument_is_zero(operator: str) -> None:
     w = cg.variable(3.0, "w")
     found = OPERATORS[operator](lambda x: w * 2, 2.0)
     assert float(found) == 0.0
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@for_each("operator", OPERATORS)
 def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
     w = cg.variable(3.0, "w")
     with pytest.warns(RuntimeWarning) as seen:
@@ -334,7 +333,7 @@ def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
     assert re.search(r"does not depend on .*derivative is zero.*float\(\) at File .*test_verification", at_the_end)
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@for_each("operator", OPERATORS)
 def test_numbers_that_are_meant_are_told_only_if_nothing_else_is_left(operator: str) -> None:
     w = cg.variable(3.0, "w")
     with pytest.warns(RuntimeWarning, match=r"derivative is zero.*\.value at File .*test_verification") as seen:
@@ -342,7 +341,7 @@ def test_numbers_that_are_meant_are_told_only_if_nothing_else_is_left(operator: 
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@for_each("operator", OPERATORS)
 def test_a_plain_result_names_what_was_noticed(operator: str) -> None:
     lost = pytest.raises(TypeError, match=r"plain float.*float\(\) at File .*test_verification")
     with pytest.warns(RuntimeWarning, match="has no derivative"), lost:

@@ -12,6 +12,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 
 POINT = np.array([0.7, 1.3, 2.1])
 LIST = [1.0, 5.0, 2.0, 7.0]
@@ -31,7 +32,7 @@ CONSTANT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CONSTANT)
+@for_each("name", CONSTANT)
 def test_constant_results_have_zero_derivatives(name: str) -> None:
     f = CONSTANT[name]
     zeros, value = np.zeros(3), float(f(POINT))
@@ -68,7 +69,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@for_each("name", LEAKS)
 def test_constant_results_raise_after_a_leak(name: str) -> None:
     for operator in (ad.grad, ad.jacobian, lambda f: lambda x: ad.jvp(f, (x,), (x,)), lambda f: lambda x: ad.taylor(f, x, 1)):
         with pytest.raises(TypeError, match="graph was lost"):
@@ -99,7 +100,7 @@ INDEXED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", INDEXED)
+@for_each("name", INDEXED)
 def test_integers_of_values_are_guards(name: str) -> None:
     f = INDEXED[name]
     step = 1e-6 * np.eye(3)

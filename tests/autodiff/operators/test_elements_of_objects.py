@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 
 X = np.array([1.1, 2.3, 0.7])
 
@@ -75,7 +75,7 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_derivatives_through_objects_equal_differences(name: str) -> None:
     f = FUNCTIONS[name]
     steps = np.eye(3) * 1e-6

@@ -12,6 +12,7 @@ import pytest
 import compgraph as cg
 from autodiff import check_grads, curl, directional_derivative, divergence, elementwise_grad, grad, jvp, laplacian, taylor
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 X = np.array([0.3, -1.2, 2.0])
 
@@ -34,7 +35,7 @@ class TestElementwiseGrad:
             found = elementwise_grad(np.sqrt)(np.array([0.0, 4.0]))
         assert found.tolist() == [np.inf, 0.25]
 
-    @pytest.mark.parametrize(
+    @for_each(
         "f",
         [np.cumsum, lambda x: x[::-1], lambda x: x * np.sum(x), lambda x: x - x.mean(), np.sort],
         ids=["sums", "reversed", "scaled by the sum", "less the mean", "sorted"],
@@ -124,7 +125,7 @@ def along(f: Any, v: Any) -> Any:
 
 
 class TestTaylor:
-    @pytest.mark.parametrize(
+    @for_each(
         ("f", "x", "derivatives"),
         [
             (np.exp, 0.5, lambda k: np.exp(0.5)),
@@ -141,7 +142,7 @@ class TestTaylor:
         assert len(found) == 11
         assert np.allclose(np.array(found), by_hand(derivatives, 10), rtol=1e-12, atol=1e-15)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "f",
         [
             lambda x: np.sum(np.sin(x @ np.outer(x, x)) * x) / np.max(x),

@@ -13,6 +13,7 @@ import pytest
 import compgraph as cg
 from autodiff import check_grads, grad, jvp, value_and_grad, vjp
 from autodiff.reverse import check_gradient, gradient
+from tests.support.for_each import for_each
 
 
 def d_forward(f: Any) -> Any:
@@ -178,12 +179,12 @@ class TestArguments:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("operator", [grad, value_and_grad])
+    @for_each("operator", [grad, value_and_grad])
     def test_non_scalar(self, operator: Any) -> None:
         with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar; sum it, or use vjp or jvp"):
             operator(lambda x: x * 2)(np.ones(2))
 
-    @pytest.mark.parametrize("call", [lambda f: grad(f)(1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: vjp(f, 1.0)])
+    @for_each("call", [lambda f: grad(f)(1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: vjp(f, 1.0)])
     def test_lost_graph_and_none(self, call: Any) -> None:
         with pytest.raises(TypeError, match="returned None"):
             call(lambda x: None)
@@ -332,7 +333,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@for_each("name", CALLS)
 def test_a_call_of_another_form_says_how_to_write_it(name: str) -> None:
     call, message = CALLS[name]
     with pytest.raises(TypeError, match=message):

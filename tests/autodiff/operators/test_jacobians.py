@@ -19,6 +19,7 @@ from autodiff.reverse.sweep import collect
 from autodiff.rules.rule import rules
 from tests.support.arguments import Case
 from tests.support.checks.jacobians import COUNT, check_together, near
+from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
 
@@ -47,8 +48,8 @@ TOGETHER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
-@pytest.mark.parametrize("label", TOGETHER)
+@for_each("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
+@for_each("label", TOGETHER)
 def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = by_differences(TOGETHER[label], SQUARE)
     found = operator(TOGETHER[label])(SQUARE)
@@ -178,8 +179,8 @@ MAPS: dict[str, tuple[Function, Any]] = {
 }
 
 
-@pytest.mark.parametrize("operator", [jacrev, jacfwd, jacobian], ids=lambda o: o.__name__)
-@pytest.mark.parametrize("label", MAPS)
+@for_each("operator", [jacrev, jacfwd, jacobian], ids=lambda o: o.__name__)
+@for_each("label", MAPS)
 def test_jacobian(label: str, operator: Function) -> None:
     f, x = MAPS[label]
     found = operator(f)(x)
@@ -190,8 +191,8 @@ def test_jacobian(label: str, operator: Function) -> None:
         near(operator(f)(x), found - 1, label)
 
 
-@pytest.mark.parametrize("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
-@pytest.mark.parametrize("bytes_", [1, 50, 400])
+@for_each("operator", [jacrev, jacfwd], ids=lambda o: o.__name__)
+@for_each("bytes_", [1, 50, 400])
 def test_directions_in_parts(operator: Function, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     f, x = MAPS["layers"]
     whole = operator(f)(x)
@@ -279,7 +280,7 @@ ORDERS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@for_each("order", ORDERS)
 def test_they_nest(order: str) -> None:
     near(ORDERS[order](bowl)(POINT), hessian(bowl)(POINT), order, 1e-11)
     near(ORDERS[order](lambda x: np.sum(written(x) ** 3))(POINT), hessian(lambda x: np.sum(written(x) ** 3))(POINT), order, 1e-11)
@@ -411,7 +412,7 @@ FURTHER: dict[str, tuple[Function, Any]] = {
 }
 
 
-@pytest.mark.parametrize("label", [*MAPS, *FURTHER])
+@for_each("label", [*MAPS, *FURTHER])
 def test_hvp_is_the_hessian_times_the_vector(label: str) -> None:
     f, x = {**MAPS, **FURTHER}[label]
 
@@ -459,10 +460,10 @@ def test_a_recorded_gradient_of_what_was_written_knows_lines() -> None:
 # --------------------------------------------------------------------------- complex numbers and refusals
 
 
-@pytest.mark.parametrize(
+@for_each(
     "f", [lambda t: np.exp(1j * t), lambda t: t + 0j, lambda t: np.conj(t + 1j), lambda t: np.sum(np.fft.fft(np.stack([t, t])))]
 )
-@pytest.mark.parametrize("point", [0.3, 0.3 + 0.2j])
+@for_each("point", [0.3, 0.3 + 0.2j])
 def test_a_complex_result_has_no_gradient(f: Any, point: Any) -> None:
     operators: dict[str, Any] = {
         "grad": lambda f: ad.grad(f)(point),
@@ -511,7 +512,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("label", REFUSED)
+@for_each("label", REFUSED)
 def test_refused(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):

@@ -15,6 +15,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.arguments.pytrees import flatten, unflatten
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -139,7 +140,7 @@ class TestJacobians:
 
 
 class TestSecondDerivatives:
-    @pytest.mark.parametrize("argnums", [0, "m", (0, 1), ("t", "m")])
+    @for_each("argnums", [0, "m", (0, 1), ("t", "m")])
     def test_hessian_and_hvp(self, argnums: Any) -> None:
         several = {0: MODEL, "m": MODEL, (0, 1): (MODEL, TIME), ("t", "m"): (TIME, MODEL)}[argnums]
         expected = differences(lambda s: ad.grad(energy, argnums)(*arranged(argnums, s)), several, 1e-5)
@@ -203,7 +204,7 @@ class TestLinear:
         found = ad.directional_derivative(lambda m: field(m, TIME), MODEL, along)
         assert np.allclose(flat(found), differences(lambda m: field(m, TIME), MODEL) @ flat(along), rtol=1e-7, atol=1e-8)
 
-    @pytest.mark.parametrize("written", [False, True])
+    @for_each("written", [False, True])
     def test_taylor(self, written: bool) -> None:
         def f(m: Model) -> Any:
             found = field(m, TIME)
@@ -277,18 +278,18 @@ AUX: dict[str, Function] = {
 
 
 class TestAux:
-    @pytest.mark.parametrize("label", AUX)
+    @for_each("label", AUX)
     def test_it_is_plain(self, label: str) -> None:
         *_, aux = AUX[label](lambda x: (x**3, {"square": x * x, "n": 3, "none": None}))
         assert aux == {"square": 2.25, "n": 3, "none": None}
         assert type(aux["square"]) is np.float64
 
-    @pytest.mark.parametrize("label", AUX)
+    @for_each("label", AUX)
     def test_it_stays_connected(self, label: str) -> None:
         for d in (ad.grad, lambda f: lambda x: ad.jvp(f, (x,), (1.0,))[1]):
             assert float(d(lambda x: AUX[label](lambda y: (y**3, x * x * y))[-1])(2.0)) == pytest.approx(6)
 
-    @pytest.mark.parametrize("label", AUX)
+    @for_each("label", AUX)
     def test_no_pair(self, label: str) -> None:
         with pytest.raises(TypeError, match=f"{label}: has_aux=True, but the function returned a .*, not a pair"):
             AUX[label](lambda x: x**3)
@@ -364,7 +365,7 @@ class TestCheckGrads:
     def test_trees(self) -> None:
         ad.check_grads(field, [MODEL, TIME])
 
-    @pytest.mark.parametrize("mode", ["fwd", "rev"])
+    @for_each("mode", ["fwd", "rev"])
     def test_a_wrong_leaf_is_seen(self, mode: str) -> None:
         wrong = ad.custom_gradient(lambda x: (x**2, lambda g: 2.01 * g * x))
         with pytest.raises(AssertionError, match=f"order 1: derivative in mode '{mode}'"):
@@ -429,14 +430,14 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("label", REFUSED)
+@for_each("label", REFUSED)
 def test_refused(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):
         call()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "operator",
     [
         lambda f: ad.jacrev(f, (0, 1))(1.0, 2.0),
@@ -482,7 +483,7 @@ SECOND: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.product(FIRST, repeat=2)))
+@for_each(("one", "other"), list(itertools.product(FIRST, repeat=2)))
 def test_perturbations_are_told_apart(one: str, other: str) -> None:
     d1, d2 = FIRST[one], FIRST[other]
     assert float(d1(lambda x: x * d2(lambda y: x + y)(1.0))(1.0)) == pytest.approx(1)
@@ -492,7 +493,7 @@ def test_perturbations_are_told_apart(one: str, other: str) -> None:
     assert found == pytest.approx(-np.sin(1.0))
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.product(FIRST, SECOND)))
+@for_each(("one", "other"), list(itertools.product(FIRST, SECOND)))
 def test_second_derivatives_in_first(one: str, other: str) -> None:
     d1, d2 = FIRST[one], SECOND[other]
     for third in (d1(d2(np.sin))(0.7), d2(d1(np.sin))(0.7)):
@@ -501,7 +502,7 @@ def test_second_derivatives_in_first(one: str, other: str) -> None:
     assert float(d1(lambda x: x * d2(lambda y: x * y**2)(x))(2.0)) == pytest.approx(8)
 
 
-@pytest.mark.parametrize("inner", [ad.grad, ad.jacobian, ad.hessian, ad.value_and_grad])
+@for_each("inner", [ad.grad, ad.jacobian, ad.hessian, ad.value_and_grad])
 def test_inner_derivatives_over_outer_values_leave_no_nodes(inner: Function) -> None:
     """An inner graph makes a node of the outer value it reads; it is not handed on as one."""
 
@@ -515,14 +516,14 @@ def test_inner_derivatives_over_outer_values_leave_no_nodes(inner: Function) -> 
     assert gradient(tangent)["w"] == 3
 
 
-@pytest.mark.parametrize("outer", ["grad", "jacrev", "jacfwd", "elementwise_grad", "nested jacrev", "nested taylor"])
+@for_each("outer", ["grad", "jacrev", "jacfwd", "elementwise_grad", "nested jacrev", "nested taylor"])
 def test_an_inner_constant_leaves_no_graph(outer: str) -> None:
     for inner in ("grad", "jacrev", "nested jacfwd", "nested linearize"):
         found = FIRST[outer](lambda x, d=FIRST[inner]: x * d(lambda y: x + y)(1.0))(1.0)
         assert type(found) is np.float64
 
 
-@pytest.mark.parametrize("name", sorted({*FIRST, *SECOND} - {"grad of checkpoint"}))  # which refuses to run with others
+@for_each("name", sorted({*FIRST, *SECOND} - {"grad of checkpoint"}))  # which refuses to run with others
 def test_a_placeholder_used_from_outside_stays_one(name: str) -> None:
     """A number computed with what stands in for a placeholder would be frozen into the graph."""
     p = cg.placeholder((), name="p")
@@ -548,7 +549,7 @@ COMPLEX: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", COMPLEX)
+@for_each("name", COMPLEX)
 def test_a_complex_direction_of_a_real_value_is_refused(name: str) -> None:
     """Its imaginary part would be lost."""
     with pytest.raises(TypeError, match=r"is complex, .* parts one by one"):
@@ -569,8 +570,8 @@ PRODUCTS: dict[str, tuple[Function, Function]] = {
 }
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
-@pytest.mark.parametrize("outer_is_first", [True, False])
+@for_each("name", PRODUCTS)
+@for_each("outer_is_first", [True, False])
 def test_a_direction_may_depend_on_an_inner_argument_and_the_function_on_an_outer(name: str, outer_is_first: bool) -> None:
     """Their tangents are of two levels: the inner one was lost where the result had the outer one alone."""
 
@@ -583,7 +584,7 @@ def test_a_direction_may_depend_on_an_inner_argument_and_the_function_on_an_oute
     np.testing.assert_allclose(mixed(product), mixed(expected), rtol=1e-12)
 
 
-@pytest.mark.parametrize("operator", [ad.jacobian, ad.hessian, ad.grad])
+@for_each("operator", [ad.jacobian, ad.hessian, ad.grad])
 def test_what_an_outer_argument_only_shifts_has_a_tangent_of_zeros(operator: Function) -> None:
     def inner(y: Any) -> Any:
         return operator(lambda x: np.sum(x**3) + np.sum(y))(W)

@@ -12,6 +12,7 @@ import pytest
 import compgraph as cg
 from autodiff import check_grads, grad, jvp, value_and_grad, vjp
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 
 def reverse(f: Any) -> Any:
@@ -83,7 +84,7 @@ class TestPerturbationConfusion:
         # 6 x * 2 x
         assert float(d1(outer)(5.0)) == 120.0
 
-    @pytest.mark.parametrize("ways", list(itertools.product(WAYS.values(), repeat=4)))
+    @for_each("ways", list(itertools.product(WAYS.values(), repeat=4)))
     def test_four_levels_in_all_orders(self, ways: Any) -> None:
         f: Any = lambda x: x**5 * np.exp(x)  # noqa: E731
         for way in ways:
@@ -93,7 +94,7 @@ class TestPerturbationConfusion:
         expected = sum(c * x ** (5 - k) for k, c in enumerate(coefficients)) * np.exp(x)
         assert np.isclose(float(f(x)), expected, rtol=1e-12)
 
-    @pytest.mark.parametrize("ways", list(itertools.product(WAYS.values(), repeat=3)))
+    @for_each("ways", list(itertools.product(WAYS.values(), repeat=3)))
     def test_three_variables_at_three_levels(self, ways: Any) -> None:
         dx, dy, dz = ways
         # d/dx d/dy d/dz of x y^2 z^3 at (2, 3, 5)
@@ -221,7 +222,7 @@ class TestClosures:
 class TestArguments:
     """What is not in tests/autodiff/operators/test_grad.py already."""
 
-    @pytest.mark.parametrize("call", [lambda f, x: grad(f)(x), lambda f, x: vjp(f, x), lambda f, x: jvp(f, (x,), (1.0,))])
+    @for_each("call", [lambda f, x: grad(f)(x), lambda f, x: vjp(f, x), lambda f, x: jvp(f, (x,), (1.0,))])
     def test_within_another_derivative(self, call: Any) -> None:
         def inside(f: Any, argument: Any) -> Any:
             return lambda: grad(lambda x: call(lambda y: f(x, y), argument(x)))(2.0)

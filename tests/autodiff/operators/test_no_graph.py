@@ -5,6 +5,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 
 X = np.array([2.0, 3.0])
 
@@ -86,7 +87,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("f", CASES, ids=lambda f: f.__name__)
+@for_each("f", CASES, ids=lambda f: f.__name__)
 def test_no_derivative_passes_no_graph(f):
     slopes, curvatures = CASES[f]
     slopes = ad.grad(f)(X) if slopes is None else slopes
@@ -110,7 +111,7 @@ def test_no_derivative_passes_no_graph(f):
     assert {float(pushed[0][0]), float(ad.value_and_grad(f)(X)[0]), float(ad.vmap(f)(rows)[0])} == {float(f(X.copy()))}
 
 
-@pytest.mark.parametrize("is_inside", [True, False])
+@for_each("is_inside", [True, False])
 def test_view_made_within_no_graph_is_read_only(is_inside):
     def f(x):
         a = x * 1

@@ -1,9 +1,9 @@
 """Scalars, 0-d arrays and repeated sequences inside operators, as in NumPy, in every mode."""
 
 import numpy as np
-import pytest
 
 import autodiff as ad
+from tests.support.for_each import for_each
 
 POINT = np.array([2.0, 3.0])
 
@@ -80,7 +80,7 @@ def differences(f, p):
     return np.array([(f(p + h) - f(p - h)) / 2e-6 for h in steps])
 
 
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@for_each("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_operators_treat_scalars_as_numpy(f):
     value, slopes = f(POINT.copy()), differences(f, POINT)
     found, gradient = ad.value_and_grad(f)(POINT)
@@ -92,7 +92,7 @@ def test_operators_treat_scalars_as_numpy(f):
     np.testing.assert_allclose(ad.vmap(ad.grad(f))(np.stack([POINT])), [slopes], rtol=1e-6)
 
 
-@pytest.mark.parametrize("x", [2.0, np.float64(2.0), np.float32(2.0), np.complex128(2.0)])
+@for_each("x", [2.0, np.float64(2.0), np.float32(2.0), np.complex128(2.0)])
 def test_number_argument_is_rebound_by_operators_in_place(x):
     def f(x):
         y = x
@@ -105,7 +105,7 @@ def test_number_argument_is_rebound_by_operators_in_place(x):
     np.testing.assert_array_equal(ad.vmap(ad.grad(f))(np.array([x])), [5])
 
 
-@pytest.mark.parametrize("sequence", [list, tuple])
+@for_each("sequence", [list, tuple])
 def test_sequence_times_integer_node_is_repeated(sequence):
     def f(p):
         n = np.argmax(p) + 1

@@ -20,6 +20,7 @@ from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
 from compgraph.guards.escapes import collecting_escapes
+from tests.support.for_each import for_each
 
 Make = Callable[[Any], Any]
 
@@ -157,7 +158,7 @@ def taken(optimizer: Any, gradients: Any, loss: float = 1.0) -> None:
         optimizer.step(gradients)
 
 
-@pytest.mark.parametrize("name", RULES)
+@for_each("name", RULES)
 def test_rules_in_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also cut into blocks, in other layouts, and of numbers."""
     make, by_hand, *_ = RULES[name]
@@ -176,7 +177,7 @@ def test_rules_in_plain_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert type(optimizer.parameters[4]) is float
 
 
-@pytest.mark.parametrize("name", RULES)
+@for_each("name", RULES)
 def test_rules_of_torch(name: str) -> None:
     torch = pytest.importorskip("torch")
     make, _, theirs, settings = RULES[name]
@@ -263,8 +264,8 @@ def test_a_gradient_may_be_another_parameter() -> None:
     assert np.array_equal(y, [2, 3])
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("dtype", [np.float32, np.longdouble])
+@for_each("name", EVERY)
+@for_each("dtype", [np.float32, np.longdouble])
 def test_dtypes_are_kept(name: str, dtype: Any) -> None:
     x, array, number = cg.variable(np.ones(3), dtype=dtype), np.ones(3, dtype), dtype(1)
     optimizer = EVERY[name]([x, array, number])
@@ -277,7 +278,7 @@ def test_dtypes_are_kept(name: str, dtype: Any) -> None:
     assert float(optimizer.parameters[2]) == float(array[0]) != 1
 
 
-@pytest.mark.parametrize("name", EVERY)
+@for_each("name", EVERY)
 def test_empty_and_half_precision(name: str) -> None:
     taken(EVERY[name]([np.zeros((0, 3)), np.ones(1)]), [np.zeros((0, 3)), np.ones(1)])
     if "ada" in name or "rms" in name or "ams" in name:
@@ -300,7 +301,7 @@ def test_a_schedule_is_asked_for_the_steps_taken() -> None:
 # ------------------------------------------------------------------------------------------ what is refused
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parameters", "error", "message"),
     [
         ([], TypeError, "holds none"),
@@ -332,8 +333,8 @@ def refused(gradients: dict[str, Any]) -> Any:
     return {"w": np.ones(2), "x": np.ones(2)} | gradients
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize(
+@for_each("name", EVERY)
+@for_each(
     ("gradients", "error", "message"),
     [
         ({"w": np.ones(2)}, ValueError, "nest as"),
@@ -378,7 +379,7 @@ def test_large_gradients_are_no_infinities() -> None:
         SGD([np.zeros(3, np.float32)], 1.0).step([np.full(3, 1e300)])
 
 
-@pytest.mark.parametrize("make", [AdaGrad, RMSProp, Adam, AdamW, partial(Adam, amsgrad=True)])
+@for_each("make", [AdaGrad, RMSProp, Adam, AdamW, partial(Adam, amsgrad=True)])
 def test_squares_that_overflow_are_refused(make: Make) -> None:
     """They would make every later step zero."""
     for dtype, large, fine in ((np.float32, 1e20, 1e18), (np.float64, 1e160, 1e153)):
@@ -444,7 +445,7 @@ def test_no_step_inside_a_checkpoint() -> None:
     assert a[0] == x.value[0] == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (partial(SGD, rate=-1), "rate must be finite"),
@@ -520,9 +521,9 @@ def through_pickle(state: Any) -> Any:
     return pickle.loads(pickle.dumps(state))
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("through", [through_a_file, through_json, through_pickle])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@for_each("name", EVERY)
+@for_each("through", [through_a_file, through_json, through_pickle])
+@for_each("dtype", [np.float32, np.float64])
 def test_resuming(name: str, through: Any, dtype: Any) -> None:
     """A hundred steps have the bits of fifty, saved, loaded elsewhere, and fifty more."""
     whole, _ = fresh(EVERY[name], dtype)
@@ -539,7 +540,7 @@ def test_resuming(name: str, through: Any, dtype: Any) -> None:
     assert second.parameters["s"] == whole.parameters["s"]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@for_each("name", EVERY)
 def test_copies_go_on_by_themselves(name: str) -> None:
     whole, _ = fresh(EVERY[name], np.float64)
     trained(whole, 0, 10)
@@ -556,7 +557,7 @@ def test_copies_go_on_by_themselves(name: str) -> None:
         assert_same(other.state_dict(), whole.state_dict())
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, through_pickle])
+@for_each("again", [copy.deepcopy, through_pickle])
 def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
     """Whatever the layout of the memory."""
     column, fortran = cg.variable(np.ones((4, 4))[:, 1], copy=False), cg.variable(np.asfortranarray(np.ones((2, 3))))
@@ -579,7 +580,7 @@ def test_states_are_copies() -> None:
     assert_same(state, kept)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@for_each("name", EVERY)
 def test_wrong_states_change_nothing(name: str) -> None:
     optimizer, _ = fresh(EVERY[name], np.float64)
     trained(optimizer, 0, 3)

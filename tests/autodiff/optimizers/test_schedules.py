@@ -28,6 +28,7 @@ from autodiff.optimizers import (
     clip_by_value,
 )
 from autodiff.reverse import gradient
+from tests.support.for_each import for_each
 
 # ------------------------------------------------------------------------------------------------- schedules
 
@@ -45,7 +46,7 @@ SCHEDULES: dict[str, tuple[Callable[[int], float], Callable[[int], float]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@for_each("name", SCHEDULES)
 def test_schedules(name: str) -> None:
     schedule, expected = SCHEDULES[name]
     for again in (schedule, pickle.loads(pickle.dumps(schedule))):
@@ -77,7 +78,7 @@ def test_schedules_of_torch() -> None:
             np.testing.assert_allclose(x, p.detach().numpy(), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make",
     [
         lambda: StepDecay(1.0, 0),
@@ -195,8 +196,8 @@ def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: flo
         yield x, rate
 
 
-@pytest.mark.parametrize("two", [False, True])
-@pytest.mark.parametrize(("accelerating", "start_rate"), [(False, 1e-3), (True, 0.03)])
+@for_each("two", [False, True])
+@for_each(("accelerating", "start_rate"), [(False, 1e-3), (True, 0.03)])
 def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None:
     """On a bowl that is left by too large steps: it grows, then shrinks, and never grows again."""
     a, steps = np.array([1.0, 30.0]), 262 if two else 400  # two gradients do not come back
@@ -233,7 +234,7 @@ def fitted(grow: str, dtype: Any, steps: int) -> Any:
     return optimizer, capped, [float(p) for p in (a, b, c)]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@for_each("dtype", [np.float32, np.float64])
 def test_the_wave_is_found(dtype: Any) -> None:
     optimizer, capped, found = fitted("falling", dtype, 1500)
     np.testing.assert_allclose(found, [-0.5, 4.0, 3.0], atol=5e-3)
@@ -280,7 +281,7 @@ def test_inertia_is_momentum_in_other_letters() -> None:
     np.testing.assert_allclose(controller.parameters[0], momentum.parameters[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
+@for_each("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
 def test_an_even_loss_changes_no_step(loss: Any) -> None:
     """What rounding leaves of the differences of equal averages neither grows a step nor ends its growth."""
     optimizer = StepController([0.0], 1.0)

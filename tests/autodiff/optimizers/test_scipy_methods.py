@@ -17,6 +17,7 @@ from autodiff.optimizers import METHODS, minimize
 from autodiff.optimizers.constraints import Constraint
 from autodiff.optimizers.flattening import Layout
 from autodiff.optimizers.scipy_methods import Problem
+from tests.support.for_each import for_each
 
 GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]
 BOUNDED = [name for name, kind in METHODS.items() if kind.bounds]
@@ -75,7 +76,7 @@ def test_every_method_finds_the_minimum(method: str | None) -> None:
         assert isinstance(slope["p"], Point)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@for_each("method", METHODS)
 def test_what_scipy_is_given(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly what its method uses, and derivatives that agree with central differences."""
     given: dict[str, Any] = {}
@@ -145,7 +146,7 @@ def test_rosenbrock_by_second_order_is_quick() -> None:
 # ----------------------------------------------------------------------------------- bounds and constraints
 
 
-@pytest.mark.parametrize("method", [None, *BOUNDED])
+@for_each("method", [None, *BOUNDED])
 def test_bounds(method: str | None) -> None:
     x0 = {"a": np.zeros(2), "b": 0.0}
 
@@ -202,7 +203,7 @@ def test_a_constraint_with_derivatives_of_its_own() -> None:
     assert set(asked[0]) == {"a", "b"}
 
 
-@pytest.mark.parametrize("method", CONSTRAINED)
+@for_each("method", CONSTRAINED)
 def test_linear_constraints(method: str) -> None:
     found = minimize(
         lambda x: np.sum(x["a"] ** 2) + x["b"] ** 2,
@@ -336,7 +337,7 @@ def test_callbacks(method: str) -> None:
     assert seen[0]["p"].b.shape == (2, 2)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "tnc"])
+@for_each("method", [name for name in METHODS if name != "tnc"])
 def test_a_callback_ends_the_search(method: str) -> None:
     seen: list[Any] = []
 
@@ -357,7 +358,7 @@ def test_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
     assert "value=" in shown
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in BOUNDED])
+@for_each("method", [name for name in METHODS if name not in BOUNDED])
 def test_methods_without_bounds_or_constraints_say_so(method: str) -> None:
     with pytest.raises(ValueError, match="takes no bounds; these do: nelder-mead"):
         minimize(bowl, tree(), method=method, bounds=[(0, 1)] * 6)

@@ -15,6 +15,7 @@ from autodiff import numeric
 from autodiff.reverse import check_gradient, gradient, gradients, unbroadcast_adjoint
 from autodiff.reverse.sweep import collect
 from autodiff.rules.broadcasting import unbroadcast
+from tests.support.for_each import for_each
 
 
 def tutorial(x: Any, y: Any, z: Any) -> Any:
@@ -332,9 +333,7 @@ class TestTheSweep:
 
 
 class TestUnbroadcast:
-    @pytest.mark.parametrize(
-        "shape", [(), (1,), (4,), (1, 1), (3, 1), (1, 4), (3, 4), (1, 1, 4), (2, 1, 1), (1, 3, 1), (2, 3, 4), (2, 1, 4)]
-    )
+    @for_each("shape", [(), (1,), (4,), (1, 1), (3, 1), (1, 4), (3, 4), (1, 1, 4), (2, 1, 1), (1, 3, 1), (2, 3, 4), (2, 1, 4)])
     def test_every_pattern(self, shape: tuple[int, ...]) -> None:
         rng = np.random.default_rng(0)
         adjoint = rng.normal(size=(2, 3, 4))
@@ -393,7 +392,7 @@ class TestWarnings:
         assert np.geterr() == before
 
 
-@pytest.mark.parametrize("count", [3, 9, 12])
+@for_each("count", [3, 9, 12])
 def test_each_of_many_reads_gives_its_own_place_an_adjoint(count: int) -> None:
     """Also where only a part of the index is a node: such reads were added up as if they were of whole rows."""
     x = np.random.default_rng(0).standard_normal((count, 9))

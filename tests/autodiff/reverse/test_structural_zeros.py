@@ -17,6 +17,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients, structural_zeros
 from autodiff.visualize.steps import backward
+from tests.support.for_each import for_each
 
 Program = Callable[[Any], Any]
 OBSERVED = np.array([1.0, np.nan, 3.0])
@@ -185,28 +186,28 @@ def point(name: str) -> Any:
 
 
 class TestSelections:
-    @pytest.mark.parametrize("how", FIRST)
-    @pytest.mark.parametrize("name", SELECTING)
+    @for_each("how", FIRST)
+    @for_each("name", SELECTING)
     def test_what_is_not_chosen_passes_nothing_on(self, name: str, how: str) -> None:
         f, x = SELECTING[name], point(name)
         found = FIRST[how](f, x)
         assert np.shape(found) == x.shape
         np.testing.assert_allclose(found, difference(f, x), rtol=1e-5, atol=1e-7)
 
-    @pytest.mark.parametrize("how", SECOND)
-    @pytest.mark.parametrize("name", SELECTING)
+    @for_each("how", SECOND)
+    @for_each("name", SELECTING)
     def test_second_derivatives(self, name: str, how: str) -> None:
         f, x = SELECTING[name], point(name)
         np.testing.assert_allclose(SECOND[how](f, x), difference(ad.grad(f), x), rtol=1e-4, atol=1e-5)
 
-    @pytest.mark.parametrize("name", ["where", "slice", "nansum", "written", "sum(where=)", "power of the second derivative"])
+    @for_each("name", ["where", "slice", "nansum", "written", "sum(where=)", "power of the second derivative"])
     def test_third_derivatives(self, name: str) -> None:
         f, x = SELECTING[name], point(name)
         third = ad.jacrev(ad.hessian(f))(x)
         np.testing.assert_allclose(third, difference(ad.hessian(f), x), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(ad.jacrev(ad.jacrev(ad.grad(f)))(x), third)
 
-    @pytest.mark.parametrize("name", SELECTING)
+    @for_each("name", SELECTING)
     def test_single_precision(self, name: str) -> None:
         f, x = SELECTING[name], point(name)
         found = ad.grad(f)(x.astype(np.float32))
@@ -276,8 +277,8 @@ GENUINE: dict[str, tuple[Program, list[float]]] = {
 class TestGenuine:
     """What is computed stays what arithmetic makes of it."""
 
-    @pytest.mark.parametrize("how", ["grad", "gradient", "gradients"])
-    @pytest.mark.parametrize("name", GENUINE)
+    @for_each("how", ["grad", "gradient", "gradients"])
+    @for_each("name", GENUINE)
     def test_stays_nan(self, name: str, how: str) -> None:
         f, x = GENUINE[name]
         found = FIRST[how](f, np.array(x))
@@ -379,7 +380,7 @@ class TestHowItIsDone:
 
 
 class TestReplay:
-    @pytest.mark.parametrize("recorded_at", [[1.0, 2.0], [0.0, 2.0]])
+    @for_each("recorded_at", [[1.0, 2.0], [0.0, 2.0]])
     def test_an_executor_holds_for_all_values(self, recorded_at: list[float]) -> None:
         x = cg.variable(recorded_at, "x")
         f = np.sum(np.where(x > 0, np.sqrt(x) * np.log(x), 0.0))
@@ -503,7 +504,7 @@ def test_the_picture_of_a_sweep_shows_no_nan() -> None:
     assert all(np.isfinite(step.part).all() for step in steps)
 
 
-@pytest.mark.parametrize("scale", [1e200, 1e-200])
+@for_each("scale", [1e200, 1e-200])
 def test_the_search_for_nan_raises_no_flags_of_its_own(scale: float) -> None:
     x = np.ones(3)
     with np.errstate(all="raise"):
@@ -514,7 +515,7 @@ def test_the_search_for_nan_raises_no_flags_of_its_own(scale: float) -> None:
         assert np.array_equal(ad.vmap(ad.grad(lambda x: x * scale))(x), np.full(3, scale))
 
 
-@pytest.mark.parametrize("value", [np.nan, complex(1, np.nan), np.float16(np.nan)])
+@for_each("value", [np.nan, complex(1, np.nan), np.float16(np.nan)])
 def test_nan_is_found_in_every_shape(value: Any) -> None:
     for shape in ((3,), (2, 3), (1, 2, 2)):
         array = np.full(shape, 1e4, np.asarray(value).dtype)

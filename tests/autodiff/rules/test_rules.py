@@ -46,6 +46,7 @@ from tests.support.checks.rules import (
     recorded,
     with_argument,
 )
+from tests.support.for_each import for_each
 from tests.support.package_rules import RULES
 
 pytestmark = pytest.mark.portable
@@ -70,8 +71,8 @@ def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
         assert operations.function_named(opname) not in operations.PIECEWISE
 
 
-@pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize("ufunc", sorted(operations.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
+@for_each("dtype", [float, complex])
+@for_each("ufunc", sorted(operations.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
 def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: type) -> None:
     others: list[Any] = [np.array([1.3, -0.6, 2.2])] * ufunc.nin
     for position in range(ufunc.nin):
@@ -141,13 +142,13 @@ class TestCalledByHand:
         found[0] = 7
         assert np.array_equal(found, [7, 1, 1])
 
-    @pytest.mark.parametrize("adjoint", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
+    @for_each("adjoint", [np.ones(2), [1.0, 2.0], np.ones((2, 3)), np.ones((1, 3)), []])
     def test_of_another_shape(self, adjoint: Any) -> None:
         message = re.escape(f"the adjoint has shape {np.shape(adjoint)}, and does not broadcast to the result of square")
         with pytest.raises(ValueError, match=message):
             grads.square_grad(adjoint, np.square(cg.variable(self.x)))
 
-    @pytest.mark.parametrize(("adjoint", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
+    @for_each(("adjoint", "message"), [(1j, "is complex"), (None, "not a NoneType"), ("one", "not a str")])
     def test_of_another_kind(self, adjoint: Any, message: str) -> None:
         with pytest.raises(TypeError, match=message):
             grads.square_grad(adjoint, np.square(cg.variable(self.x)))
@@ -279,7 +280,7 @@ WRONG: dict[str, tuple[Callable[[], Case], set[str]]] = {
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("declared", RIGHT.values(), ids=RIGHT)
+@for_each("declared", RIGHT.values(), ids=RIGHT)
 def test_right_rules_pass(declared: Callable[[], Case]) -> None:
     case = declared()
     for check in CHECKS.values():
@@ -287,7 +288,7 @@ def test_right_rules_pass(declared: Callable[[], Case]) -> None:
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize(("declared", "failing"), WRONG.values(), ids=WRONG)
+@for_each(("declared", "failing"), WRONG.values(), ids=WRONG)
 def test_wrong_rules_fail(declared: Callable[[], Case], failing: set[str]) -> None:
     case = declared()
     check_value(case)
@@ -296,7 +297,7 @@ def test_wrong_rules_fail(declared: Callable[[], Case], failing: set[str]) -> No
             CHECKS[label](case)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         lambda x: x * (1 + 1e-15) if isinstance(x, cg.Node) else x * 1.0,
@@ -362,9 +363,9 @@ IN_ORDER: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("function", IN_ORDER.values(), ids=IN_ORDER)
-@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
-@pytest.mark.parametrize("lay", PERMUTED.values(), ids=PERMUTED)
+@for_each("function", IN_ORDER.values(), ids=IN_ORDER)
+@for_each("order", ["C", "F", "A", "K"])
+@for_each("lay", PERMUTED.values(), ids=PERMUTED)
 def test_orders_that_follow_the_memory(lay: Layout, order: str, function: Callable[[Any, Any], Any]) -> None:
     x = lay(real(2, 3, 2))
     places = np.empty_like(x, dtype=int)
@@ -407,7 +408,7 @@ def second(function: Callable[[Any], Any], x: Any) -> Array:
 
 
 class TestTies:
-    @pytest.mark.parametrize(
+    @for_each(
         ("function", "x", "expected"),
         [
             (np.max, [1, 4, 4], [0, 0.5, 0.5]),
@@ -434,7 +435,7 @@ class TestTies:
         (found,) = both_modes(function, x)
         np.testing.assert_allclose(found, expected, rtol=1e-15)
 
-    @pytest.mark.parametrize("function", [np.maximum, np.minimum, np.fmax, np.fmin])
+    @for_each("function", [np.maximum, np.minimum, np.fmax, np.fmin])
     def test_of_two_operands_half_each(self, function: Callable[..., Any]) -> None:
         x, y = both_modes(function, [4.0, 0.0], [[4.0, -0.0], [4.0, 0.0]])
         assert np.array_equal(x, [1, 1])
@@ -459,7 +460,7 @@ class TestFiniteSubgradients:
         x, y = both_modes(np.hypot, [0.0, 3.0], [0.0, 4.0])
         np.testing.assert_allclose([x, y], [[0, 0.6], [0, 0.8]], rtol=1e-15)
 
-    @pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}, {"ddof": 1}])
+    @for_each("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}, {"ddof": 1}])
     def test_std_of_equal_elements(self, options: dict[str, Any]) -> None:
         (found,) = both_modes(functools.partial(np.std, **options), np.full((2, 3), 7.0))
         assert np.array_equal(found, np.zeros((2, 3)))
@@ -471,7 +472,7 @@ class TestFiniteSubgradients:
         z = cg.variable([0j, 3 + 4j])
         np.testing.assert_allclose(gradient(np.abs(z))[z], [0, 0.6 - 0.8j], rtol=1e-15)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("x", "first", "hessian"),
         [
             ([2, 0, 3], [0, 6, 0], [[0, 3, 0], [3, 0, 2], [0, 2, 0]]),
@@ -485,15 +486,15 @@ class TestFiniteSubgradients:
         np.testing.assert_allclose(found, first, rtol=1e-15)
         np.testing.assert_allclose(second(np.prod, x), hessian, rtol=1e-15)
 
-    @pytest.mark.parametrize("power", [operator.pow, np.power, np.float_power])
-    @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.0, 1.0, 2.0, 3.0, np.array(2), np.array(2.0), np.array([0.0, 1.0, 2.0])])
+    @for_each("power", [operator.pow, np.power, np.float_power])
+    @for_each("exponent", [0, 1, 2, 3, 0.0, 1.0, 2.0, 3.0, np.array(2), np.array(2.0), np.array([0.0, 1.0, 2.0])])
     def test_powers_of_0(self, exponent: Any, power: Callable[..., Any]) -> None:
         (found,) = both_modes(lambda x: power(x, exponent), np.zeros(3))
         assert np.array_equal(found, np.broadcast_to(np.where(np.asarray(exponent) == 1, 1.0, 0.0), 3))
         curved = second(lambda x: np.sum(power(x, exponent)), np.zeros(3))
         assert np.array_equal(curved, np.diag(np.broadcast_to(np.where(np.asarray(exponent) == 2, 2.0, 0.0), 3)))
 
-    @pytest.mark.parametrize("exponent", [0, 0.0, np.zeros(2)])
+    @for_each("exponent", [0, 0.0, np.zeros(2)])
     def test_to_the_0(self, exponent: Any) -> None:
         assert np.array_equal(both_modes(lambda x: x**exponent, [0.0, -3.0])[0], [0, 0])
 
@@ -527,23 +528,23 @@ class TestFiniteSubgradients:
 class TestRounding:
     """Where a formula that is right on paper would lose its digits."""
 
-    @pytest.mark.parametrize("function", [np.fmod, np.remainder, lambda x, y: np.divmod(x, y)[1]])
+    @for_each("function", [np.fmod, np.remainder, lambda x, y: np.divmod(x, y)[1]])
     def test_whole_quotients(self, function: Callable[..., Any]) -> None:
         """1.0 / 0.1 rounds to 10, but 0.1 is a little more than a tenth and goes into 1.0 nine times."""
         assert both_modes(function, 1.0, 0.1) == [1, -9]
 
-    @pytest.mark.parametrize(("size", "number"), [(3, 0.1), (7, 0.1), (10, 1 / 3), (6, 1e10 / 7)])
+    @for_each(("size", "number"), [(3, 0.1), (7, 0.1), (10, 1 / 3), (6, 1e10 / 7)])
     def test_std_of_equal_elements_whose_mean_is_rounded(self, size: int, number: float) -> None:
         (found,) = both_modes(np.std, np.full(size, number))
         np.testing.assert_allclose(found, np.zeros(size), atol=1e-12)
 
-    @pytest.mark.parametrize(("function", "sign"), [(np.arcsin, 1), (np.arccos, -1)])
+    @for_each(("function", "sign"), [(np.arcsin, 1), (np.arccos, -1)])
     def test_near_the_end_of_the_domain(self, function: Callable[..., Any], sign: int) -> None:
         for x in (1 - 1e-15, -1 + 1e-15):
             gap = 1 - abs(x)
             np.testing.assert_allclose(both_modes(function, x)[0], sign / np.sqrt(gap * (2 - gap)), rtol=1e-14)
 
-    @pytest.mark.parametrize("x", [-800.0, -40.0, 40.0, 800.0])
+    @for_each("x", [-800.0, -40.0, 40.0, 800.0])
     def test_sigmoid_and_softplus_far_out(self, x: float) -> None:
         np.testing.assert_allclose(both_modes(cg.softplus, x)[0], np.exp(min(x, 0)), rtol=1e-14)
         np.testing.assert_allclose(both_modes(cg.sigmoid, x)[0], np.exp(-abs(x)), atol=1e-16)
@@ -585,8 +586,8 @@ def warning_of(opname: str) -> Iterator[None]:
 
 
 class TestPoles:
-    @pytest.mark.parametrize("opname", poles())
-    @pytest.mark.parametrize("shape", [(), (2,)])
+    @for_each("opname", poles())
+    @for_each("shape", [(), (2,)])
     def test_are_infinite_with_a_warning_that_names_the_operation(self, opname: str, shape: tuple[int, ...]) -> None:
         function, at, sign = poles()[opname]
         x = cg.variable(np.full(shape, at))
@@ -600,7 +601,7 @@ class TestPoles:
             _, tangent = jvp(function, [np.full(shape, at)], [np.ones(shape)])
         assert np.array_equal(tangent, np.full(shape, sign * np.inf))
 
-    @pytest.mark.parametrize("function", [np.reciprocal, lambda x: 1 / x, lambda x: x**-1])
+    @for_each("function", [np.reciprocal, lambda x: 1 / x, lambda x: x**-1])
     def test_where_the_value_is_infinite(self, function: Callable[[Any], Any]) -> None:
         """NumPy has warned already, of the value."""
         x = cg.variable([0.0, 1.0])
@@ -635,7 +636,7 @@ class TestPoles:
             gradient(np.sqrt(x))
         assert (np.geterr(), np.geterrcall()) == before
 
-    @pytest.mark.parametrize("x", [0.0, [0.0, 1.0]])
+    @for_each("x", [0.0, [0.0, 1.0]])
     def test_zero_times_infinity_is_no_quiet_zero(self, x: Any) -> None:
         with np.errstate(divide="ignore"):
             variable = cg.variable(x)
@@ -656,24 +657,20 @@ class TestPoles:
 class TestNaN:
     """What is not a number must not pass as a derivative of 0."""
 
-    @pytest.mark.parametrize("function", [np.maximum, np.minimum])
-    @pytest.mark.parametrize("args", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])
+    @for_each("function", [np.maximum, np.minimum])
+    @for_each("args", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])
     def test_of_two_operands(self, function: Callable[..., Any], args: tuple[float, float]) -> None:
         for found, x in zip(both_modes(function, *args), args, strict=True):
             assert found != 0 or not np.isnan(x)
 
-    @pytest.mark.parametrize(
-        "function", [np.max, np.min, functools.partial(np.max, axis=0), np.sum, np.prod, np.std, cg.logsumexp]
-    )
+    @for_each("function", [np.max, np.min, functools.partial(np.max, axis=0), np.sum, np.prod, np.std, cg.logsumexp])
     def test_of_a_reduction(self, function: Callable[..., Any]) -> None:
         x = cg.variable([1.0, np.nan, 3.0])
         assert gradient(function(x))[x][1] != 0
         assert jvp(function, [x.value], [np.array([0.0, 1.0, 0.0])])[1] != 0
 
-    @pytest.mark.parametrize(
-        "function", [np.abs, np.fabs, cg.relu, cg.sigmoid, cg.softplus, np.square, lambda x: np.clip(x, 0, 1)]
-    )
-    @pytest.mark.parametrize("x", [np.nan, [0.5, np.nan]])
+    @for_each("function", [np.abs, np.fabs, cg.relu, cg.sigmoid, cg.softplus, np.square, lambda x: np.clip(x, 0, 1)])
+    @for_each("x", [np.nan, [0.5, np.nan]])
     def test_of_one_operand(self, function: Callable[..., Any], x: Any) -> None:
         variable = cg.variable(x)
         with np.errstate(invalid="ignore"):

@@ -14,6 +14,7 @@ from autodiff.reverse import gradients
 from compgraph.graph import to_plain
 from compgraph.scipy import enter_imported, policy_of
 from tests.support.cases.linear_algebra import definite
+from tests.support.for_each import for_each
 
 MATRIX, COUNTS, VECTOR = definite(3, 3), np.array([[4, 1, 0], [1, 5, 2], [0, 2, 6]]), np.array([1.0, 2.0, 3.5])
 NUMBERS, STACK, NARROW = np.array([1, 2, 3]), np.stack([definite(3, 3), 2 * definite(3, 3)]), definite(3, 3).astype(np.float32)
@@ -72,7 +73,7 @@ def test_every_function_is_called() -> None:
     assert policy_of("linalg").instead.keys() == CALLS.keys()
 
 
-@pytest.mark.parametrize(("name", "place"), [(name, place) for name, calls in CALLS.items() for place in range(len(calls))])
+@for_each(("name", "place"), [(name, place) for name, calls in CALLS.items() for place in range(len(calls))])
 def test_values_and_errors(name: str, place: int) -> None:
     ours, theirs, arguments = policy_of("linalg").instead[name], getattr(sl, name), CALLS[name][place]
     with warnings.catch_warnings():
@@ -111,7 +112,7 @@ GRAPHS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@for_each("name", GRAPHS)
 def test_graphs_run_again_with_other_numbers(name: str) -> None:
     enter_imported()
     function = GRAPHS[name]

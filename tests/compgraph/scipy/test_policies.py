@@ -11,9 +11,10 @@ import pytest
 
 import autodiff as ad
 from compgraph.scipy import FAMILIES, enter_imported, opname, policy_of, public_names
+from tests.support.for_each import for_each
 
 
-@pytest.mark.parametrize("module", FAMILIES)
+@for_each("module", FAMILIES)
 def test_every_public_name_is_classified(module: str) -> None:
     policy = policy_of(FAMILIES[module])
     known = Counter(name for name, _ in policy.kinds())
@@ -24,13 +25,13 @@ def test_every_public_name_is_classified(module: str) -> None:
     assert policy.calling <= policy.instead.keys()
 
 
-@pytest.mark.parametrize("module", FAMILIES)
+@for_each("module", FAMILIES)
 def test_what_is_refused_says_what_to_use(module: str) -> None:
     policy = policy_of(FAMILIES[module])
     assert [name for name, advice in policy.refused.items() if len(advice) < 10] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("module", "name"),
     [
         (module, name)
@@ -53,7 +54,7 @@ def test_what_is_refused_is_refused(module: str, name: str) -> None:
         ad.grad(f)(np.eye(3))
 
 
-@pytest.mark.parametrize("module", FAMILIES)
+@for_each("module", FAMILIES)
 def test_what_is_recorded_has_a_rule(module: str) -> None:
     importlib.import_module(module)
     enter_imported()

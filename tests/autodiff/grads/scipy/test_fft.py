@@ -15,7 +15,7 @@ import autodiff as ad
 import compgraph as cg
 from compgraph.interception import behind, switch
 from tests.support.arguments import complexes, real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 NORMS = (None, "ortho", "forward")
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
@@ -80,20 +80,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
-
-
-@pytest.mark.parametrize(("function", "arguments"), cases({k: v[-1:] for k, v in CASES.items() if not k.startswith("d")}))
-def test_jacobians(function: Any, arguments: Any) -> None:
-    x = np.real(arguments[0])
-
-    def f(x: Any) -> Any:
-        y = function(x)
-        return np.stack([np.real(y), np.imag(y)]) ** 2
-
-    np.testing.assert_allclose(ad.jacobian(f)(x), ad.jacfwd(f)(x), atol=1e-10)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(jacobians=True)
 
 
 def test_a_program_that_lowpasses_a_signal() -> None:

@@ -25,7 +25,8 @@ import autodiff as ad
 import compgraph as cg
 from compgraph.interception import original_of
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 COARSE = {"epsabs": 1e-7, "epsrel": 1e-7}
 WRONG = "shape|operands|length|initial|increasing|power of 2"
@@ -122,20 +123,20 @@ NESTED: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(NESTED))
-def test_nested(function: Any, arguments: Any) -> None:
+@pytest.mark.parametrize("rows", functions(NESTED))
+def test_nested(rows: Rows) -> None:
     """Of the first order: each place of one integral is an integral, and each slope is one too."""
-    checked(function, arguments, order=1)
+    rows.check(order=1)
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(SAMPLES))
-def test_samples(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(SAMPLES))
+def test_samples(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FUNCTIONS))
-def test_functions(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(FUNCTIONS))
+def test_functions(rows: Rows) -> None:
+    rows.check()
 
 
 def test_three_integrals() -> None:
@@ -147,8 +148,8 @@ def test_three_integrals() -> None:
     assert ad.grad(f)(3.0) == pytest.approx(2 * 3.0 / 2)
 
 
-@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"])
-@pytest.mark.parametrize("y", [np.arange(5), real(3, 5), real(5, 3).T, real(2, 3).astype(np.float32)], ids=str)
+@for_each("name", ["trapezoid", "cumulative_trapezoid", "simpson", "cumulative_simpson", "romb"])
+@for_each("y", [np.arange(5), real(3, 5), real(5, 3).T, real(2, 3).astype(np.float32)], ids=str)
 def test_values_of_samples(name: str, y: Any) -> None:
     """In the graph there are SciPy's own numbers, of its shapes and dtypes."""
     function = getattr(scipy.integrate, name)
@@ -160,7 +161,7 @@ def test_values_of_samples(name: str, y: Any) -> None:
     np.testing.assert_allclose(found.value, wanted, rtol=3 * np.finfo(wanted.dtype).eps, atol=1e-15)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         lambda y: trapezoid(y, x=np.arange(3.0)),

@@ -11,7 +11,8 @@ from scipy.integrate import ODEintWarning, odeint, solve_bvp, solve_ivp
 import autodiff as ad
 import compgraph as cg
 from compgraph.interception import original_of
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 FINE = {"rtol": 1e-9, "atol": 1e-10}
 SMALL = {"rtol": 1e-5, "atol": 1e-5, "max_step": 0.05}
@@ -130,18 +131,18 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(tolerance=1e-5)
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FIRST))
-def test_first_derivatives(function: Any, arguments: Any) -> None:
+@pytest.mark.parametrize("rows", functions(FIRST))
+def test_first_derivatives(rows: Rows) -> None:
     """Differences of second order would show the noise of steps that are chosen anew."""
-    checked(function, arguments, order=1, tolerance=1e-4)
+    rows.check(order=1, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("method", ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
+@for_each("method", ["RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
 def test_values_are_scipys(method: str) -> None:
     """To the last bit, with the tolerances that are usual, and the derivative by one state is that of a shorter way."""
     kept: list[Any] = []
@@ -251,7 +252,7 @@ def eigenvalue(a: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "arguments"),
     [
         (lambda k, e: bratu(k, e).y[1, [0, -1]], (1.0, 0.2)),

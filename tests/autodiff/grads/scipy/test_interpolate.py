@@ -32,7 +32,8 @@ from scipy.interpolate import (
 import autodiff as ad
 from compgraph.interception import original_of
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 # Newer versions of SciPy advise against some of the names that older ones have.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")
@@ -176,14 +177,14 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(SECOND))
-def test_to_second_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(SECOND))
+def test_to_second_order(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FIRST))
-def test_to_first_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments, order=1, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(FIRST))
+def test_to_first_order(rows: Rows) -> None:
+    rows.check(order=1, tolerance=1e-5)
 
 
 def test_objects_are_of_scipys_classes() -> None:
@@ -237,7 +238,7 @@ def test_a_curve_is_fitted_beside_a_penalty() -> None:
     np.testing.assert_allclose(ad.grad(loss)(wanted), 0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "told"),
     [
         (lambda y: splev(Z, splrep(X, y, s=0.1)), "s > 0"),
@@ -254,7 +255,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         ad.grad(lambda y: np.sum(wrong(y)))(Y)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         lambda y: CubicSpline(X[::-1], y),

@@ -20,7 +20,8 @@ from scipy.interpolate import (
 
 import autodiff as ad
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 X = np.array([0, 0.7, 1.5, 2.1, 3.3, 4.0])
 Y = np.array([0.3, -0.8, 1.1, 0.2, -0.5, 0.9])
@@ -106,12 +107,12 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments, order=1, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(order=1, tolerance=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "arguments"),
     [
         (lambda x, y, z: BarycentricInterpolator(x, y)(z), (X, Y, Z)),
@@ -132,7 +133,7 @@ def test_jacobians_agree() -> None:
     np.testing.assert_allclose(ad.jacfwd(f)(POINTS), rows, atol=1e-10)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "told"),
     [
         (lambda v: RegularGridInterpolator((X, SIDE), v, method="cubic")(PLACES), "cubic"),
@@ -148,7 +149,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         ad.grad(lambda v: np.sum(wrong(v)))(VALUES)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         lambda v: interp1d(X, v[:, 0])(Z + 2),

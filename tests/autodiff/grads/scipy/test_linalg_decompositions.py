@@ -12,7 +12,8 @@ import scipy.linalg as sl
 import autodiff as ad
 from tests.support.arguments import complexes, real
 from tests.support.cases.linear_algebra import complex_definite, complex_regular, definite, regular
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 from tests.support.scipy_matrices import LOWER, UPPER, as_complex
 
 SHAPES = [(3, 3), (4, 2), (2, 4), (2, 3, 3)]
@@ -202,9 +203,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(tolerance=1e-5)
 
 
 def test_complex_vectors_of_a_pair_have_a_derivative_where_their_phase_does_not_count() -> None:
@@ -238,7 +239,7 @@ REFUSED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@for_each("what", REFUSED)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_what_has_no_derivative_says_so(what: str) -> None:
     with pytest.raises((TypeError, np.linalg.LinAlgError, RuntimeWarning), match=what):
@@ -253,7 +254,7 @@ def test_the_columns_of_a_square_q_that_the_matrix_settles_have_their_derivative
     assert full == pytest.approx(ad.grad(lambda a: np.sum(sl.rq(a, mode="economic")[1] ** 3))(a.T))
 
 
-@pytest.mark.parametrize("a", [regular(2, 4), complex_regular(2, 3), np.stack([regular(2, 4), regular(2, 4, seed=1)])])
+@for_each("a", [regular(2, 4), complex_regular(2, 3), np.stack([regular(2, 4), regular(2, 4, seed=1)])])
 def test_what_is_made_of_a_null_space_as_a_whole_has_a_derivative(a: Any) -> None:
     weights = real(*a.shape[:-2], a.shape[-1], a.shape[-1], seed=3)
 

@@ -14,7 +14,8 @@ import autodiff as ad
 import compgraph as cg
 from tests.support.arguments import complexes, positive, real
 from tests.support.cases.linear_algebra import complex_regular, definite, regular
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 ROTATION = np.array([[0.3, -1.2, 0.1], [1.1, 0.4, 0.2], [0.2, -0.1, 0.9]])
 INDEFINITE = np.array([[1.5, 0.4, 0.2], [0.3, -1.2, 0.5], [-0.1, 0.6, 2.0]])
@@ -108,15 +109,16 @@ BUILT: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # as SciPy says of any in float32
-@pytest.mark.parametrize(("function", "arguments"), cases(FUNCTIONS))
-def test_functions(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(FUNCTIONS))
+def test_functions(rows: Rows) -> None:
+    rows.check(tolerance=1e-5)
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(BUILT))
-def test_built(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
-    assert np.asarray(ad.jvp(function, arguments, arguments)[0]).dtype == function(*arguments).dtype
+@pytest.mark.parametrize("rows", functions(BUILT))
+def test_built(rows: Rows) -> None:
+    rows.check()
+    for label, function, *arguments in BUILT[rows.name]:
+        assert np.asarray(ad.jvp(function, arguments, arguments)[0]).dtype == function(*arguments).dtype, label
 
 
 def test_an_exponent_that_is_a_node_is_refused() -> None:
@@ -125,8 +127,8 @@ def test_an_exponent_that_is_a_node_is_refused() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate")
-@pytest.mark.parametrize("function", [sl.logm, partial(sl.fractional_matrix_power, t=0.3)])
-@pytest.mark.parametrize("a", [INDEFINITE, INDEFINITE.T, -ROTATION, np.diag([-1.0, 2.0])])
+@for_each("function", [sl.logm, partial(sl.fractional_matrix_power, t=0.3)])
+@for_each("a", [INDEFINITE, INDEFINITE.T, -ROTATION, np.diag([-1.0, 2.0])])
 def test_of_negative_eigenvalues_second_derivatives_are_exact_or_refused(function: Any, a: Any) -> None:
     """Rounding may take the block that the second derivative is a part of to the other side of the cut."""
     checked(function, (a,), order=1)
@@ -201,7 +203,7 @@ WHOLE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@for_each("name", WHOLE)
 def test_whole_jacobians_in_both_modes_and_hessians(name: str) -> None:
     """Many directions at once give what each gives by itself."""
     function, x = WHOLE[name], definite(3, 3) + np.diag([0.0, 1.0, 2.5])
@@ -271,7 +273,7 @@ EMPTY: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@for_each("name", EMPTY)
 def test_of_nothing(name: str) -> None:
     function, *arguments = EMPTY[name]
     found = ad.grad(lambda *given: np.sum(np.real(function(*given))), tuple(range(len(arguments))))(*arguments)

@@ -11,7 +11,7 @@ import scipy.linalg as sl
 
 from tests.support.arguments import complexes, positive, real
 from tests.support.cases.linear_algebra import complex_definite, complex_regular, definite, regular
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 from tests.support.scipy_matrices import BANDS, LOWER, UPPER, as_complex
 
 COLUMN, ROW = np.array([3.0, 0.5, -0.4, 0.2]), np.array([9.0, -0.3, 0.6, 0.1])
@@ -157,9 +157,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check()
 
 
 def _riccati(solver: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None) -> Any:
@@ -182,9 +182,9 @@ RICCATI: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(RICCATI))
-def test_riccati(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=2e-5)
+@pytest.mark.parametrize("rows", functions(RICCATI))
+def test_riccati(rows: Rows) -> None:
+    rows.check(tolerance=2e-5)
 
 
 def _half_complex(name: str, *arguments: Any) -> tuple[Any, ...]:
@@ -222,6 +222,6 @@ MIXED: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(MIXED))
-def test_of_real_and_complex_arguments(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(MIXED))
+def test_of_real_and_complex_arguments(rows: Rows) -> None:
+    rows.check()

@@ -13,7 +13,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from tests.support.arguments import complexes, real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 MODES = ("reflect", "constant", "nearest", "mirror", "wrap", "grid-mirror", "grid-constant", "grid-wrap")
 im, x, k, w = real(5, 6), real(9), real(3, 4, seed=5), real(4, seed=2)
@@ -139,12 +140,12 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=5e-6)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(tolerance=5e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         lambda v: scipy.ndimage.gaussian_filter1d(v, 1.0, mode="constant"),
@@ -198,7 +199,7 @@ def test_the_numbers_are_scipys() -> None:
         np.testing.assert_array_equal(function(cg.variable(im), 1.3).value, function(im, 1.3))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "told"),
     [
         (lambda v: scipy.ndimage.geometric_transform(v, lambda p: p), "map_coordinates"),

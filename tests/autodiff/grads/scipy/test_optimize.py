@@ -14,7 +14,8 @@ import scipy.optimize as so
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 P = np.array([1.1, 0.7])
 A = np.array([[3.0, 1.0], [1.0, 2.0]])
@@ -81,9 +82,9 @@ ROOTS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(ROOTS))
-def test_roots(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(ROOTS))
+def test_roots(rows: Rows) -> None:
+    rows.check()
 
 
 BOTH, SLOPE = ad.value_and_grad(valley), ad.grad(valley)
@@ -141,12 +142,12 @@ MINIMA: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(MINIMA))
+@pytest.mark.parametrize("rows", functions(MINIMA))
 @pytest.mark.filterwarnings("ignore:Desired error")
-def test_minima(function: Any, arguments: Any) -> None:
+def test_minima(rows: Rows) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", so.OptimizeWarning)
-        checked(function, arguments, tolerance=2e-5)
+        rows.check(tolerance=2e-5)
 
 
 def model(x: Any, a: Any, b: Any) -> Any:
@@ -240,14 +241,12 @@ FITS: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FITS))
-def test_fits(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=2e-5)
+@pytest.mark.parametrize("rows", functions(FITS))
+def test_fits(rows: Rows) -> None:
+    rows.check(tolerance=2e-5)
 
 
-@pytest.mark.parametrize(
-    "method", ["Nelder-Mead", "Powell", "COBYLA", "trust-constr", "TNC", "dogleg", "trust-ncg", "trust-krylov"]
-)
+@for_each("method", ["Nelder-Mead", "Powell", "COBYLA", "trust-constr", "TNC", "dogleg", "trust-ncg", "trust-krylov"])
 def test_methods_without_derivatives_or_far_from_exact(method: str) -> None:
     """The derivative is that at the minimum itself, whatever the method has reached."""
     options: dict[str, Any] = {"tol": 1e-10} if method in ("Nelder-Mead", "Powell", "COBYLA", "TNC", "trust-constr") else {}
@@ -260,7 +259,7 @@ def test_methods_without_derivatives_or_far_from_exact(method: str) -> None:
     np.testing.assert_allclose(found, exact, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["differential_evolution", "dual_annealing", "shgo", "basinhopping", "fmin", "fmin_powell"])
+@for_each("name", ["differential_evolution", "dual_annealing", "shgo", "basinhopping", "fmin", "fmin_powell"])
 def test_searches(name: str) -> None:
     def at(p: Any) -> Any:
         options: dict[str, Any] = {"rng": 1} if name in ("differential_evolution", "dual_annealing") else {}

@@ -12,7 +12,8 @@ import scipy.signal
 import autodiff as ad
 import compgraph as cg
 from tests.support.arguments import complexes, real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 x = real(20)
 b, a = np.array([0.3, 0.5, 0.2]), np.array([1.2, -0.3, 0.1])
@@ -116,9 +117,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check()
 
 
 def test_jacobians() -> None:
@@ -156,7 +157,7 @@ def test_the_recorded_filter_is_scipys() -> None:
     np.testing.assert_array_equal(node.value, scipy.signal.lfilter(b, a, x))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "told"),
     [
         (lambda v: scipy.signal.upfirdn([1.0], v, mode="line"), "mode='line'"),

@@ -10,7 +10,7 @@ import scipy.signal
 
 import autodiff as ad
 from tests.support.arguments import complexes, real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 x = real(20)
 h = np.array(0.3)
@@ -74,9 +74,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check()
 
 
 def test_a_spectrogram_is_made_again_by_its_object() -> None:

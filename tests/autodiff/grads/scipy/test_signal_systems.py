@@ -9,7 +9,7 @@ import pytest
 import scipy.signal
 
 from tests.support.arguments import complexes, real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 x = real(20)
 b, a = np.array([0.3, 0.5, 0.2]), np.array([1.2, -0.3, 0.1])
@@ -82,6 +82,6 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check()

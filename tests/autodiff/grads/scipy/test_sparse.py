@@ -12,7 +12,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 M = sp.csr_array(np.array([[0.5, 0.0, -1.2, 0.0, 2.0], [0, 0, 0, 0, 0], [1.1, 0.7, 0, 0, 0.3], [0, -0.4, 0, 1.5, 0]]))
 D = M.data.copy()
@@ -126,14 +126,14 @@ HELD: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(PLAIN))
-def test_plain_matrices(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(PLAIN))
+def test_plain_matrices(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(HELD))
-def test_matrices_of_nodes(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(HELD))
+def test_matrices_of_nodes(rows: Rows) -> None:
+    rows.check()
 
 
 def test_values_and_classes_are_scipys() -> None:

@@ -12,7 +12,7 @@ import scipy.sparse.linalg as sl
 import autodiff as ad
 import compgraph as cg
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 N = 5
 S = sp.csr_array(np.array(
@@ -120,14 +120,14 @@ FUNCTIONS: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(SOLVING))
-def test_solving(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(SOLVING))
+def test_solving(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FUNCTIONS))
-def test_functions(function: Any, arguments: Any) -> None:
-    checked(function, arguments, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(FUNCTIONS))
+def test_functions(rows: Rows) -> None:
+    rows.check(tolerance=1e-5)
 
 
 def test_jacobians_agree() -> None:

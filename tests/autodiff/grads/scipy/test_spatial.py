@@ -11,7 +11,8 @@ from scipy.spatial import KDTree, distance_matrix, geometric_slerp, minkowski_di
 from scipy.spatial.distance import cdist, directed_hausdorff, pdist, squareform
 
 import autodiff as ad
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 # Newer versions of SciPy advise against some of the names that older ones have.
 pytestmark = pytest.mark.filterwarnings("ignore:.* is deprecated:DeprecationWarning")
@@ -93,17 +94,17 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(VECTORS))
-def test_to_second_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(VECTORS))
+def test_to_second_order(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FIRST))
-def test_to_first_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments, order=1)
+@pytest.mark.parametrize("rows", functions(FIRST))
+def test_to_first_order(rows: Rows) -> None:
+    rows.check(order=1)
 
 
-@pytest.mark.parametrize("metric", [name for name in NAMES if name != "jensenshannon"])
+@for_each("metric", [name for name in NAMES if name != "jensenshannon"])
 def test_within_one_set(metric: str) -> None:
     """On the diagonal every distance is 0, and its derivative is taken to be 0: beside it the others are right."""
 
@@ -136,7 +137,7 @@ def test_points_are_spread_beside_a_wall() -> None:
     assert np.max(np.abs(ad.grad(stress)(A * 1.1))) > 0.01
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "told"),
     [
         (lambda a: cdist(a, B, "hamming"), "counts"),
@@ -153,7 +154,7 @@ def test_what_is_refused(wrong: Any, told: str) -> None:
         ad.grad(lambda a: np.sum(wrong(a)))(A)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         lambda a: cdist(a, B[:, :3]),

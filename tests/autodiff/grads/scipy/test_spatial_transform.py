@@ -10,7 +10,8 @@ from scipy.spatial.transform import Rotation, Slerp
 
 import autodiff as ad
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, functions
 
 Q = real(3, 4) + np.array([0.1, -0.2, 0.3, 0.4])
 R = real(3, 3) * 0.7
@@ -81,14 +82,14 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(SECOND))
-def test_to_second_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
+@pytest.mark.parametrize("rows", functions(SECOND))
+def test_to_second_order(rows: Rows) -> None:
+    rows.check()
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(FIRST))
-def test_to_first_order(function: Any, arguments: Any) -> None:
-    checked(function, arguments, order=1, tolerance=1e-5)
+@pytest.mark.parametrize("rows", functions(FIRST))
+def test_to_first_order(rows: Rows) -> None:
+    rows.check(order=1, tolerance=1e-5)
 
 
 def test_at_no_turn_at_all() -> None:
@@ -125,7 +126,7 @@ def test_a_turn_is_found_beside_a_penalty() -> None:
     np.testing.assert_allclose(ad.jacfwd(lambda r: of(r).apply(X))(R[0]), rows, atol=1e-14)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wrong", "told", "error"),
     [
         (lambda r: of(r).mean().as_quat(), "not recorded", TypeError),

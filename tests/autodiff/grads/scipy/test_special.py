@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import autodiff as ad
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.scipy_checks import Rows, functions
 
 sc: Any = importlib.import_module("scipy.special")
 above = 1.5 + np.abs(real(3, seed=2))
@@ -104,13 +103,6 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
-
-
-@pytest.mark.parametrize(("function", "arguments"), [c for c in cases(CASES) if "complex" not in c.id and "branch" not in c.id])
-def test_jacobians_of_both_modes_agree(function: Any, arguments: Any) -> None:
-    x = np.asarray(arguments[0], float)
-    of_first = lambda x: function(x, *arguments[1:])  # noqa: E731
-    np.testing.assert_allclose(ad.jacobian(of_first)(x), ad.jacfwd(of_first)(x), rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(jacobians=True)

@@ -12,6 +12,7 @@ import scipy.stats as st
 
 import autodiff as ad
 from tests.support.distributions import INTEGRATED, LAWS, NUMBERS, SOLVED, UNKNOWN
+from tests.support.for_each import for_each
 from tests.support.scipy_checks import checked
 
 LOC, SCALE = 0.3, 8.0
@@ -74,15 +75,13 @@ def test_what_is_numbers_is_differentiated_once(name: str, method: str) -> None:
         ad.grad(lambda x: np.sum(ad.grad(lambda x: np.sum(function(x)))(x)))(x)
 
 
-@pytest.mark.parametrize("name", sorted(NUMBERS))
+@for_each("name", sorted(NUMBERS))
 def test_densities_that_are_numbers_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match="density as numbers alone"):
         ad.grad(lambda x: np.sum(getattr(st, name).pdf(x, *LAWS[name], LOC, SCALE)))(point(name, "pdf"))
 
 
-@pytest.mark.parametrize(
-    ("name", "method"), [(name, method) for name in sorted(SOLVED) for method in ("cdf", "ppf") if not known(name, method)]
-)
+@for_each(("name", "method"), [(name, method) for name in sorted(SOLVED) for method in ("cdf", "ppf") if not known(name, method)])
 def test_shapes_of_what_is_solved_are_refused(name: str, method: str) -> None:
     function, x = getattr(getattr(st, name), method), getattr(st, name).ppf(0.4, *LAWS[name]) if method == "cdf" else 0.4
     with pytest.raises(TypeError, match="no derivative"):
@@ -124,7 +123,7 @@ def test_a_skewness_of_zero_is_refused() -> None:
     assert ad.grad(lambda x: st.pearson3.logpdf(x, 0.0))(0.4) == pytest.approx(-0.4)
 
 
-@pytest.mark.parametrize("method", [*OF_X, *OF_Q])
+@for_each("method", [*OF_X, *OF_Q])
 def test_beyond_the_support_and_wrong_parameters(method: str) -> None:
     """The value is SciPy's own, the derivative 0; a wrong parameter gives nan, and no derivative."""
     x = np.array([-1.0, 0.0, 0.2, 0.6, 1.0, 3.0])
@@ -174,7 +173,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@for_each("name", FORMS)
 def test_forms_of_arguments(name: str) -> None:
     checked(FORMS[name], (np.array([0.4, 1.3, -0.7]), np.array([0.5, 0.3])))
 
@@ -200,8 +199,8 @@ def test_a_distribution_of_a_user() -> None:
 MOMENTS = "norm expon uniform gamma beta lognorm t chi2 f weibull_min pareto logistic laplace gumbel_r rayleigh triang invgamma"
 
 
-@pytest.mark.parametrize("method", ["mean", "var", "std", "entropy"])
-@pytest.mark.parametrize("name", MOMENTS.split())
+@for_each("method", ["mean", "var", "std", "entropy"])
+@for_each("name", MOMENTS.split())
 def test_moments(name: str, method: str) -> None:
     shapes = {"f": (12.0, 18.0), "t": (6.5,)}.get(name, LAWS[name])
     function = getattr(getattr(st, name), method)
@@ -227,7 +226,7 @@ def test_draws_are_those_of_scipy() -> None:
         ad.grad(lambda s: np.sum(st.norm.rvs(0, s, size=3)))(-2.0)
 
 
-@pytest.mark.parametrize("method", [*OF_X, *OF_Q])
+@for_each("method", [*OF_X, *OF_Q])
 def test_jacobians_of_both_modes_agree(method: str) -> None:
     x = LEVELS if method in OF_Q else np.array([0.5, 1.5, -1.0])
     function = lambda x: getattr(st.gamma, method)(x, 2.5, scale=1.5)  # noqa: E731

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats as st
 
 import autodiff as ad
+from tests.support.for_each import for_each
 from tests.support.scipy_checks import checked
 
 # The parameters, and which of them are real numbers with a derivative
@@ -50,25 +51,25 @@ def of_real(name: str, method: str, *first: Any) -> tuple[Any, Any]:
     return function, tuple([parameters[k] for k in real])
 
 
-@pytest.mark.parametrize("method", ["pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"])
-@pytest.mark.parametrize("name", LAWS)
+@for_each("method", ["pmf", "logpmf", "cdf", "sf", "logcdf", "logsf"])
+@for_each("name", LAWS)
 def test_derivatives(name: str, method: str) -> None:
     k = np.array(INSIDE.get(name, [0, 2]) + ([] if method.startswith("log") else [-3, 40]))
     checked(*of_real(name, method, k))
 
 
-@pytest.mark.parametrize("method", ["mean", "var"])
-@pytest.mark.parametrize("name", sorted(LAWS.keys() - {"dlaplace"}))
+@for_each("method", ["mean", "var"])
+@for_each("name", sorted(LAWS.keys() - {"dlaplace"}))
 def test_moments(name: str, method: str) -> None:
     checked(*of_real(name, method))
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "binom", "betabinom", "geom", "planck"])
+@for_each("name", ["bernoulli", "binom", "betabinom", "geom", "planck"])
 def test_entropy(name: str) -> None:
     checked(*of_real(name, "entropy"))
 
 
-@pytest.mark.parametrize("name", [*COUNTS, *WITHOUT])
+@for_each("name", [*COUNTS, *WITHOUT])
 def test_what_has_no_derivative_is_refused(name: str) -> None:
     parameters = (COUNTS | WITHOUT)[name]
     with pytest.raises(TypeError, match="no derivative"):

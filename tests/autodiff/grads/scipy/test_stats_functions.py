@@ -10,7 +10,8 @@ import scipy.stats as st
 
 import autodiff as ad
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 sample = real(7)
 other = real(7, seed=4) + 0.5
@@ -165,21 +166,9 @@ def another_width(data: Any) -> Any:
     return estimate
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
-
-
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_jacobians_of_both_modes_agree(function: Any, arguments: Any) -> None:
-    arguments = tuple([np.asarray(a) for a in arguments])
-    flat = lambda x: np.concatenate([np.ravel(p) for p in np.atleast_1d(*parts(function(x, *arguments[1:])))])  # noqa: E731
-    x = np.asarray(arguments[0], float)
-    np.testing.assert_allclose(ad.jacobian(flat)(x), ad.jacfwd(flat)(x), rtol=1e-9, atol=1e-11)
-
-
-def parts(result: Any) -> Any:
-    return tuple(result) if isinstance(result, tuple) else (result, result)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(jacobians=True)
 
 
 REFUSED = {
@@ -193,7 +182,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TypeError, match=message):
@@ -204,7 +193,7 @@ def test_ranks_have_no_derivative() -> None:
     assert np.array_equal(ad.grad(lambda x: np.sum(st.rankdata(x) * x))(sample), st.rankdata(sample))
 
 
-@pytest.mark.parametrize("alternative", ["sideways", ""])
+@for_each("alternative", ["sideways", ""])
 def test_strange_alternatives_raise(alternative: str) -> None:
     with pytest.raises(ValueError, match="alternative"):
         ad.grad(lambda x: st.ttest_1samp(x, 0.0, alternative=alternative).statistic)(sample)

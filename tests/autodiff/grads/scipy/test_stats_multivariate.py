@@ -10,7 +10,8 @@ import scipy.stats as st
 
 import autodiff as ad
 from tests.support.arguments import real
-from tests.support.scipy_checks import cases, checked
+from tests.support.for_each import for_each
+from tests.support.scipy_checks import Rows, checked, functions
 
 
 def softmax(t: Any) -> Any:
@@ -93,16 +94,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_derivatives(function: Any, arguments: Any) -> None:
-    checked(function, arguments)
-
-
-@pytest.mark.parametrize(("function", "arguments"), cases(CASES))
-def test_jacobians_of_both_modes_agree(function: Any, arguments: Any) -> None:
-    x = np.asarray(arguments[0], float)
-    of_first = lambda x: np.ravel(function(x, *arguments[1:]))  # noqa: E731
-    np.testing.assert_allclose(ad.jacobian(of_first)(x), ad.jacfwd(of_first)(x), rtol=1e-9, atol=1e-12)
+@pytest.mark.parametrize("rows", functions(CASES))
+def test_derivatives(rows: Rows) -> None:
+    rows.check(jacobians=True)
 
 
 REFUSED = {
@@ -114,7 +108,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@for_each("name", REFUSED)
 def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TypeError, match=message):

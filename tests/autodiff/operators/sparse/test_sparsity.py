@@ -16,6 +16,7 @@ from autodiff.operators.sparse.coloring import color_columns
 from autodiff.reverse.linearization import Linearization
 from tests.support.arguments import Case
 from tests.support.checks.sparsity import check_sparsity, traced
+from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]
@@ -54,7 +55,7 @@ EXACT: dict[str, tuple[Function, Any]] = {
 }
 
 
-@pytest.mark.parametrize("label", EXACT)
+@for_each("label", EXACT)
 def test_structure(label: str) -> None:
     f, expected = EXACT[label]
     if expected is None:
@@ -80,7 +81,7 @@ PATTERNS: dict[str, tuple[Any, int]] = {
 }
 
 
-@pytest.mark.parametrize("label", PATTERNS)
+@for_each("label", PATTERNS)
 def test_coloring(label: str) -> None:
     pattern, at_most = PATTERNS[label]
     colors, count = color_columns(scipy.sparse.csr_array(pattern != 0))
@@ -189,7 +190,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("label", REFUSED)
+@for_each("label", REFUSED)
 def test_refused(label: str) -> None:
     call, error, message = REFUSED[label]
     with pytest.raises(error, match=message):
