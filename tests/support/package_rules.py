@@ -7,7 +7,7 @@ from autodiff.grads.scipy.special.entering import UNKNOWN
 from autodiff.rules import rules
 
 grads._load_family("scipy.special")
-# tests/autodiff/grads/scipy has the tests of these modules of SciPy. UNKNOWN holds operations without a known derivative.
+# tests/compgraph/scipy has the tests of these modules of SciPy. UNKNOWN holds operations without a known derivative.
 _OF_SCIPY = ("densities", "functions", "parameters", "distributions")
 _ELSEWHERE = {
     rule.opname

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 STEP = 1e-3  # of differences of fourth order
 
 
-def functions(table: dict[str, Any]) -> list[Any]:
+def functions(table: dict[str, Any], in_full: Collection[str] = ()) -> list[Any]:
     """Parameters of a test: the rows of each function of a table, for the default run and for the exhaustive one.
 
     Parameters
@@ -23,11 +23,13 @@ def functions(table: dict[str, Any]) -> list[Any]:
     table : dict
         ``{name of the function: [(label, function, *arguments), ...]}``. A callable in place of a list builds it when the test
         runs.
+    in_full : collection of str
+        Names whose rows are calls of different functions, and are all checked in full.
     """
     found = []
     for name, rows in table.items():
-        found.append(pytest.param(Rows(name, rows), id=name))
-        if callable(rows) or len(rows) > 1:
+        found.append(pytest.param(Rows(name, rows, name in in_full), id=name))
+        if name not in in_full and (callable(rows) or len(rows) > 1):
             found.append(pytest.param(Rows(name, rows, every=True), id=f"{name}, every row", marks=pytest.mark.exhaustive))
     return found
 

@@ -16,7 +16,7 @@ import scipy.special as special
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import limits
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 from tests.support.growth import calls
 
 WARNS = None
@@ -216,6 +216,7 @@ def test_first_derivatives(name: str, mode: str) -> None:
         assert not messages
 
 
+@sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
 def test_second_derivatives_that_exist(name: str, mode: str) -> None:
@@ -229,6 +230,7 @@ def test_second_derivatives_that_exist(name: str, mode: str) -> None:
         assert not np.isfinite(found).all()
 
 
+@sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
 def test_second_derivatives_that_do_not_exist(name: str, mode: str) -> None:

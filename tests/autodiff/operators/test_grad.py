@@ -21,10 +21,8 @@ def d_forward(f: Any) -> Any:
     return lambda x: jvp(f, (x,), (1.0,))[1]
 
 
-MODES = pytest.mark.parametrize("d", [grad, d_forward], ids=["reverse", "forward"])
-BOTH = pytest.mark.parametrize(
-    ("outer", "inner"), [(a, b) for a in (grad, d_forward) for b in (grad, d_forward)], ids=["rr", "rf", "fr", "ff"]
-)
+MODES = for_each("d", [grad, d_forward], ids=["reverse", "forward"])
+BOTH = for_each(("outer", "inner"), [(a, b) for a in (grad, d_forward) for b in (grad, d_forward)], ids=["rr", "rf", "fr", "ff"])
 
 
 class TestNesting:

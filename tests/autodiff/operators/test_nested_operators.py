@@ -90,7 +90,7 @@ def matrix(found: Any, result: Any, argument: Any) -> Array:
     return np.concatenate(rows)
 
 
-JACOBIANS = pytest.mark.parametrize("operator", [ad.jacrev, ad.jacfwd, ad.jacobian], ids=lambda o: o.__name__)
+JACOBIANS = for_each("operator", [ad.jacrev, ad.jacfwd, ad.jacobian], ids=lambda o: o.__name__)
 
 
 class TestJacobians:

@@ -28,7 +28,7 @@ from autodiff.optimizers import (
     clip_by_value,
 )
 from autodiff.reverse import gradient
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 
 # ------------------------------------------------------------------------------------------------- schedules
 
@@ -251,8 +251,9 @@ def test_the_published_step_size() -> None:
     np.testing.assert_allclose(found, [-0.5, 4.0, 3.0], atol=2e-2)
 
 
-@pytest.mark.parametrize("inertia", ["average", "two gradients"])
-@pytest.mark.parametrize("beta", [0.05, 0.3, 0.7])
+@sampled
+@for_each("inertia", ["average", "two gradients"])
+@for_each("beta", [0.05, 0.3, 0.7])
 def test_how_large_steps_may_be(inertia: str, beta: float) -> None:
     """Just below the bound in the notes a bowl's bottom is found, just above it the bowl is left."""
     curvature = 3.0

@@ -17,7 +17,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients, structural_zeros
 from autodiff.visualize.steps import backward
-from tests.support.for_each import for_each
+from tests.support.failures import Failures
+from tests.support.for_each import for_each, sampled
 
 Program = Callable[[Any], Any]
 OBSERVED = np.array([1.0, np.nan, 3.0])
@@ -186,6 +187,7 @@ def point(name: str) -> Any:
 
 
 class TestSelections:
+    @sampled
     @for_each("how", FIRST)
     @for_each("name", SELECTING)
     def test_what_is_not_chosen_passes_nothing_on(self, name: str, how: str) -> None:
@@ -194,6 +196,7 @@ class TestSelections:
         assert np.shape(found) == x.shape
         np.testing.assert_allclose(found, difference(f, x), rtol=1e-5, atol=1e-7)
 
+    @sampled
     @for_each("how", SECOND)
     @for_each("name", SELECTING)
     def test_second_derivatives(self, name: str, how: str) -> None:
@@ -484,16 +487,21 @@ def random_program(seed: int) -> tuple[Program, Any]:
 
 
 class TestRandomPrograms:
-    @pytest.mark.parametrize("first", range(0, 240, 20))
+    @pytest.mark.parametrize("first", [0, *[pytest.param(k, marks=pytest.mark.exhaustive) for k in range(20, 240, 20)]])
     def test_first_and_second_derivatives(self, first: int) -> None:
-        for seed in range(first, first + 20):
-            f, x = random_program(seed)
-            expected = difference(f, x)
-            for how in ("grad", "jacrev", "gradients", "jvp"):
-                np.testing.assert_allclose(FIRST[how](f, x), expected, rtol=1e-4, atol=1e-6, err_msg=f"{how}, seed {seed}")
-            expected = difference(ad.grad(f), x)
-            for how in ("hessian", "hvp", "jacfwd of grad", "grad of jvp"):
-                np.testing.assert_allclose(SECOND[how](f, x), expected, rtol=1e-3, atol=1e-4, err_msg=f"{how}, seed {seed}")
+        with Failures("random programs") as failures:
+            for seed in range(first, first + 20):
+                with failures.case(f"seed {seed}"):
+                    self.check(seed)
+
+    def check(self, seed: int) -> None:
+        f, x = random_program(seed)
+        expected = difference(f, x)
+        for how in ("grad", "jacrev", "gradients", "jvp"):
+            np.testing.assert_allclose(FIRST[how](f, x), expected, rtol=1e-4, atol=1e-6, err_msg=how)
+        expected = difference(ad.grad(f), x)
+        for how in ("hessian", "hvp", "jacfwd of grad", "grad of jvp"):
+            np.testing.assert_allclose(SECOND[how](f, x), expected, rtol=1e-3, atol=1e-4, err_msg=how)
 
 
 def test_the_picture_of_a_sweep_shows_no_nan() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import operator
 import re
 import sys
@@ -34,7 +35,6 @@ from autodiff.rules.rule import rules
 from compgraph import operations
 from tests.support.arguments import Case, complexes, negative, positive, real, shifted
 from tests.support.cases import COARSE, INTERNAL
-from tests.support.cases.tables import CASES, COMPLEX_CASES, COMPLEX_SKETCHES, SKETCHES
 from tests.support.checks.rules import (
     CHECKS,
     Layout,
@@ -56,8 +56,14 @@ Array = np.ndarray[Any, Any]
 # ---------------------------------------------------------------------------------------- completeness
 
 
-def test_every_rule_has_cases() -> None:
-    assert {*SKETCHES, *COMPLEX_SKETCHES} == set(RULES) - INTERNAL - {*COARSE}
+@pytest.fixture
+def tables() -> Any:
+    """The tables of cases, which are built when a test needs them."""
+    return importlib.import_module("tests.support.cases.tables")
+
+
+def test_every_rule_has_cases(tables: Any) -> None:
+    assert {*tables.SKETCHES, *tables.COMPLEX_SKETCHES} == set(RULES) - INTERNAL - {*COARSE}
 
 
 def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
@@ -95,28 +101,28 @@ def test_every_rule_has_its_name_in_grads() -> None:
     assert {f"{opname}_grad" for opname in RULES} <= named.keys()
 
 
-def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision() -> None:
+def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(tables: Any) -> None:
     """What the checks pass over in some cases, they see in others."""
     called, empty, single = set(), set(), set()
-    for case in CASES:
+    for case in tables.CASES:
         _, out = recorded(case)
         called.add(out.opname)
         if out.size == 0 or any(x.size == 0 for x in case.args):
             empty.add(case.opname)
         if recorded(in_single_precision(case, range(len(case.args))))[1].dtype == np.float32:
             single.add(case.opname)
-    assert called >= set(SKETCHES)
-    assert set(SKETCHES) - empty == {"softmax_cross_entropy", "sigmoid_cross_entropy"}
+    assert called >= set(tables.SKETCHES)
+    assert set(tables.SKETCHES) - empty == {"softmax_cross_entropy", "sigmoid_cross_entropy"}
     # NumPy and SciPy compute these in double precision; the Kelvin functions are complex
     double = {"float_power", "interp", "bincount", "special_eval_hermite", "special_eval_hermitenorm", "special_kelvin"}
     if np.iscomplexobj(np.linalg.eigvals(np.eye(2))):  # from NumPy 2.5 on, whatever the eigenvalues
         double |= {"linalg_eig", "linalg_eigvals"}
-    assert set(SKETCHES) - single == double
+    assert set(tables.SKETCHES) - single == double
 
 
-def test_cases_have_names_of_their_own() -> None:
-    assert len({str(c) for c in CASES}) == len(CASES)
-    assert len({str(c) for c in COMPLEX_CASES}) == len(COMPLEX_CASES)
+def test_cases_have_names_of_their_own(tables: Any) -> None:
+    for cases in (tables.CASES, tables.COMPLEX_CASES):
+        assert len({str(c) for c in cases}) == len(cases)
 
 
 class TestCalledByHand:
