@@ -7,7 +7,7 @@ from autodiff.grads.scipy.special.entering import UNKNOWN
 from autodiff.rules import rules
 
 grads._load_family("scipy.special")
-# tests/compgraph/scipy has the tests of these modules of SciPy. UNKNOWN holds operations without a known derivative.
+# tests/compgraph/scipy has the tests of these modules. UNKNOWN holds operations without a known derivative.
 _OF_SCIPY = ("densities", "functions", "parameters", "distributions")
 _ELSEWHERE = {
     rule.opname
@@ -19,5 +19,6 @@ _ELSEWHERE = {
 RULES = {
     opname: rule
     for opname, rule in rules.items()
-    if opname not in UNKNOWN | _ELSEWHERE and not opname.startswith("scipy_")  # whichever modules of SciPy are loaded
+    if opname not in UNKNOWN | _ELSEWHERE
+    and not opname.startswith(("scipy_", "ndimage_"))  # whichever modules of SciPy are loaded
 }
