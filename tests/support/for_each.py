@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import wraps
@@ -43,7 +44,7 @@ def for_each(names: str | tuple[str, ...], values: Iterable[Any], ids: Any = Non
 def sampled(test: Test) -> Test:
     """Run a sample of a cross product by default, and mark the rest as exhaustive.
 
-    The sample has each value of each axis at least once.
+    The sample has each value of the longest axis once, and all combinations of the values of the others.
     """
     body: Any = test
     rest = pytest.param("rest", marks=pytest.mark.exhaustive)
@@ -80,11 +81,26 @@ def _name(parameter: str, value: Any, place: int) -> str:
     return f"{parameter}{place}" if "<" in name else name
 
 
+def _sample(lengths: list[int]) -> set[tuple[int, ...]]:
+    """Positions that go once through the longest axis, and through all combinations of the others."""
+    longest = lengths.index(max(lengths))
+    others = [k for k in range(len(lengths)) if k != longest]
+    found = set()
+    for count in range(max(lengths[longest], math.prod([lengths[k] for k in others]))):
+        places = [count % lengths[longest]] * len(lengths)
+        rest = count
+        for k in others:
+            rest, places[k] = divmod(rest, lengths[k])
+        found.add(tuple(places))
+    return found
+
+
 def _places(axes: list[_Axis], part: str) -> Iterator[tuple[int, ...]]:
-    """The positions along all axes: of everything, of a sample along the diagonal, or of the rest."""
-    diagonal = {tuple([k % len(axis) for axis in axes]) for k in range(max(map(len, axes)))}
-    for places in itertools.product(*[range(len(axis)) for axis in axes]):
-        if part == "all" or (places in diagonal) == (part == "sample"):
+    """The positions along all axes: of everything, of a sample, or of the rest."""
+    lengths = [len(axis) for axis in axes]
+    sample = _sample(lengths)
+    for places in itertools.product(*map(range, lengths)):
+        if part == "all" or (places in sample) == (part == "sample"):
             yield places
 
 

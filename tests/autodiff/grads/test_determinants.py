@@ -13,7 +13,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.arguments import complexes, real
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 
 
 def expanded(x: Any) -> Any:
@@ -66,6 +66,7 @@ def backward(f: Callable[[Any], Any], direction: Any) -> Callable[[Any], Any]:
     return derived
 
 
+@sampled
 @for_each("numbers", [real, complexes])
 @for_each("mode", [forward, backward])
 @for_each("values", VALUES, ids=str)

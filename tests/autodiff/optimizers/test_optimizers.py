@@ -20,7 +20,7 @@ from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
 from compgraph.guards.escapes import collecting_escapes
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 
 Make = Callable[[Any], Any]
 
@@ -521,6 +521,7 @@ def through_pickle(state: Any) -> Any:
     return pickle.loads(pickle.dumps(state))
 
 
+@sampled
 @for_each("name", EVERY)
 @for_each("through", [through_a_file, through_json, through_pickle])
 @for_each("dtype", [np.float32, np.float64])

@@ -17,7 +17,7 @@ from autodiff.optimizers import METHODS, minimize
 from autodiff.optimizers.constraints import Constraint
 from autodiff.optimizers.flattening import Layout
 from autodiff.optimizers.scipy_methods import Problem
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 
 GRADIENT = [name for name, kind in METHODS.items() if kind.gradient]
 BOUNDED = [name for name, kind in METHODS.items() if kind.bounds]
@@ -177,8 +177,9 @@ def constraint_cases() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("method", [None, *CONSTRAINED])
-@pytest.mark.parametrize("case", range(5))
+@sampled
+@for_each("method", [None, *CONSTRAINED])
+@for_each("case", range(5))
 def test_constraints(method: str | None, case: int) -> None:
     """The point of a disk that is farthest along the diagonal."""
     constraint = constraint_cases()[case]
@@ -271,8 +272,9 @@ def test_of_variables_it_is_a_node() -> None:
     assert type(minimize(lambda x: np.sum((x - 2.0) ** 2), target).x) is np.ndarray, "where it starts does not matter"
 
 
-@pytest.mark.parametrize("method", ["bfgs", "nelder-mead", "trust-ncg", "l-bfgs-b"])
-@pytest.mark.parametrize("how", ["closed", "given", "args", "nested"])
+@sampled
+@for_each("method", ["bfgs", "nelder-mead", "trust-ncg", "l-bfgs-b"])
+@for_each("how", ["closed", "given", "args", "nested"])
 def test_inside_a_derivative(method: str, how: str) -> None:
     def f(t: Any) -> Any:
         if how == "closed":

@@ -13,7 +13,7 @@ import scipy.stats as st
 import autodiff as ad
 from tests.support.distributions import INTEGRATED, LAWS, NUMBERS, SOLVED, UNKNOWN
 from tests.support.failures import Failures
-from tests.support.for_each import for_each
+from tests.support.for_each import for_each, sampled
 from tests.support.scipy_checks import checked, checked_briefly
 
 LOC, SCALE = 0.3, 8.0
@@ -76,6 +76,7 @@ def in_a_tuple(functions: list[Any]) -> Any:
     return lambda *at: tuple([f(*at) for f in functions])
 
 
+@sampled
 @for_each("method", ["cdf", "sf", "ppf", "isf"])
 @for_each("name", sorted(NUMBERS - {"levy_stable"}))
 def test_what_is_numbers_is_differentiated_once(name: str, method: str) -> None:

@@ -149,7 +149,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("rows", functions(CASES, in_full={"over labels", "over all", "others"}))
+@pytest.mark.parametrize("rows", functions(CASES, in_full={"others"}))
 def test_derivatives(rows: Rows) -> None:
     rows.check(tolerance=5e-6)
 

@@ -1,0 +1,69 @@
+"""The decorator that calls a test for each value, `tests.support.for_each`."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.support.for_each import for_each, sampled
+
+
+def test_for_each_reports_every_failure_with_its_name() -> None:
+    @for_each("x", [1, 2, 3])
+    @for_each("y", ["a", "b"])
+    def test_of_two(x: int, y: str) -> None:
+        assert (x, y) not in [(1, "b"), (3, "a")]
+
+    with pytest.raises(ExceptionGroup, match="1, b; 3, a") as caught:
+        test_of_two()
+    assert len(caught.value.exceptions) == 2
+
+
+def test_for_each_gives_each_call_a_monkeypatch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Counter:
+        count = 0
+
+    @for_each("x", [1, 2])
+    def test_that_patches(x: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen.append(Counter.count)
+        monkeypatch.setattr(Counter, "count", x)
+
+    test_that_patches(monkeypatch=monkeypatch)
+    assert seen == [0, 0]
+
+
+def test_for_each_skips_if_all_calls_skip() -> None:
+    calls = []
+
+    @for_each("x", [1, 2])
+    def test_that_may_skip(x: int, most: int) -> None:
+        calls.append(x)
+        if x <= most:
+            pytest.skip("small")
+
+    test_that_may_skip(most=1)
+    with pytest.raises(pytest.skip.Exception):
+        test_that_may_skip(most=2)
+    assert calls == [1, 2, 1, 2]
+
+
+def test_sampled_runs_each_combination_once_in_both_parts() -> None:
+    calls = []
+
+    @sampled
+    @for_each("x", range(7))
+    @for_each("y", range(2))
+    @for_each(("z", "w"), [(0, 0), (1, 1)])
+    def test_of_three(x: int, y: int, z: int, w: int) -> None:
+        calls.append((x, y, z))
+
+    assert list(inspect.signature(test_of_three).parameters) == ["part"]
+    test_of_three(part="sample")
+    assert {x for x, _, _ in calls} == set(range(7))
+    assert {(y, z) for _, y, z in calls} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert len(calls) == 7
+    test_of_three(part="rest")
+    assert len(calls) == len(set(calls)) == 28
