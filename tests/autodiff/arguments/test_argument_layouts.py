@@ -74,7 +74,7 @@ def laid_again(x: Array) -> Array:
 
 @for_each("view", VIEWS)
 @for_each("layout", [name for name in LAYOUTS if name != "broadcast"])
-def test_values_are_those_of_the_layout(layout: str, view: str) -> None:
+def test_argument_layout_gives_same_values(layout: str, view: str) -> None:
     x, f = LAYOUTS[layout], written(VIEWS[view])
     expected, kept = f(laid_again(x)), x.copy()
     ones = np.ones_like(x)

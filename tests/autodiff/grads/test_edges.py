@@ -219,7 +219,7 @@ def test_first_derivatives(name: str, mode: str) -> None:
 @sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
-def test_second_derivatives_that_exist(name: str, mode: str) -> None:
+def test_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
     """They are right; forward mode, which does not know yet what a length is used for, may say that it does not know."""
     edge = SMOOTH[name]
     found, messages = told((SECOND | FORWARD)[mode], edge)
@@ -233,7 +233,7 @@ def test_second_derivatives_that_exist(name: str, mode: str) -> None:
 @sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
-def test_second_derivatives_that_do_not_exist(name: str, mode: str) -> None:
+def test_undefined_second_derivative_warns(name: str, mode: str) -> None:
     edge = UNDEFINED[name]
     _, messages = told((SECOND | FORWARD)[mode], edge)
     assert any(edge.names in message for message in messages), messages

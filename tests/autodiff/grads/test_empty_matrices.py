@@ -65,7 +65,7 @@ def check(f: Callable[..., Any], *args: Any) -> None:
 @for_each("dtype", [float, complex])
 @for_each("shape", SHAPES, ids=str)
 @for_each("name", FUNCTIONS)
-def test_of_one_matrix(name: str, shape: tuple[int, ...], dtype: type) -> None:
+def test_empty_matrix_values_and_derivative_shapes(name: str, shape: tuple[int, ...], dtype: type) -> None:
     check(FUNCTIONS[name], np.ones(shape, dtype))
 
 

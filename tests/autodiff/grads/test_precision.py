@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @for_each("dtype", [np.int8, np.uint8, np.int16, np.int32, np.float16, np.float32])
 @for_each("name", FUNCTIONS)
-def test_the_other_operand_may_be_small(name: str, dtype: Any) -> None:
+def test_derivative_keeps_precision_of_result(name: str, dtype: Any) -> None:
     """NumPy's logarithm of an int8 is of half precision."""
     f, x, a = FUNCTIONS[name], np.array([0.7, 0.9, 1.3]), np.array([2, 3, 5], dtype)
     wide = a.astype(float)

@@ -62,7 +62,7 @@ RIGHT: dict[str, Any] = {
 
 @for_each("a", [TWICE, UNIT], ids=["two of three", "all"])
 @for_each("function", RIGHT.values(), ids=RIGHT)
-def test_what_the_basis_does_not_matter_to(function: Any, a: Any) -> None:
+def test_equal_eigenvalues_basis_free_gradient_is_exact(function: Any, a: Any) -> None:
     np.testing.assert_allclose(np.sum(grad(function)(a) * ALONG), numeric.directional(function, [a], [ALONG]), rtol=1e-6)
 
 
@@ -101,7 +101,7 @@ INCOMPLETE: dict[str, tuple[Any, str]] = {
 
 
 @for_each(("function", "message"), INCOMPLETE.values(), ids=INCOMPLETE)
-def test_what_it_does_matter_to_warns(function: Any, message: str) -> None:
+def test_equal_eigenvalues_basis_dependent_gradient_warns(function: Any, message: str) -> None:
     with pytest.warns(RuntimeWarning, match=message):
         grad(function)(TWICE if "which" not in message else UNIT * [1.0, 1.0, 2.0])
 

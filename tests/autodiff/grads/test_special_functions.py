@@ -49,7 +49,7 @@ def test_every_ufunc_has_a_point() -> None:
 
 
 @for_each("name", POINTS)
-def test_recorded_to_the_bit(name: str) -> None:
+def test_special_ufunc_value_is_bit_identical(name: str) -> None:
     values = [np.array([x, x]) for x in POINTS[name].values()]
     expected = results(getattr(special, name)(*values))
     nodes = [cg.variable(x) if x.dtype.kind in "fc" else x for x in values]
@@ -82,7 +82,7 @@ def test_slope(name: str, position: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:non-integer arg n is deprecated")  # SciPy, of any n that is not of an integer dtype
 @for_each(("name", "position"), REFUSED)
-def test_refused_by_name(name: str, position: int) -> None:
+def test_special_ufunc_unknown_derivative_raises(name: str, position: int) -> None:
     function, x = along(name, position)
     variable = cg.variable(float(x))
     argument = [*POINTS[name]][position].strip("?")

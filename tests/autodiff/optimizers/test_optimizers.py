@@ -525,7 +525,7 @@ def through_pickle(state: Any) -> Any:
 @for_each("name", EVERY)
 @for_each("through", [through_a_file, through_json, through_pickle])
 @for_each("dtype", [np.float32, np.float64])
-def test_resuming(name: str, through: Any, dtype: Any) -> None:
+def test_optimizer_resumes_bit_for_bit(name: str, through: Any, dtype: Any) -> None:
     """A hundred steps have the bits of fifty, saved, loaded elsewhere, and fifty more."""
     whole, _ = fresh(EVERY[name], dtype)
     trained(whole, 0, 100)

@@ -254,7 +254,7 @@ def test_the_published_step_size() -> None:
 @sampled
 @for_each("inertia", ["average", "two gradients"])
 @for_each("beta", [0.05, 0.3, 0.7])
-def test_how_large_steps_may_be(inertia: str, beta: float) -> None:
+def test_step_controller_converges_below_bound_only(inertia: str, beta: float) -> None:
     """Just below the bound in the notes a bowl's bottom is found, just above it the bowl is left."""
     curvature = 3.0
     bound = 2 * (2 - beta) / (beta * curvature) if inertia == "average" else 1 / ((1 - beta) * curvature)

@@ -190,7 +190,7 @@ class TestSelections:
     @sampled
     @for_each("how", FIRST)
     @for_each("name", SELECTING)
-    def test_what_is_not_chosen_passes_nothing_on(self, name: str, how: str) -> None:
+    def test_selection_first_derivative_matches_difference(self, name: str, how: str) -> None:
         f, x = SELECTING[name], point(name)
         found = FIRST[how](f, x)
         assert np.shape(found) == x.shape

@@ -79,7 +79,7 @@ def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
 
 @for_each("dtype", [float, complex])
 @for_each("ufunc", sorted(operations.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
-def test_what_is_called_piecewise_constant_has_no_slope(ufunc: np.ufunc, dtype: type) -> None:
+def test_piecewise_ufunc_has_zero_slope(ufunc: np.ufunc, dtype: type) -> None:
     others: list[Any] = [np.array([1.3, -0.6, 2.2])] * ufunc.nin
     for position in range(ufunc.nin):
         function = functools.partial(with_argument, Case(ufunc.__name__, "", ufunc, tuple(others)), position)

@@ -40,7 +40,7 @@ def test_what_is_refused_says_what_to_use(module: str) -> None:
         if "." not in name and hasattr(importlib.import_module(module), name)  # other versions have others
     ],
 )
-def test_what_is_refused_is_refused(module: str, name: str) -> None:
+def test_refused_scipy_function_raises(module: str, name: str) -> None:
     """A node among the arguments of what has no derivative is no node's number lost: it raises."""
     function: Any = getattr(importlib.import_module(module), name, None)
     if function is None:

@@ -79,7 +79,7 @@ def in_a_tuple(functions: list[Any]) -> Any:
 @sampled
 @for_each("method", ["cdf", "sf", "ppf", "isf"])
 @for_each("name", sorted(NUMBERS - {"levy_stable"}))
-def test_what_is_numbers_is_differentiated_once(name: str, method: str) -> None:
+def test_rv_continuous_numeric_density_has_first_derivative_only(name: str, method: str) -> None:
     function = lambda x: getattr(getattr(st, name), method)(x, *LAWS[name], LOC, SCALE)  # noqa: E731
     x = point(name, method)
     step = 1e-4 * (1 if method in OF_Q else SCALE)
@@ -90,13 +90,13 @@ def test_what_is_numbers_is_differentiated_once(name: str, method: str) -> None:
 
 
 @for_each("name", sorted(NUMBERS))
-def test_densities_that_are_numbers_are_refused(name: str) -> None:
+def test_rv_continuous_numeric_density_raises(name: str) -> None:
     with pytest.raises(TypeError, match="density as numbers alone"):
         ad.grad(lambda x: np.sum(getattr(st, name).pdf(x, *LAWS[name], LOC, SCALE)))(point(name, "pdf"))
 
 
 @for_each(("name", "method"), [(name, method) for name in sorted(SOLVED) for method in ("cdf", "ppf") if not known(name, method)])
-def test_shapes_of_what_is_solved_are_refused(name: str, method: str) -> None:
+def test_rv_continuous_solved_shape_raises(name: str, method: str) -> None:
     function, x = getattr(getattr(st, name), method), getattr(st, name).ppf(0.4, *LAWS[name]) if method == "cdf" else 0.4
     with pytest.raises(TypeError, match="no derivative"):
         ad.grad(lambda shape: function(x, *LAWS[name][:-1], shape))(LAWS[name][-1])
@@ -120,7 +120,7 @@ def test_shapes_of_what_is_solved_are_refused(name: str, method: str) -> None:
         ("t", (300.0,)),
     ],
 )
-def test_shapes_where_scipy_takes_another_formula(name: str, shapes: Any, group: str) -> None:
+def test_rv_continuous_special_shapes_match_differences(name: str, shapes: Any, group: str) -> None:
     x = LEVELS if group == "quantiles" else getattr(st, name).ppf(LEVELS, *shapes)
     checked(in_a_tuple([getattr(getattr(st, name), method) for method in GROUPS[group]]), (x, *shapes))
 
