@@ -230,7 +230,6 @@ def test_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
         assert not np.isfinite(found).all()
 
 
-@sampled
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in UNDEFINED.items() if edge.second is not UNASKED])
 def test_undefined_second_derivative_warns(name: str, mode: str) -> None:
