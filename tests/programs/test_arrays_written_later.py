@@ -13,6 +13,7 @@ import scipy
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.failures import Failures
 
 remembered = importlib.import_module("compgraph.graph.saved")
 N = 6
@@ -167,24 +168,29 @@ WAYS = [by_graph, by_grad, by_arguments, by_pullback]
 
 
 WITHIN_FUNCTIONS = ["buffers", "lists"]  # programs that make arrays which become nodes only while a function is differentiated
-PAIRS = [(name, way) for name in RIGHT for way in WAYS if name not in WITHIN_FUNCTIONS or way is not by_graph]
-
-
-@pytest.mark.parametrize(("name", "way"), PAIRS, ids=lambda part: getattr(part, "__name__", part))
-def test_derivatives_are_of_what_was_computed(name: str, way: Any) -> None:
-    """The same as where nothing is written."""
-    undisturbed = way(RIGHT[name], arrays(), lambda found: None)
-    assert np.any(undisturbed)
-    np.testing.assert_allclose(way(RIGHT[name], arrays(), spoil), undisturbed, rtol=1e-9)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-@pytest.mark.parametrize("name", RAISING)
-def test_functions_that_give_other_numbers_now_are_noticed(name: str, way: Any) -> None:
-    """By the derivative that calls them again."""
-    assert np.any(way(RAISING[name], arrays(), lambda found: None))
-    with pytest.raises(ValueError, match="gives other numbers now than when its result was computed"):
-        way(RAISING[name], arrays(), spoil)
+def test_derivative_after_write_is_unchanged(way: Any) -> None:
+    """The same as where nothing is written."""
+    with Failures("arrays written after their use") as failures:
+        for name, program in RIGHT.items():
+            if way is not by_graph or name not in WITHIN_FUNCTIONS:
+                with failures.case(name):
+                    undisturbed = way(program, arrays(), lambda found: None)
+                    assert np.any(undisturbed)
+                    np.testing.assert_allclose(way(program, arrays(), spoil), undisturbed, rtol=1e-9)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_derivative_of_changed_function_raises(way: Any) -> None:
+    """The derivative calls the function again, and notices other results."""
+    with Failures("functions that are called again") as failures:
+        for name, program in RAISING.items():
+            with failures.case(name):
+                assert np.any(way(program, arrays(), lambda found: None))
+                with pytest.raises(ValueError, match="gives other numbers now than when its result was computed"):
+                    way(program, arrays(), spoil)
 
 
 LARGE = 2**19  # elements: 4 MiB, which are not copied
@@ -203,34 +209,42 @@ OF_LARGE: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("place", [0, LARGE // 2, LARGE - 2])
-@pytest.mark.parametrize("name", OF_LARGE)
-def test_large_arrays_are_watched(name: str, place: int) -> None:
-    """One element changed anywhere makes the gradient raise, and names the operation."""
-    a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.variable(np.ones(LARGE))
-    out = np.sum(OF_LARGE[name](x, a, i) ** 2)
-    ad.reverse.gradients(out, [x])
-    a[place] += 1.0
-    i[place] = 5
-    with pytest.raises(ValueError, match="has been written into since"):
-        ad.reverse.gradients(out, [x])
-    a[place] -= 1.0
-    i[place] = place
-    assert np.all(np.isfinite(ad.reverse.gradients(out, [x])[0]))
+def test_large_array_written_at_one_element_raises() -> None:
+    """The first, one in the middle, one of the last; with the element restored, the gradient is there again."""
+    with Failures("large arrays") as failures:
+        for name, program in OF_LARGE.items():
+            a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.variable(np.ones(LARGE))
+            out = np.sum(program(x, a, i) ** 2)
+            right = ad.reverse.gradients(out, [x])[0]
+            for place in (0, LARGE // 2, LARGE - 2):
+                with failures.case(f"{name}, element {place}"):
+                    a[place] += 1.0
+                    i[place] = 5
+                    try:
+                        with pytest.raises(ValueError, match="has been written into since"):
+                            ad.reverse.gradients(out, [x])
+                    finally:
+                        a[place] -= 1.0
+                        i[place] = place
+            with failures.case(f"{name}, restored"):
+                np.testing.assert_array_equal(ad.reverse.gradients(out, [x])[0], right)
 
 
 HUGE = 2**21 + 3  # elements: 16 MiB and some
 
 
-@pytest.mark.parametrize("write", [lambda a: a.__setitem__(12345, 1.0), lambda a: a[6:9].sort(), lambda a: np.add.at(a, [77], 1)])
-def test_huge_arrays_are_watched(write: Callable[[Any], Any]) -> None:
+def test_huge_array_written_raises() -> None:
     """All numbers are compared, for every kind of write."""
-    a, x = np.random.default_rng(0).normal(size=HUGE), cg.variable(np.ones(HUGE))
-    out = np.sum((x * a) ** 2)
-    ad.reverse.gradients(out, [x])
-    write(a)
-    with pytest.raises(ValueError, match="has been written into since"):
-        ad.reverse.gradients(out, [x])
+    with Failures("huge arrays") as failures:
+        for number, write in enumerate(
+            [lambda a: a.__setitem__(12345, 1.0), lambda a: a[6:9].sort(), lambda a: np.add.at(a, [77], 1)]
+        ):
+            a, x = np.random.default_rng(0).normal(size=HUGE), cg.variable(np.ones(HUGE))
+            out = np.sum((x * a) ** 2)
+            np.testing.assert_allclose(ad.reverse.gradients(out, [x])[0], 2 * a**2)
+            write(a)
+            with failures.case(f"write {number}"), pytest.raises(ValueError, match="has been written into since"):
+                ad.reverse.gradients(out, [x])
 
 
 WRITES: dict[str, Callable[[Any], Any]] = {
@@ -258,39 +272,24 @@ UNSEEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*WRITES, *UNSEEN])
-def test_all_writes_into_large_arguments_are_noticed(name: str) -> None:
-    """Whoever writes, and however few elements: all numbers are compared."""
+def test_write_into_large_argument_raises() -> None:
+    """Whatever writes, and however few elements: all numbers are compared."""
+
+    def f(x: Any, a: Any, write: Callable[[Any], Any]) -> Any:
+        out = np.sum((x * a) ** 2)
+        write(a)
+        return out
+
     a = np.arange(LARGE, 0.0, -1.0)
-
-    def f(x: Any, a: Any) -> Any:
-        out = np.sum((x * a) ** 2)
-        {**WRITES, **UNSEEN}[name](a)
-        return out
-
-    with pytest.raises(ValueError, match="has been written into since"):
-        ad.grad(f)(np.ones(LARGE), a)
+    np.testing.assert_array_equal(ad.grad(f)(np.ones(LARGE), a, lambda a: None), 2 * a**2)
+    with Failures("writes into a large argument") as failures:
+        for name, write in (WRITES | UNSEEN).items():
+            with failures.case(name), pytest.raises(ValueError, match="has been written into since"):
+                ad.grad(f)(np.ones(LARGE), a.copy(), write)
 
 
-@pytest.mark.parametrize("name", WRITES)
-def test_writes_into_large_arguments_are_seen(name: str) -> None:
-    """However few elements they change; also in forward mode's company, where nothing is lost."""
-    a = np.arange(HUGE + 1, 0.0, -1.0)
-
-    def f(x: Any, a: Any, is_written: bool) -> Any:
-        out = np.sum((x * a) ** 2)
-        if is_written:
-            WRITES[name](a)
-        return out
-
-    x = np.ones(HUGE + 1)
-    np.testing.assert_array_equal(ad.grad(f)(x, a, False), 2 * a**2)
-    with pytest.raises(ValueError, match="has been written into since"):
-        ad.grad(f)(x, a, True)
-
-
-def test_writes_into_large_arguments_before_they_are_used() -> None:
-    """They belong to the value and to its derivative."""
+def test_write_into_huge_argument_before_use() -> None:
+    """The write belongs to the value and to its derivative."""
     a = np.ones(HUGE)
 
     def f(x: Any, a: Any) -> Any:
@@ -300,7 +299,7 @@ def test_writes_into_large_arguments_before_they_are_used() -> None:
     assert ad.grad(f)(np.ones(HUGE), a)[5] == 3.0
 
 
-def test_large_arrays_that_no_derivative_reads_may_be_written_into() -> None:
+def test_large_array_that_no_derivative_reads_may_be_written() -> None:
     """As sums do not."""
     a, x = np.full(LARGE, 3.0), cg.variable(np.ones(LARGE))
     out = np.sum((x + a - a) ** 2)
@@ -308,18 +307,20 @@ def test_large_arrays_that_no_derivative_reads_may_be_written_into() -> None:
     np.testing.assert_array_equal(ad.reverse.gradients(out, [x])[0], np.full(LARGE, 2.0))
 
 
-@pytest.mark.parametrize("name", [*OF_LARGE, "sum"])
-def test_executors_run_with_the_arrays_of_the_record(name: str) -> None:
-    """What is written into a large array before one is made raises; what is written later changes nothing."""
-    a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.placeholder((LARGE,), example=np.ones(LARGE))
-    out = np.sum({**OF_LARGE, "sum": lambda x, a, i: x + a}[name](x, a, i) ** 2)
-    run, given = cg.Executor(out).run, {x: np.linspace(1.0, 2.0, LARGE)}
-    right = run(given)
-    a[...] = 0.0
-    i[...] = 0
-    assert run(given) == right != 0
-    with pytest.raises(ValueError, match="has been written into since"):
-        cg.Executor(out)
+def test_executor_keeps_recorded_large_arrays() -> None:
+    """A write into a large array before the executor is made raises; a later write changes nothing."""
+    with Failures("executors of large arrays") as failures:
+        for name, program in {**OF_LARGE, "sum": lambda x, a, i: x + a}.items():
+            with failures.case(name):
+                a, i, x = np.full(LARGE, 3.0), np.arange(LARGE), cg.placeholder((LARGE,), example=np.ones(LARGE))
+                out = np.sum(program(x, a, i) ** 2)
+                run, given = cg.Executor(out).run, {x: np.linspace(1.0, 2.0, LARGE)}
+                right = run(given)
+                a[...] = 0.0
+                i[...] = 0
+                assert run(given) == right != 0
+                with pytest.raises(ValueError, match="has been written into since"):
+                    cg.Executor(out)
 
 
 def test_copies_are_shared_while_the_numbers_stay() -> None:
@@ -333,7 +334,7 @@ def test_copies_are_shared_while_the_numbers_stay() -> None:
     assert [kept[0][7], kept[3][7]] == [0.5, 2.0]
 
 
-def test_nothing_is_remembered_of_graphs_that_are_gone() -> None:
+def test_copies_and_watches_of_dead_graphs_are_freed() -> None:
     """Neither of copies nor of what is watched."""
     x = cg.variable(np.ones(LARGE))
     gc.collect()

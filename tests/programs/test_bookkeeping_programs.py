@@ -18,6 +18,7 @@ from scipy.integrate import dblquad, quad
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.failures import Failures
 
 POINT = np.array([0.7, 1.3, 2.1])
 STEPS = 1e-6 * np.eye(3)
@@ -157,13 +158,30 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "at": lambda p: _added_at(np.zeros(3), p),
     "quad": lambda p: quad(lambda t: math.exp(-p[0] * t), 0, 1)[0] * p[1],
     "quad of a buffer": integrand,
+}
+
+# The corpus of SciPy has dblquad in every run.
+LONG: dict[str, Callable[[Any], Any]] = {
     "dblquad": lambda p: dblquad(lambda y, x: math.exp(-p[0] * x * y) + math.hypot(p[1], x), 0, 1, 0, 1)[0],
 }
 
 
-@pytest.mark.parametrize("name", [*BUFFERS, *PROGRAMS])
-def test_bookkeeping_programs_have_derivatives(name: str) -> None:
-    f = (BUFFERS | PROGRAMS)[name]
+@pytest.mark.parametrize(
+    "programs",
+    [
+        pytest.param(BUFFERS, id="buffers"),
+        pytest.param(PROGRAMS, id="bookkeeping"),
+        pytest.param(LONG, id="dblquad", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_bookkeeping_program_derivatives(programs: dict[str, Callable[[Any], Any]]) -> None:
+    with Failures("derivatives of programs") as failures:
+        for name, f in programs.items():
+            with failures.case(name):
+                check_derivatives(f)
+
+
+def check_derivatives(f: Callable[[Any], Any]) -> None:
     expected = np.array([(f(POINT + e) - f(POINT - e)) / 2e-6 for e in STEPS])
     compiled = cg.jit(ad.grad(f))
     for found in (ad.grad(f)(POINT), ad.jacfwd(f)(POINT), *[compiled(POINT) for _ in range(3)]):
@@ -175,17 +193,16 @@ def test_bookkeeping_programs_have_derivatives(name: str) -> None:
     np.testing.assert_allclose(compiled(other), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "name", ["mask", "generator", "windows", "counted", "visited", "labelled", "hypot", "remainder", "scalars"]
-)
-def test_bookkeeping_programs_have_derivatives_in_vmap(name: str) -> None:
-    f = (BUFFERS | PROGRAMS)[name]
+def test_bookkeeping_program_derivatives_in_vmap() -> None:
     rows = np.stack([POINT, POINT + 0.05])
-    if name in ("counted", "labelled", "scalars"):  # a number of each example decides
-        with pytest.raises((cg.DiffersError, cg.EscapeError)):
-            ad.vmap(ad.grad(f))(rows)
-        return
-    np.testing.assert_allclose(ad.vmap(ad.grad(f))(rows), [ad.grad(f)(row) for row in rows])
+    with Failures("derivatives of programs in vmap") as failures:
+        for name in ("mask", "generator", "windows", "visited", "hypot", "remainder"):
+            with failures.case(name):
+                f = (BUFFERS | PROGRAMS)[name]
+                np.testing.assert_allclose(ad.vmap(ad.grad(f))(rows), [ad.grad(f)(row) for row in rows])
+        for name in ("counted", "labelled", "scalars"):  # a number of each batch element decides
+            with failures.case(name), pytest.raises((cg.DiffersError, cg.EscapeError)):
+                ad.vmap(ad.grad(PROGRAMS[name]))(rows)
 
 
 def test_float_node_written_into_integers_raises() -> None:
@@ -214,14 +231,16 @@ OPERATORS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("pickler", [pickle, cloudpickle])
-def test_derivatives_are_pickled(name: str, pickler: Any) -> None:
-    function, x = OPERATORS[name]
-    assert np.array_equal(pickler.loads(pickler.dumps(function))(x), function(x))
+def test_derivative_pickles() -> None:
+    with Failures("pickled derivatives") as failures:
+        for name, (function, x) in OPERATORS.items():
+            for pickler in (pickle, cloudpickle):
+                with failures.case(f"{name}, {pickler.__name__}"):
+                    assert np.array_equal(pickler.loads(pickler.dumps(function))(x), function(x))
 
 
-def test_derivatives_are_sent_to_other_processes() -> None:
+@pytest.mark.slow
+def test_derivative_in_process_pool() -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.map(ad.grad(cubes), [POINT, 2 * POINT])
     assert np.allclose(found, [6 * POINT**2, 24 * POINT**2])

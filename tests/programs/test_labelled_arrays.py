@@ -1,59 +1,32 @@
-"""Labelled arrays, pandas' and xarray's, meet nodes: right, or refused."""
+"""Labelled arrays of pandas and xarray with nodes: right, or an error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
-import xarray as xr
 
 import autodiff as ad
 from autodiff import numeric
+from tests.support.failures import Failures
 
 X = np.array([1.0, 2.0, 3.0])
-TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [0.5, 0.2, 0.1]})
-S = TABLE["a"]
-A = xr.DataArray([1.0, 2.0, 4.0], dims="t")
-
-RIGHT: dict[str, Callable[[Any], Any]] = {
-    "node * series": lambda x: (x * S).sum(),
-    "series * node": lambda x: np.sum(S * x**2),
-    "values": lambda x: np.sum(x**2 * TABLE["a"].values),
-    "to_numpy": lambda x: np.sum((TABLE.to_numpy().T @ x) ** 2),
-    "table @ node": lambda x: np.sum(TABLE.T @ x**2),
-    "node @ table": lambda x: (x**2 @ TABLE).sum(),
-    "dot": lambda x: S.dot(x) * np.dot(S, x),
-    "a function": lambda x: np.exp(0.1 * S + x).sum(),
-    "a series of nodes": lambda x: (pd.Series(x) ** 2).mean(),
-    "a column of nodes": lambda x: (TABLE.assign(c=x**2)["c"] * 2).sum(),
-    "groups": lambda x: (pd.Series(x).groupby([0, 0, 1]).sum() ** 2).sum(),
-    "a mask": lambda x: np.sum(x[S > 1] ** 2),
-    "where": lambda x: np.where(S > 1, x, 0).sum(),
-    "rows": lambda x: sum(row["a"] * x[k] ** 2 for k, row in TABLE.iterrows()),
-    "tuples": lambda x: sum(row.b * x[k] ** 2 for k, row in enumerate(TABLE.itertuples())),
-    "a misfit": lambda x: ((TABLE["b"] - x * TABLE["a"]) ** 2).mean(),
-    "interp": lambda x: np.interp(x + 0.1, TABLE["a"], TABLE["b"]).sum(),
-    "node * labelled": lambda x: (x**2 * A).sum(),
-    "labelled * node": lambda x: np.sum(A * x**2),
-    "labelled nodes": lambda x: np.exp(xr.DataArray(0.1 * x, dims="t")).mean(),
-    "dot of labelled": lambda x: xr.DataArray(x**2, dims="t").dot(A),
-    "numbers of labelled": lambda x: np.sum(A.values * x**2),
-}
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_right(name: str) -> None:
-    f = RIGHT[name]
-    expected = numeric.gradient(lambda x: float(f(x)), [X])[0]
-    np.testing.assert_allclose(ad.grad(f)(X), expected, rtol=1e-7)
-    np.testing.assert_allclose(ad.jvp(f, (X,), (np.ones(3),))[1], expected.sum(), rtol=1e-7)
-    beside = ad.grad(lambda x: f(x) + np.sum(np.sin(x)))(X)
-    np.testing.assert_allclose(beside, expected + np.cos(X), rtol=1e-7)
+def test_labelled_array_derivatives() -> None:
+    from tests.support.programs.labelled_arrays import LABELLED  # which imports pandas and xarray
+
+    with Failures("programs with labelled arrays") as failures:
+        for name, f in LABELLED.items():
+            with failures.case(name):
+                expected = numeric.gradient(lambda x, f=f: float(f(x)), [X])[0]
+                np.testing.assert_allclose(ad.grad(f)(X), expected, rtol=1e-7)
+                np.testing.assert_allclose(ad.jvp(f, (X,), (np.ones(3),))[1], expected.sum(), rtol=1e-7)
+                beside = ad.grad(lambda x, f=f: f(x) + np.sum(np.sin(x)))(X)
+                np.testing.assert_allclose(beside, expected + np.cos(X), rtol=1e-7)
 
 
-def test_loud() -> None:
+def test_rolling_window_raises() -> None:
+    import pandas as pd
+
     with pytest.raises(TypeError, match="Rolling"):
         ad.grad(lambda x: pd.Series(x).rolling(2).mean().sum() + np.sum(x))(X)
