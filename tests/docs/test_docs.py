@@ -7,6 +7,7 @@ import doctest
 import re
 import runpy
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import autodiff as ad
 import autodiff.optimizers
 import compgraph as cg
+from tests.support.failures import Failures
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -40,8 +42,16 @@ FENCES = {"python", "py", "{toctree}", "{eval-rst}", "{include} ../CONTRIBUTING.
 FENCES |= {"{include} ../compgraph/inplace/IN_PLACE.md", "{include} ../benchmarks/README.md"}
 ASIDE = OTHERS[1:]  # test_readme runs that of the README
 
-special = runpy.run_path(str(DOCS / "make_special_points.py"))
-pictures = runpy.run_path(str(DOCS / "make_pictures.py"))
+
+@cache
+def program(name: str) -> dict[str, Any]:
+    """The names of a program that writes documentation."""
+    return runpy.run_path(str(DOCS / name))
+
+
+def special(name: str) -> Any:
+    """Of the program that writes the page of special points."""
+    return program("make_special_points.py")[name]
 
 
 def label(path: Path) -> str:
@@ -69,9 +79,12 @@ def run(code: list[str], filename: str) -> None:
         names = test.globs
 
 
-@pytest.mark.parametrize("path", [*[p for p in PAGES if p.parent.name != "elsewhere"], *ASIDE], ids=label)
-def test_its_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for that of the pages for users of other packages, which test_elsewhere runs."""
+RUN = [path for path in [*PAGES, *ASIDE] if path.parent.name != "elsewhere" and blocks(path)]
+
+
+@pytest.mark.parametrize("path", RUN, ids=label)
+def test_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Except those of the pages for users of other packages, which test_elsewhere runs."""
     monkeypatch.chdir(tmp_path)
     cg.reset()
     try:
@@ -82,7 +95,7 @@ def test_its_code_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise failure.exc_info[1] from None  # type: ignore[misc]
 
 
-def test_the_runner_notices_what_is_wrong() -> None:
+def test_block_runner_raises_on_failures() -> None:
     with pytest.raises(doctest.DocTestFailure):
         run([">>> 1 + 1\n3\n"], "wrong")
     with pytest.raises(NameError):
@@ -90,71 +103,86 @@ def test_the_runner_notices_what_is_wrong() -> None:
     run(["a = 1\n", ">>> a\n1\n>>> b = 2\n", "assert a + b == 3\n"], "right")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=label)
-def test_no_block_goes_unread(path: Path) -> None:
-    text = path.read_text()
-    found = FENCED.findall(text)
-    assert len(re.findall(r"^[ ]*```", text, re.MULTILINE)) == 2 * len(found)
-    assert {word for _, word, _ in found} <= FENCES
+def test_every_block_is_recognized() -> None:
+    with Failures("blocks") as failures:
+        for path in PAGES:
+            with failures.case(label(path)):
+                text = path.read_text()
+                found = FENCED.findall(text)
+                assert len(re.findall(r"^[ ]*```", text, re.MULTILINE)) == 2 * len(found)
+                assert {word for _, word, _ in found} <= FENCES
 
 
+@cache
 def anchors(path: Path) -> set[str]:
     """The anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", FENCED.sub("", path.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [*PAGES, *OTHERS], ids=label)
-def test_its_links_lead_somewhere(path: Path) -> None:
-    for link in LINK.findall(FENCED.sub("", path.read_text())):
-        if link.startswith(("http:", "https:")):
-            continue
-        place, _, anchor = link.partition("#")
-        target = (path.parent / place).resolve() if place else path
-        assert target.exists(), link
-        assert target.is_relative_to(ROOT), link
-        assert not anchor or anchor in anchors(target), link
+def test_links_have_targets() -> None:
+    with Failures("links") as failures:
+        for path in [*PAGES, *OTHERS]:
+            for link in LINK.findall(FENCED.sub("", path.read_text())):
+                if link.startswith(("http:", "https:")):
+                    continue
+                with failures.case(f"{label(path)}: {link}"):
+                    place, _, anchor = link.partition("#")
+                    target = (path.parent / place).resolve() if place else path
+                    assert target.exists()
+                    assert target.is_relative_to(ROOT)
+                    assert not anchor or anchor in anchors(target)
 
 
-@pytest.mark.parametrize("module", [cg, ad, autodiff.optimizers], ids=lambda m: m.__name__)
-def test_the_reference_has_every_public_name(module: Any) -> None:
-    listed: list[str] = []
-    for path in (DOCS / "reference").glob("*.md"):
-        for block in FENCED.findall(path.read_text()):
-            if f".. currentmodule:: {module.__name__}\n" in block[2]:
-                listed += re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", block[2], re.MULTILINE)
-    assert len(listed) == len(set(listed))
-    assert set(listed) >= set(module.__all__)
-    assert all(hasattr(module, name) for name in listed)
+def test_reference_has_every_public_name() -> None:
+    found = [block for path in (DOCS / "reference").glob("*.md") for _, _, block in FENCED.findall(path.read_text())]
+    with Failures("reference") as failures:
+        for module in (cg, ad, autodiff.optimizers):
+            listed: list[str] = []
+            for block in found:
+                if f".. currentmodule:: {module.__name__}\n" in block:
+                    listed += re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", block, re.MULTILINE)
+            with failures.case(module.__name__):
+                assert len(listed) == len(set(listed))
+                assert {*module.__all__} - {*listed} == set()
+                assert [name for name in listed if not hasattr(module, name)] == []
 
 
 # ---------------------------------------------------------------------------------------- special points
 
-POINTS = [(kind, code, point) for kind, points in special["POINTS"].items() for code, point in points]
-
-
-def test_special_points_are_current() -> None:
-    assert (DOCS / "special_points.md").read_text() == special["page"](), "run python docs/make_special_points.py"
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(("kind", "code", "point"), POINTS)
-def test_special_points_are_the_same_forward(kind: str, code: str, point: Any) -> None:
-    found, _ = special["derivative"](code, point)
-    point = np.asarray(point, float)
-    for direction in np.eye(point.size).reshape(point.size, *point.shape):
-        _, tangent = ad.jvp(special["function"](code), (point,), (direction,))
-        chosen = np.sum(found[direction == 1])
-        assert np.isclose(float(tangent), float(chosen), equal_nan=True)
-
-
-CORNERS = [(code, point) for kind, code, point in POINTS if kind in ("Corners", "Norms and spreads at zero", "Steps")]
+KINKS = ["Corners", "Norms and spreads at zero", "Steps"]
 UNDEFINED = ["np.sqrt(x * x)", "np.arctan2(x, 0.0)", "np.angle(x + 0j)"]  # there IEEE's nan is the answer
 
 
-@pytest.mark.parametrize(("code", "point"), [(c, p) for c, p in CORNERS if c not in UNDEFINED])
-def test_a_corner_has_a_slope_between_those_of_its_sides(code: str, point: Any) -> None:
-    f, found = special["function"](code), np.ravel(special["derivative"](code, point)[0])
+def test_special_points_page_is_current() -> None:
+    assert (DOCS / "special_points.md").read_text() == special("page")(), "run python docs/make_special_points.py"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_special_points_agree_in_forward_mode() -> None:
+    with Failures("special points") as failures:
+        for points in special("POINTS").values():
+            for code, place in points:
+                with failures.case(f"{code} at {place}"):
+                    found, _ = special("derivative")(code, place)
+                    point = np.asarray(place, float)
+                    for direction in np.eye(point.size).reshape(point.size, *point.shape):
+                        _, tangent = ad.jvp(special("function")(code), (point,), (direction,))
+                        chosen = np.sum(found[direction == 1])
+                        assert np.isclose(float(tangent), float(chosen), equal_nan=True)
+
+
+def test_slope_at_kink_lies_between_those_of_both_sides() -> None:
+    with Failures("kinks") as failures:
+        for kind in KINKS:
+            for code, point in special("POINTS")[kind]:
+                if code not in UNDEFINED:
+                    with failures.case(f"{code} at {point}"):
+                        check_slope_at_kink(code, point)
+
+
+def check_slope_at_kink(code: str, point: Any) -> None:
+    f, found = special("function")(code), np.ravel(special("derivative")(code, point)[0])
     point, step = np.asarray(point, float), 1e-6
     for place, unit in enumerate(np.eye(point.size).reshape(point.size, *point.shape)):
         with cg.no_graph():
@@ -167,12 +195,12 @@ def test_a_corner_has_a_slope_between_those_of_its_sides(code: str, point: Any) 
 # ---------------------------------------------------------------------------------------- drawings
 
 
-@pytest.mark.parametrize("name", pictures["PICTURES"])
-def test_drawings_are_current(name: str) -> None:
-    words = [re.findall(r"<text[^>]*>([^<]*)<", svg) for svg in (_committed(name), pictures["drawn"](name)._repr_svg_())]
-    assert words[0], "a drawing without words"
-    assert sorted(words[0]) == sorted(words[1]), "run python docs/make_pictures.py"
-
-
-def _committed(name: str) -> str:
-    return (DOCS / "pictures" / f"{name}.svg").read_text()
+def test_drawings_are_current() -> None:
+    pictures = program("make_pictures.py")
+    with Failures("drawings") as failures:
+        for name in pictures["PICTURES"]:
+            with failures.case(name):
+                committed = (DOCS / "pictures" / f"{name}.svg").read_text()
+                words = [re.findall(r"<text[^>]*>([^<]*)<", svg) for svg in (committed, pictures["drawn"](name)._repr_svg_())]
+                assert words[0], "a drawing without words"
+                assert sorted(words[0]) == sorted(words[1]), "run python docs/make_pictures.py"

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.browser import opened, require_drawn
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 HOW_TO_GET_IT = 'pip install ".[docs]"'
 PATIENCE = 900  # seconds for a build, on a machine with much else to do

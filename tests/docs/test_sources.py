@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "sources.md").read_text()
 NAMED = sorted(set(re.findall(r"`((?:tests|examples)/[^`]+)`", PAGE)))
@@ -45,12 +43,9 @@ def missing(named: str) -> str | None:
     return named if test and test not in functions(path) else None
 
 
-@pytest.mark.parametrize("named", NAMED)
-def test_what_the_table_names_is_there(named: str) -> None:
-    room = (ROOT / named.partition("::")[0]).parent
-    if room.name == "distributed" and not room.exists():
-        pytest.skip("no test of several machines is here at all")
-    assert missing(named) is None
+def test_named_tests_exist() -> None:
+    assert len(NAMED) > 40
+    assert [named for named in NAMED if missing(named)] == []
 
 
 def test_every_claim_has_a_test() -> None:
@@ -60,7 +55,7 @@ def test_every_claim_has_a_test() -> None:
         assert re.search(r"`tests/\S+\.py(::test_\w+)?`", cells[-1]), cells
 
 
-def test_what_is_missing_is_noticed() -> None:
+def test_missing_file_or_test_is_found() -> None:
     assert missing("tests/docs/test_nothing.py") == "tests/docs/test_nothing.py"
     assert missing("tests/docs/test_sources.py::test_nothing") == "tests/docs/test_sources.py::test_nothing"
-    assert missing("tests/docs/test_sources.py::test_what_is_missing_is_noticed") is None
+    assert missing("tests/docs/test_sources.py::test_missing_file_or_test_is_found") is None
