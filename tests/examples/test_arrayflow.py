@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import compgraph as cg
 from autodiff.reverse import check_gradient
 from tests.support.arguments import positive
+from tests.support.failures import Failures
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "arrayflow.md").read_text()
 LINES: dict[str, str] = dict(re.findall(r"^\| `(.+)` \| `(.+)` \|$", PAGE, re.MULTILINE))
@@ -50,13 +50,16 @@ def test_all_are_there() -> None:
     assert len(EXPECTED) == 22
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_the_counterpart_is_right(line: str) -> None:
-    def here(*args: Any) -> Any:
-        return eval(LINES[line], {"np": np, "cg": cg}, dict(zip(VALUES, args, strict=True)))
+def test_counterparts_are_right() -> None:
+    with Failures("functions of ArrayFlow") as failures:
+        for line, ours in LINES.items():
+            with failures.case(line):
 
-    node = here(*map(cg.variable, VALUES.values()))
-    expected = EXPECTED[line.partition("(")[0]](*VALUES.values())
-    assert isinstance(node, cg.Node)
-    np.testing.assert_allclose(node.value, expected, rtol=1e-12)
-    assert check_gradient(lambda *args: np.sum(here(*args) ** 2), list(VALUES.values()))
+                def here(*args: Any, ours: str = ours) -> Any:
+                    return eval(ours, {"np": np, "cg": cg}, dict(zip(VALUES, args, strict=True)))
+
+                node = here(*map(cg.variable, VALUES.values()))
+                expected = EXPECTED[line.partition("(")[0]](*VALUES.values())
+                assert isinstance(node, cg.Node)
+                np.testing.assert_allclose(node.value, expected, rtol=1e-12)
+                assert check_gradient(lambda *args, f=here: np.sum(f(*args) ** 2), [*VALUES.values()])

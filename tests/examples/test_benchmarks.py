@@ -146,8 +146,9 @@ def test_wrong_peers(compare: Any, tasks: list[Any], peers: dict[str, Any], spoi
 
 def test_tables(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
     """Every task has a row, every measured target a verdict, and what was left out is named."""
-    titles = {task.name: task.title for task in tasks}
-    times = compare.race(tasks, peers, rounds=2, shortest=0.0)
+    raced = [*tasks[2:4], *tasks[6:]]  # networks and loops
+    titles = {task.name: task.title for task in raced}
+    times = compare.race(raced, peers, rounds=2, shortest=0.0)
     assert all(np.isfinite(list(row.values())).all() for row in times.values())
     assert set(times["loop-7"]) == {"numpy", "compgraph"}
     assert set(times["loop-9"]) == {"compgraph"}

@@ -18,6 +18,7 @@ from PIL import Image
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import check_gradient, gradient
+from tests.support.failures import Failures
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = {
@@ -60,6 +61,7 @@ def numbers(pattern: str, output: str) -> list[float]:
 # ------------------------------------------------------------------------------------- what they reach
 
 
+@pytest.mark.slow
 def test_catenary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = printed("catenary", [], tmp_path, capsys)
     (distance,) = numbers(r"distance from the catenary: (\S+)\n", output)
@@ -71,7 +73,16 @@ def test_catenary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert animation.n_frames > 20
 
 
-@pytest.mark.parametrize(("segments", "optimizer"), [(20, "stepcontroller"), (20, "sgd"), (50, "stepcontroller"), (100, "sgd")])
+@pytest.mark.parametrize(
+    ("segments", "optimizer"),
+    [
+        (20, "sgd"),
+        *(
+            pytest.param(segments, optimizer, marks=pytest.mark.slow)
+            for segments, optimizer in [(20, "stepcontroller"), (50, "stepcontroller"), (100, "sgd")]
+        ),
+    ],
+)
 def test_a_rope_of_any_number_of_segments_comes_to_rest(segments: int, optimizer: str) -> None:
     catenary = demo("catenary")
     heights = catenary.hang(segments, 1500, 3, optimizer)[-1]
@@ -109,6 +120,7 @@ def test_energy() -> None:
     assert check_gradient(catenary.energy, [inner])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("optimizer", "seed"), [("stepcontroller", "0"), ("stepcontroller", "1"), ("printed", "0"), ("adam", "0")]
 )
@@ -159,6 +171,7 @@ def test_hacking_follows_the_gradient_with_respect_to_the_histogram() -> None:
     assert logit[0] < demos.CERTAIN < logit[1] < demos.CERTAIN + np.linalg.norm(uphill) * demos.STEP * 3
 
 
+@pytest.mark.slow
 def test_boundary_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = printed("boundary_value", [], tmp_path, capsys)
     (single,) = numbers(r"20 points, float32, .* within (\S+) of the analytic", output)
@@ -167,6 +180,11 @@ def test_boundary_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert double < 1e-5
 
 
+def test_boundary_value_in_double_precision() -> None:
+    assert demo("boundary_value").in_double_precision(30).error < 2e-3
+
+
+@pytest.mark.slow
 def test_steps_that_find_their_size_do_not_solve_the_boundary_value_problem() -> None:
     """Growth is stopped too late; then every swing, and what rounding leaves, is taken for a rise."""
     boundary = demo("boundary_value")
@@ -199,7 +217,7 @@ def test_differences_are_exact_for_polynomials() -> None:
             assert boundary.BENDS[row] @ at**power == pytest.approx(2.0 * (power == 2), abs=1e-12)
 
 
-@pytest.mark.parametrize("points", [2, 99, 1000])
+@pytest.mark.parametrize("points", [2, pytest.param(99, marks=pytest.mark.exhaustive), 1000])
 def test_derivative(points: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = printed("derivative", ["--points", str(points)], tmp_path, capsys)
     assert numbers(r"by hand: (\S+)\n", output)[0] < 1e-6
@@ -212,6 +230,7 @@ def test_the_derivative_by_hand_is_that_of_the_function() -> None:
     np.testing.assert_allclose(derivative.by_hand(x), central, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_polynomial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = printed("polynomial", [], tmp_path, capsys)
     assert numbers(r"Largest difference: (\S+)\n", output)[0] < 1e-3
@@ -219,6 +238,7 @@ def test_polynomial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(found, [0.5, 1.8, 2.3, -0.6], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_local_optimum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = printed("local_optimum", [], tmp_path, capsys)
     figures = r"at a = (\S+), b = (\S+), c = (\S+) with loss (\S+)\n"
@@ -228,7 +248,7 @@ def test_local_optimum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert loss < 1e-3
 
 
-@pytest.mark.parametrize("optimizer", ["stepcontroller", "printed"])
+@pytest.mark.parametrize("optimizer", ["stepcontroller", pytest.param("printed", marks=pytest.mark.exhaustive)])
 def test_the_solution_is_found_by_either_direction(optimizer: str) -> None:
     found = demo("local_optimum").descend((-0.1, 1.2, 1.2), 3000, optimizer)
     assert found.verdict == "solved"
@@ -261,23 +281,34 @@ def test_the_landscape_is_the_least_loss() -> None:
 # ---------------------------------------------------------------------------------- how they are started
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        demo(name).main(["--help"])
-    assert stopped.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--folder" in shown
-    assert "default:" in shown
-    assert " ".join(str(demo(name).__doc__).split())[:40] in shown
+def test_help_shows_options_and_subject(capsys: pytest.CaptureFixture[str]) -> None:
+    with Failures("demos") as failures:
+        for name in PICTURES:
+            with failures.case(name):
+                with pytest.raises(SystemExit) as stopped:
+                    demo(name).main(["--help"])
+                assert stopped.value.code == 0
+                shown = " ".join(capsys.readouterr().out.split())
+                assert "--folder" in shown
+                assert "default:" in shown
+                assert " ".join(str(demo(name).__doc__).split())[:40] in shown
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_the_shortest_run_draws_too(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    printed(name, [] if name == "derivative" else ["--steps", "2"], tmp_path, capsys)
+SHORTEST = {
+    "boundary_value": "--steps 2 --points 12",
+    "catenary": "--steps 2 --segments 5",
+    "histograms": "--steps 2",
+    "local_optimum": "--steps 2",
+    "polynomial": "--steps 2",
+}
 
 
-def test_a_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SHORTEST)
+def test_shortest_run_draws(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed(name, SHORTEST[name].split(), tmp_path, capsys)
+
+
+def test_script_runs_as_command(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error", str(ROOT / "examples" / "derivative.py"), "--folder", "new/folder"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -285,32 +316,27 @@ def test_a_command(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "folder" / "derivative.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("catenary", ["--segments", "1"], "argument --segments: must be at least 2, not 1"),
-        ("catenary", ["--optimizer", "adam"], "argument --optimizer: invalid choice: 'adam'"),
-        ("catenary", ["--seed", "-1"], "argument --seed: must be at least 0, not -1"),
-        ("polynomial", ["--steps", "0"], "argument --steps: must be at least 1, not 0"),
-        ("polynomial", ["--steps", "many"], "argument --steps: invalid whole value: 'many'"),
-        ("boundary_value", ["--points", "11"], "argument --points: must be at least 12, not 11"),
-        ("derivative", ["--folder", "file"], "argument --folder: cannot make 'file': File exists"),
-    ],
-)
-def test_wrong_options(
-    name: str,
-    options: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+WRONG = [
+    ("catenary", ["--segments", "1"], "argument --segments: must be at least 2, not 1"),
+    ("catenary", ["--optimizer", "adam"], "argument --optimizer: invalid choice: 'adam'"),
+    ("catenary", ["--seed", "-1"], "argument --seed: must be at least 0, not -1"),
+    ("polynomial", ["--steps", "0"], "argument --steps: must be at least 1, not 0"),
+    ("polynomial", ["--steps", "many"], "argument --steps: invalid whole value: 'many'"),
+    ("boundary_value", ["--points", "11"], "argument --points: must be at least 12, not 11"),
+    ("derivative", ["--folder", "file"], "argument --folder: cannot make 'file': File exists"),
+]
+
+
+def test_wrong_options_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    with pytest.raises(SystemExit) as stopped:
-        demo(name).main(options)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+    with Failures("wrong options") as failures:
+        for name, options, message in WRONG:
+            with failures.case(f"{name} {' '.join(options)}"):
+                with pytest.raises(SystemExit) as stopped:
+                    demo(name).main(options)
+                assert stopped.value.code == 2
+                assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,20 @@
-"""The example that trains on several machines, of which one is killed on the way."""
+"""The example that trains on several machines: the bits of one process, with a machine killed or not."""
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import distributed_mnist
+import numpy as np
 import pytest
+from digits import load_data
+
+from autodiff.distributed import DataParallel
+from tests.support.clusters import threads_of
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "distributed_mnist.py"
 
@@ -24,6 +30,18 @@ def test_it_ends_with_the_bits_of_one_process(tmp_path: Path) -> None:
     assert "100/100" in run.stderr
     assert "Traceback" not in run.stderr
     assert (tmp_path / "log.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_training_on_threads_has_the_bits_of_one_process() -> None:
+    images, _, labels, _ = load_data("digits")
+    options = argparse.Namespace(iterations=3, batch_size=64, seed=0)
+    with threads_of(2) as client, DataParallel(distributed_mnist.loss, client) as mean:
+        there = distributed_mnist.train(mean, images, labels, options, lambda step: None)
+    here = distributed_mnist.train(DataParallel(distributed_mnist.loss), images, labels, options, lambda step: None)
+    start = distributed_mnist.dense_parameters(64, np.random.default_rng(0))
+    for name, value in here.items():
+        assert value.tobytes() == there[name].tobytes()
+        assert not np.array_equal(value, start[name].value)
 
 
 @pytest.mark.parametrize("options", [["--machines", "0"], ["--batch-size", "5000"], ["--seed", "-1"], ["--plot", "x.txt"]])

@@ -12,12 +12,28 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
+
+from tests.support.failures import Failures
 
 
-@parametrize_with_checks([NetworkClassifier(), NetworkRegressor()])  # type: ignore[untyped-decorator]
-def test_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        pytest.param(NetworkClassifier(epochs=30), id="short classifier"),
+        pytest.param(NetworkRegressor(epochs=30), id="short regressor"),
+        pytest.param(NetworkClassifier(), id="classifier", marks=pytest.mark.exhaustive),
+        pytest.param(NetworkRegressor(), id="regressor", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_estimator_passes_checks_of_scikit_learn(estimator: Any) -> None:
+    results = check_estimator(estimator, on_skip=None, on_fail=None)
+    with Failures("checks of scikit-learn") as failures:
+        for result in results:
+            with failures.case(result["check_name"]):
+                if result["status"] not in ("passed", "skipped"):
+                    raise result["exception"]
+    assert sum(result["status"] == "passed" for result in results) > 45
 
 
 def samples() -> tuple[Any, Any]:
@@ -66,6 +82,7 @@ def test_it_stands_in_pipelines_and_searches() -> None:
     assert clone(NetworkRegressor(hidden=3)).get_params()["hidden"] == 3
 
 
+@pytest.mark.slow
 def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main() == 0
     digits, diabetes = capsys.readouterr().out.splitlines()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from tests.support.failures import Failures
 from tests.support.openml_cache import write_cache
 
 SCRIPT = Path(example.__file__)
@@ -37,6 +38,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> tuple[float, int, list[float]
     return float(found[1]), int(found[2]), [float(loss) for loss in re.findall(r"loss (.*)", output)]
 
 
+@pytest.mark.slow
 def test_the_script_tells_all_held_out_digits_apart(current_folder: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -55,7 +57,7 @@ def test_the_script_tells_all_held_out_digits_apart(current_folder: Path) -> Non
         assert f">{name}<" in graph
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(1, 5))])
 def test_every_seed_reaches_100_percent_in_ten_epochs(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert example.main(["--seed", str(seed), "--no-plot", "--graph", "g.dot"]) == 0
     accuracy, count, losses = printed(capsys)
@@ -149,31 +151,31 @@ def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
         assert f" {option} " in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--epochs", "-1"], "argument --epochs: must not be negative"),
-        (["--batch-size", "0"], "argument --batch-size: must be at least 1"),
-        (["--batch-size", "300"], "argument --batch-size: must be at most 299"),
-        (["--rate", "0"], "argument --rate: must be positive and finite"),
-        (["--rate", "nan"], "argument --rate: must be positive and finite"),
-        (["--seed", "-1"], "argument --seed: must not be negative"),
-        (["--data-home", "."], "argument --data-home: the small digits are not downloaded; it belongs with --data mnist"),
-        (
-            ["--graph", "graph.gif"],
-            "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph.gif'",
-        ),
-        (["--plot", "plot"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot'"),
-        (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
-    ],
-)
-def test_wrong_options_end_it_before_training(
-    options: list[str], message: str, current_folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        example.main(options)
-    assert stopped.value.code == 2
-    output = capsys.readouterr()
-    assert message in output.err.splitlines()[-1]
-    assert not output.out
-    assert not list(current_folder.iterdir())
+WRONG = [
+    (["--epochs", "-1"], "argument --epochs: must not be negative"),
+    (["--batch-size", "0"], "argument --batch-size: must be at least 1"),
+    (["--batch-size", "300"], "argument --batch-size: must be at most 299"),
+    (["--rate", "0"], "argument --rate: must be positive and finite"),
+    (["--rate", "nan"], "argument --rate: must be positive and finite"),
+    (["--seed", "-1"], "argument --seed: must not be negative"),
+    (["--data-home", "."], "argument --data-home: the small digits are not downloaded; it belongs with --data mnist"),
+    (
+        ["--graph", "graph.gif"],
+        "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph.gif'",
+    ),
+    (["--plot", "plot"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot'"),
+    (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
+]
+
+
+def test_wrong_options_exit_before_training(current_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Failures("wrong options") as failures:
+        for options, message in WRONG:
+            with failures.case(" ".join(options)):
+                with pytest.raises(SystemExit) as stopped:
+                    example.main(options)
+                assert stopped.value.code == 2
+                output = capsys.readouterr()
+                assert message in output.err.splitlines()[-1]
+                assert not output.out
+                assert not list(current_folder.iterdir())

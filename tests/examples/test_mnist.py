@@ -1,6 +1,6 @@
-"""The example that learns to read digits: what it reaches, prints and draws, its options, and MNIST without a network.
+"""The example that learns to read digits: accuracy, output, pictures, options, and MNIST without a network.
 
-That it goes on from checkpoints is tested in test_mnist_checkpoint.
+Checkpoints are tested in test_mnist_checkpoint.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from scipy.ndimage import shift
 from scipy.signal import correlate2d
 
 import compgraph as cg
+from tests.support.failures import Failures
 from tests.support.openml_cache import write_cache
 
 ROOT = Path(__file__).parents[2]
@@ -74,25 +75,31 @@ def texts(svg: bytes) -> set[str | None]:
 # ------------------------------------------------------------------------------------- what it reaches
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_default_settings_reach_97_percent(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert mnist.main(["--seed", str(seed)]) == 0
-    assert printed_accuracy(capsys) >= 97
+OTHER_OPTIMIZERS = ("adagrad", "rmsprop", "adam", "adamw", "stepcontroller")
+SHORT = {
+    "--iterations 400": 96.0,
+    "--model cnn --iterations 60": 89.0,
+    **{f"--optimizer {name} --iterations 150": 92.0 for name in OTHER_OPTIMIZERS},
+}
+FULL = {
+    **{f"--seed {seed}": 97.0 for seed in range(5)},
+    **{f"--model cnn --seed {seed}": 98.5 for seed in range(2)},
+    **{f"--optimizer {name} --iterations 1500": 93.0 for name in OTHER_OPTIMIZERS},
+}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_network_of_convolutions_reaches_98_5_percent(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert mnist.main(["--model", "cnn", "--seed", str(seed)]) == 0
-    assert printed_accuracy(capsys) >= 98.5
+@pytest.mark.parametrize("trainings", [pytest.param(SHORT, id="short"), pytest.param(FULL, id="full", marks=pytest.mark.slow)])
+def test_training_accuracy(trainings: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
+    with Failures("trainings") as failures:
+        for options, percent in trainings.items():
+            with failures.case(options):
+                capsys.readouterr()
+                assert mnist.main([*options.split(), "--graph", "g.dot"]) == 0
+                assert printed_accuracy(capsys) >= percent
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "rmsprop", "adam", "adamw", "stepcontroller"])
-def test_the_other_optimizers_learn_too(optimizer: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert mnist.main(["--optimizer", optimizer, "--iterations", "1500"]) == 0
-    assert printed_accuracy(capsys) >= 93
-
-
-def test_a_script_without_a_renderer_on_the_path(tmp_path: Path, current_folder: Path) -> None:
+@pytest.mark.slow
+def test_script_without_renderer_on_path(tmp_path: Path, current_folder: Path) -> None:
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     environment = {**os.environ, "PATH": str(nothing), "PYTHONPATH": str(ROOT)}
@@ -186,8 +193,15 @@ def test_one_step_is_that_of_gradient_descent_by_hand() -> None:
         np.testing.assert_allclose(value, before - 0.5 * step, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(("model", "optimizer"), [("dense", "sgd"), ("dense", "stepcontroller"), ("cnn", "adam")])
-def test_compiled_it_learns_the_same(model: str, optimizer: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "optimizer"),
+    [
+        ("dense", "sgd"),
+        pytest.param("dense", "stepcontroller", marks=pytest.mark.slow),
+        pytest.param("cnn", "adam", marks=pytest.mark.slow),
+    ],
+)
+def test_compiled_training_has_the_same_losses(model: str, optimizer: str) -> None:
     pytest.importorskip("llvmlite")
     images, _, labels, _ = digits.load_data("digits")
     plain, compiled, again = (
@@ -211,7 +225,7 @@ def test_every_epoch_takes_each_row_at_most_once_in_a_new_order() -> None:
 @pytest.mark.parametrize("model", networks.MODELS)
 def test_the_seed_decides_everything(model: str) -> None:
     images, _, labels, _ = digits.load_data("digits")
-    runs = [trained(images, labels, model=model, rate=0.1, seed=seed, shift=0.5).parameters for seed in (3, 3, 4)]
+    runs = [trained(images, labels, model=model, rate=0.1, iterations=10, seed=seed, shift=0.5).parameters for seed in (3, 3, 4)]
     for first, again, other in zip(*(run.values() for run in runs), strict=True):
         assert np.array_equal(first, again)
         assert not np.array_equal(first, other)
@@ -284,13 +298,13 @@ def test_the_picture_of_the_convolutions(tmp_path: Path) -> None:
     assert {"x", "k1", "c1", "k2", "c2", "w", "b", "cross_correlate", "max_pool", "logits", "loss"} <= shown
 
 
-@pytest.mark.parametrize("iterations", ["0", "1", "150"])
+@pytest.mark.parametrize("iterations", ["0", pytest.param("1", marks=pytest.mark.exhaustive), "150"])
 def test_the_plot_shows_the_loss_and_what_is_misread(iterations: str, current_folder: Path) -> None:
     assert mnist.main(["--iterations", iterations, "--plot", "p.svg", "--graph", "g.dot"]) == 0
     assert "</svg>" in Path("p.svg").read_text()
 
 
-@pytest.mark.parametrize("count", [0, 3, 50])
+@pytest.mark.parametrize("count", [0, pytest.param(3, marks=pytest.mark.exhaustive), 50])
 def test_the_plot_counts_what_is_misread(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = []
     saved = Figure.savefig
@@ -317,13 +331,14 @@ def test_without_matplotlib_only_the_plot_is_refused(monkeypatch: pytest.MonkeyP
     assert 'argument --plot: a plot needs Matplotlib (pip install ".[examples]")' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "start"), [("g.dot", b"digraph"), ("g.png", b"\x89PNG"), ("g.PDF", b"%PDF"), ("g.svg", b"<?xml")]
-)
-def test_the_picture_goes_where_it_is_wanted(name: str, start: bytes, tmp_path: Path, current_folder: Path) -> None:
-    assert mnist.main(["--iterations", "1", "--graph", str(tmp_path / name)]) == 0
-    assert (tmp_path / name).read_bytes().startswith(start)
-    assert not list(current_folder.iterdir())
+def test_graph_option_sets_file_and_format(tmp_path: Path, current_folder: Path) -> None:
+    formats = {"g.dot": b"digraph", "g.png": b"\x89PNG", "g.PDF": b"%PDF", "g.svg": b"<?xml"}
+    with Failures("pictures") as failures:
+        for name, start in formats.items():
+            with failures.case(name):
+                assert mnist.main(["--iterations", "1", "--graph", str(tmp_path / name)]) == 0
+                assert (tmp_path / name).read_bytes().startswith(start)
+                assert not list(current_folder.iterdir())
 
 
 def test_an_older_picture_is_replaced_but_not_by_an_error(tmp_path: Path) -> None:
@@ -387,52 +402,50 @@ def test_help_names_all_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert "with dense 5000 for digits, 20000 for mnist" in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--data", "letters"], "argument --data: invalid choice"),
-        (["--iterations", "-1"], "argument --iterations: must not be negative"),
-        (["--iterations", "many"], "argument --iterations: invalid int value"),
-        (["--batch-size", "0"], "argument --batch-size: must be at least 1"),
-        (["--batch-size", "1438"], "argument --batch-size: must be at most 1437"),
-        (["--rate", "0"], "argument --rate: must be positive and finite"),
-        (["--rate", "-1"], "argument --rate: must be positive and finite"),
-        (["--rate", "nan"], "argument --rate: must be positive and finite"),
-        (["--rate", "inf"], "argument --rate: must be positive and finite"),
-        (["--seed", "-1"], "argument --seed: must not be negative"),
-        (["--data-home", "."], "argument --data-home: the small digits are not downloaded; it belongs with --data mnist"),
-        (["--model", "rnn"], "argument --model: invalid choice"),
-        (["--optimizer", "newton"], "argument --optimizer: invalid choice"),
-        (["--schedule", "linear"], "argument --schedule: invalid choice"),
-        (["--optimizer", "stepcontroller", "--schedule", "cosine"], "argument --schedule: stepcontroller finds its rate itself"),
-        (["--shift", "1.5"], "argument --shift: must be from 0 to 1"),
-        (["--shift", "nan"], "argument --shift: must be from 0 to 1"),
-        (["--plot", "plot.gif"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot.gif'"),
-        (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
-        (["--checkpoint", "missing/c.npz"], "argument --checkpoint: cannot write 'missing/c.npz.part': No such file"),
-        (["--graph", "graph"], "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph'"),
-        (["--graph", "graph.gif"], "argument --graph: the name must end in one of"),
-        (["--graph", "missing/graph.svg"], "argument --graph: cannot write 'missing/graph.svg': No such file"),
-        (["--graph", "folder.svg"], "argument --graph: cannot write 'folder.svg': Is a directory"),
-        (["--graph", "g" * 300 + ".svg"], "File name too long"),
-    ],
-)
-def test_wrong_options_end_it_before_training(
-    options: list[str],
-    message: str,
-    trainings: list[training.Settings],
-    current_folder: Path,
-    capsys: pytest.CaptureFixture[str],
+WRONG: list[tuple[list[str], str]] = [
+    (["--data", "letters"], "argument --data: invalid choice"),
+    (["--iterations", "-1"], "argument --iterations: must not be negative"),
+    (["--iterations", "many"], "argument --iterations: invalid int value"),
+    (["--batch-size", "0"], "argument --batch-size: must be at least 1"),
+    (["--batch-size", "1438"], "argument --batch-size: must be at most 1437"),
+    (["--rate", "0"], "argument --rate: must be positive and finite"),
+    (["--rate", "-1"], "argument --rate: must be positive and finite"),
+    (["--rate", "nan"], "argument --rate: must be positive and finite"),
+    (["--rate", "inf"], "argument --rate: must be positive and finite"),
+    (["--seed", "-1"], "argument --seed: must not be negative"),
+    (["--data-home", "."], "argument --data-home: the small digits are not downloaded; it belongs with --data mnist"),
+    (["--model", "rnn"], "argument --model: invalid choice"),
+    (["--optimizer", "newton"], "argument --optimizer: invalid choice"),
+    (["--schedule", "linear"], "argument --schedule: invalid choice"),
+    (["--optimizer", "stepcontroller", "--schedule", "cosine"], "argument --schedule: stepcontroller finds its rate itself"),
+    (["--shift", "1.5"], "argument --shift: must be from 0 to 1"),
+    (["--shift", "nan"], "argument --shift: must be from 0 to 1"),
+    (["--plot", "plot.gif"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot.gif'"),
+    (["--plot", "missing/plot.png"], "argument --plot: cannot write 'missing/plot.png': No such file"),
+    (["--checkpoint", "missing/c.npz"], "argument --checkpoint: cannot write 'missing/c.npz.part': No such file"),
+    (["--graph", "graph"], "argument --graph: the name must end in one of .svg, .png, .pdf, .dot, .html, not 'graph'"),
+    (["--graph", "graph.gif"], "argument --graph: the name must end in one of"),
+    (["--graph", "missing/graph.svg"], "argument --graph: cannot write 'missing/graph.svg': No such file"),
+    (["--graph", "folder.svg"], "argument --graph: cannot write 'folder.svg': Is a directory"),
+    (["--graph", "g" * 300 + ".svg"], "File name too long"),
+]
+
+
+def test_wrong_options_exit_before_training(
+    trainings: list[training.Settings], current_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (current_folder / "folder.svg").mkdir()
-    with pytest.raises(SystemExit) as stopped:
-        mnist.main(options)
-    assert stopped.value.code == 2
-    output = capsys.readouterr()
-    assert message in output.err.splitlines()[-1]
-    assert not output.out
-    assert not trainings
-    assert [path.name for path in current_folder.iterdir()] == ["folder.svg"]
+    with Failures("wrong options") as failures:
+        for options, message in WRONG:
+            with failures.case(" ".join(options)):
+                with pytest.raises(SystemExit) as stopped:
+                    mnist.main(options)
+                assert stopped.value.code == 2
+                output = capsys.readouterr()
+                assert message in output.err.splitlines()[-1]
+                assert not output.out
+                assert not trainings
+                assert [path.name for path in current_folder.iterdir()] == ["folder.svg"]
 
 
 # ------------------------------------------------------------------------------------------ the real MNIST
@@ -444,14 +457,17 @@ def openml(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_mnist_is_read_from_the_cache_and_learnt(
-    openml: Path, timeouts: list[float | None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_mnist_is_read_from_cache(openml: Path, timeouts: list[float | None]) -> None:
     images, held_out_images, labels, held_out_labels = digits.load_data("mnist", str(openml))
     assert (images.shape, held_out_images.shape) == ((160, 784), (40, 784))
     assert (images.min(), images.max()) == (0, 1)
     assert labels.dtype.kind == held_out_labels.dtype.kind == "i"
     assert set(labels) == set(range(10))
+    assert not timeouts
+
+
+@pytest.mark.slow
+def test_mnist_training_accuracy(openml: Path, timeouts: list[float | None], capsys: pytest.CaptureFixture[str]) -> None:
     assert mnist.main(["--data", "mnist", "--data-home", str(openml), "--iterations", "400"]) == 0
     assert printed_accuracy(capsys) >= 85
     cnn = ["--model", "cnn", "--iterations", "60", "--plot", "p.png"]

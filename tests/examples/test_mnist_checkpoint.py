@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import training
 
+from tests.support.failures import Failures
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "error", str(ROOT / "examples" / "mnist.py"), "--graph", "g.dot"]
 
@@ -40,6 +42,7 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
 # --------------------------------------------------------------------------------------------- processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["--model cnn --iterations 400", "--optimizer adam --iterations 3000"])
 def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_path: Path) -> None:
     given = [*options.split(), "--checkpoint", "c.npz"]
@@ -92,20 +95,42 @@ def stopped_after(steps: int, monkeypatch: pytest.MonkeyPatch, *options: str) ->
             mnist.main([*options])
 
 
-@pytest.mark.parametrize("steps", [50, 150])  # before the first checkpoint, and after it
+BEFORE, AFTER = 50, 150  # steps, where the first checkpoint is written after 100
+RUNS = [
+    (name, schedule, steps)
+    for name in training.OPTIMIZERS
+    for schedule in ("constant", "cosine")
+    for steps in (BEFORE, AFTER)
+    if (name, schedule) != ("stepcontroller", "cosine")  # which is an error
+]
+SAMPLE = [
+    (name, "cosine" if k % 2 else "constant", AFTER) for k, name in enumerate(training.OPTIMIZERS) if name != "stepcontroller"
+]
+SAMPLE += [("stepcontroller", "constant", AFTER), ("sgd", "cosine", BEFORE)]
+
+
 @pytest.mark.parametrize(
-    ("optimizer", "schedule"),
-    [(name, schedule) for name in training.OPTIMIZERS for schedule in ("constant", "cosine")][:-1],  # the last is refused
+    "runs",
+    [
+        pytest.param(SAMPLE, id="sample"),
+        pytest.param([run for run in RUNS if run not in SAMPLE], id="rest", marks=pytest.mark.exhaustive),
+    ],
 )
-def test_every_optimizer_goes_on_to_the_same_bits(
-    optimizer: str, schedule: str, steps: int, current_folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_resumed_training_has_the_same_bits(
+    runs: list[tuple[str, str, int]], current_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ["--optimizer", optimizer, "--schedule", schedule, "--iterations", "170", "--shift", "0.3", "--graph", "g.dot"]
-    stopped_after(steps, monkeypatch, *options, "--checkpoint", "stopped.npz")
-    assert Path("stopped.npz").exists() == (steps > 100)
-    for file in ("stopped.npz", "whole.npz"):
-        assert mnist.main([*options, "--checkpoint", file]) == 0
-    assert_same_bits(Path("stopped.npz"), Path("whole.npz"))
+    assert {*SAMPLE} <= {*RUNS}
+    with Failures("optimizers") as failures:
+        for number, (optimizer, schedule, steps) in enumerate(runs):
+            with failures.case(f"{optimizer}, {schedule}, {steps} steps"):
+                options = ["--optimizer", optimizer, "--schedule", schedule, "--iterations", "170", "--shift", "0.3"]
+                options += ["--graph", "g.dot"]
+                stopped, whole = Path(f"stopped{number}.npz"), Path(f"whole{number}.npz")
+                stopped_after(steps, monkeypatch, *options, "--checkpoint", str(stopped))
+                assert stopped.exists() == (steps == AFTER)
+                for file in (stopped, whole):
+                    assert mnist.main([*options, "--checkpoint", str(file)]) == 0
+                assert_same_bits(stopped, whole)
 
 
 def test_a_checkpoint_changes_nothing_in_the_training(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,34 +174,36 @@ def test_a_failure_while_writing_leaves_the_earlier_checkpoint(monkeypatch: pyte
 # --------------------------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
-        ("--rate", "0.5", "rate 0.8, not 0.5"),
-        ("--iterations", "3", "iterations 2, not 3"),
-        ("--model", "cnn", "model dense, not cnn"),
-        ("--optimizer", "adam", "optimizer sgd, not adam"),
-        ("--schedule", "cosine", "schedule constant, not cosine"),
-        ("--batch-size", "16", "batch size 32, not 16"),
-        ("--shift", "0.5", "shift 0.0, not 0.5"),
-        ("--seed", "1", "seed 0, not 1"),
-    ],
-)
-def test_other_settings_are_refused(option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+OTHER_SETTINGS = [
+    ("--rate", "0.5", "rate 0.8, not 0.5"),
+    ("--iterations", "3", "iterations 2, not 3"),
+    ("--model", "cnn", "model dense, not cnn"),
+    ("--optimizer", "adam", "optimizer sgd, not adam"),
+    ("--schedule", "cosine", "schedule constant, not cosine"),
+    ("--batch-size", "16", "batch size 32, not 16"),
+    ("--shift", "0.5", "shift 0.0, not 0.5"),
+    ("--seed", "1", "seed 0, not 1"),
+]
+
+
+def test_checkpoint_of_other_settings_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--iterations", "2", "--checkpoint", "c.npz", "--graph", "g.dot"]
     assert mnist.main(options) == 0
     before = Path("c.npz").read_bytes()
-    with pytest.raises(SystemExit) as stopped:
-        mnist.main([*options, option, value])
-    assert stopped.value.code == 2
-    message = capsys.readouterr().err.splitlines()[-1]
-    assert "argument --checkpoint: cannot go on from 'c.npz': it was made with" in message
-    assert said in message or option in ("--model", "--optimizer")
-    assert "delete it to begin anew" in message
-    assert Path("c.npz").read_bytes() == before
+    with Failures("other settings") as failures:
+        for option, value, words in OTHER_SETTINGS:
+            with failures.case(f"{option} {value}"):
+                with pytest.raises(SystemExit) as stopped:
+                    mnist.main([*options, option, value])
+                assert stopped.value.code == 2
+                message = capsys.readouterr().err.splitlines()[-1]
+                assert "argument --checkpoint: cannot go on from 'c.npz': it was made with" in message
+                assert words in message or option in ("--model", "--optimizer")
+                assert "delete it to begin anew" in message
+                assert Path("c.npz").read_bytes() == before
 
 
-def test_other_images_are_refused() -> None:
+def test_checkpoint_of_other_images_is_an_error() -> None:
     images, labels = np.random.default_rng(0).random((64, 64)), np.arange(64) % 10
     usual = training.Settings("mnist", "dense", "sgd", "constant", 0.1, 3, 16, 0.0, 0)
     state = training.Training(usual, images, labels).state()
@@ -201,15 +228,26 @@ def half(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:3000])
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda file: file.touch(), lambda file: file.write_text("text"), an_array, other_arrays, half, Path.mkdir]
-)
-def test_another_file_is_refused_and_left(damage: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path("c.npz")
-    damage(file)
-    before = None if file.is_dir() else file.read_bytes()
-    with pytest.raises(SystemExit) as stopped:
-        mnist.main(["--iterations", "2", "--checkpoint", str(file), "--graph", "g.dot"])
-    assert stopped.value.code == 2
-    assert "argument --checkpoint: cannot go on from 'c.npz': " in capsys.readouterr().err.splitlines()[-1]
-    assert before is None or file.read_bytes() == before
+DAMAGES: dict[str, Any] = {
+    "empty": Path.touch,
+    "text": lambda file: file.write_text("text"),
+    "array": an_array,
+    "other arrays": other_arrays,
+    "half": half,
+    "folder": Path.mkdir,
+}
+
+
+def test_checkpoint_that_is_none_is_an_error_and_left(capsys: pytest.CaptureFixture[str]) -> None:
+    with Failures("files") as failures:
+        for name, damage in DAMAGES.items():
+            with failures.case(name):
+                file = Path(f"{name}.npz")
+                damage(file)
+                before = None if file.is_dir() else file.read_bytes()
+                with pytest.raises(SystemExit) as stopped:
+                    mnist.main(["--iterations", "2", "--checkpoint", str(file), "--graph", "g.dot"])
+                assert stopped.value.code == 2
+                message = capsys.readouterr().err.splitlines()[-1]
+                assert f"argument --checkpoint: cannot go on from '{file}': " in message
+                assert before is None or file.read_bytes() == before

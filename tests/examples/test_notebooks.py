@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
+
+from tests.support.failures import Failures
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 PLACES = re.compile(r"File \"|(?<![\w.:/])/(?:home|tmp|usr|opt|root|work|private|Users)/|[A-Z]:\\\\|ipykernel_\d")
@@ -44,33 +47,26 @@ def test_all_are_there() -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_is_committed_as_it_ran(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    assert faults(notebook) == []
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_teaches(path: Path) -> None:
-    notebook = nbformat.read(path, as_version=4)
-    first, *others = notebook.cells
-    assert first.source.startswith(f"# {int(path.name[:2])}. ")
-    assert all(len(cell.source.splitlines()) <= 40 for cell in others)
-    kinds = {kind for cell in others for output in cell.get("outputs", []) for kind in output.get("data", {})}
-    assert kinds & {"image/svg+xml", "image/png"}
-    assert sum(cell.cell_type == "markdown" for cell in others) > len(others) / 3
-    assert path.stat().st_size < 500_000
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_its_pictures_are_whole(path: Path) -> None:
-    from xml.etree import ElementTree
-
-    for cell in nbformat.read(path, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            svg = output.get("data", {}).get("image/svg+xml")
-            if svg is not None:
-                assert ElementTree.fromstring(svg).tag.endswith("svg")
+def test_notebook_is_committed_as_it_ran(path: Path) -> None:
+    with Failures(path.stem) as failures:
+        notebook = nbformat.read(path, as_version=4)
+        with failures.case("form"):
+            nbformat.validate(notebook)
+            assert faults(notebook) == []
+        with failures.case("lesson"):
+            first, *others = notebook.cells
+            assert first.source.startswith(f"# {int(path.name[:2])}. ")
+            assert all(len(cell.source.splitlines()) <= 40 for cell in others)
+            kinds = {kind for cell in others for output in cell.get("outputs", []) for kind in output.get("data", {})}
+            assert kinds & {"image/svg+xml", "image/png"}
+            assert sum(cell.cell_type == "markdown" for cell in others) > len(others) / 3
+            assert path.stat().st_size < 500_000
+        with failures.case("pictures"):
+            for cell in notebook.cells:
+                for output in cell.get("outputs", []):
+                    svg = output.get("data", {}).get("image/svg+xml")
+                    if svg is not None:
+                        assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
@@ -84,22 +80,24 @@ def ran(**changes: Any) -> Any:
     return nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell)], metadata=METADATA)
 
 
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"execution_count": 3}, "not run from top to bottom"),
-        ({"execution_count": None}, "not run from top to bottom"),
-        ({"source": " "}, "cell 0 is empty"),
-        ({"metadata": {"execution": {"iopub.status.busy": "2020"}}}, "cell 0 has metadata that differ from run to run"),
-        (
-            {"outputs": [nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])]},
-            "cell 0 shows an error or a warning",
-        ),
-        ({"outputs": [nbformat.v4.new_output("stream", name="stderr", text="W")]}, WARNED),
-        ({"outputs": [nbformat.v4.new_output("stream", text="at /home/me/x.py")]}, PLACED),
-        ({"outputs": [nbformat.v4.new_output("stream", text='File "x.py"')]}, PLACED),
-    ],
-)
-def test_faults_are_seen(changes: dict[str, Any], fault: str) -> None:
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"execution_count": 3}, "not run from top to bottom"),
+    ({"execution_count": None}, "not run from top to bottom"),
+    ({"source": " "}, "cell 0 is empty"),
+    ({"metadata": {"execution": {"iopub.status.busy": "2020"}}}, "cell 0 has metadata that differ from run to run"),
+    (
+        {"outputs": [nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])]},
+        "cell 0 shows an error or a warning",
+    ),
+    ({"outputs": [nbformat.v4.new_output("stream", name="stderr", text="W")]}, WARNED),
+    ({"outputs": [nbformat.v4.new_output("stream", text="at /home/me/x.py")]}, PLACED),
+    ({"outputs": [nbformat.v4.new_output("stream", text='File "x.py"')]}, PLACED),
+]
+
+
+def test_faults_are_found() -> None:
     assert faults(ran()) == []
-    assert faults(ran(**changes)) == [fault]
+    with Failures("faults of notebooks") as failures:
+        for changes, fault in FAULTS:
+            with failures.case(fault):
+                assert faults(ran(**changes)) == [fault]
