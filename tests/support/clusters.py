@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def clusters_of(machines: int) -> Iterator[Client]:
-    """A client of so many processes."""
+def processes_of(machines: int) -> Iterator[LocalCluster]:
+    """A cluster of so many processes; one that is killed is started again."""
     options: dict[str, Any] = {"n_workers": machines, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
-    with LocalCluster(processes=True, **options) as cluster, Client(cluster, direct_to_workers=True) as client:
-        yield client
+    with LocalCluster(processes=True, silence_logs=50, **options) as cluster:
+        yield cluster
 
 
 @contextmanager
@@ -30,6 +30,12 @@ def threads_of(machines: int) -> Iterator[Client]:
     """A client of so many threads of this process, which are there at once."""
     with Client(processes=False, n_workers=machines, threads_per_worker=1, dashboard_address=":0") as client:
         yield client
+
+
+def close_thread(client: Client, address: str) -> None:
+    """End one of the machines of `threads_of`, without a word to those that use it."""
+    (worker,) = [worker for worker in client.cluster.workers.values() if worker.address == address]
+    client.sync(worker.close, nanny=False)
 
 
 class Processes:

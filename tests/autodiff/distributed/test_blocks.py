@@ -23,6 +23,8 @@ from distributed import Client, LocalCluster
 import autodiff as ad
 import autodiff.distributed as dist
 import compgraph as cg
+from tests.support.clusters import processes_of, threads_of
+from tests.support.failures import Failures
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(103, 7)), RNG.normal(size=103)
@@ -61,25 +63,24 @@ def close(one: Any, other: Any) -> bool:
 # ------------------------------------------------------------------------------------------- the numbers
 
 
-@pytest.mark.parametrize(
-    ("x", "y"),
-    [
-        (da.from_array(X, chunks=(20, 7)), da.from_array(Y, chunks=20)),
-        (da.from_array(X, chunks=(20, 3)), da.from_array(Y, chunks=20)),
-        (da.from_array(X, chunks=(20, 7)), Y),
-        (X, da.from_array(Y, chunks=20)),
-        (da.from_array(X, chunks=(20, 2)), da.from_array(Y, chunks=17)),
-        (da.from_array(X, chunks=((20, 0, 20, 60, 3, 0), 7)), Y),
-        (da.from_array(X, chunks=(1, 7)), Y),
-        (da.from_array(X, chunks=-1), Y),
-        (da.from_array(X.T, chunks=3).T, Y),
-    ],
-    ids=["alike", "columns", "plain", "plain first", "otherwise", "empty blocks", "rows", "one block", "strides"],
-)
-def test_the_gradient_is_that_of_all_rows(x: Any, y: Any, together: Any) -> None:
-    found = dist.value_and_grad(loss)(P, x, y)
-    assert close(found, together)
-    assert ad.arguments.flatten(found)[1] == ad.arguments.flatten(together)[1]
+def test_gradient_is_that_of_all_rows(together: Any) -> None:
+    arrays = {
+        "equal blocks": (da.from_array(X, chunks=(20, 7)), da.from_array(Y, chunks=20)),
+        "columns": (da.from_array(X, chunks=(20, 3)), da.from_array(Y, chunks=20)),
+        "second of NumPy": (da.from_array(X, chunks=(20, 7)), Y),
+        "first of NumPy": (X, da.from_array(Y, chunks=20)),
+        "other blocks": (da.from_array(X, chunks=(20, 2)), da.from_array(Y, chunks=17)),
+        "empty blocks": (da.from_array(X, chunks=((20, 0, 20, 60, 3, 0), 7)), Y),
+        "rows": (da.from_array(X, chunks=(1, 7)), Y),
+        "one block": (da.from_array(X, chunks=-1), Y),
+        "strides": (da.from_array(X.T, chunks=3).T, Y),
+    }
+    with Failures("blocks") as failures:
+        for name, (x, y) in arrays.items():
+            with failures.case(name):
+                found = dist.value_and_grad(loss)(P, x, y)
+                assert close(found, together)
+                assert ad.arguments.flatten(found)[1] == ad.arguments.flatten(together)[1]
 
 
 def test_one_block_has_the_bits_of_all_rows(together: Any) -> None:
@@ -215,11 +216,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_refusals(what: str) -> None:
-    call, error, words = REFUSED[what]
-    with pytest.raises(error, match=words):
-        call()
+def test_wrong_arguments_raise() -> None:
+    with Failures("arguments") as failures:
+        for name, (call, error, words) in REFUSED.items():
+            with failures.case(name), pytest.raises(error, match=words):
+                call()
 
 
 def test_a_variable_from_outside_is_refused() -> None:
@@ -241,8 +242,14 @@ def test_an_error_of_the_loss_comes_back_as_it_is() -> None:
     assert any(entry.name == "fails" for entry in caught.traceback)
 
 
-def test_it_is_not_imported_with_autodiff() -> None:
-    code = "import sys, autodiff, autodiff.distributed as d; assert 'dask' not in sys.modules and 'value_and_grad' in dir(d)"
+def test_autodiff_does_not_import_dask() -> None:
+    code = """
+import sys, autodiff
+assert "autodiff.distributed" not in sys.modules
+import autodiff.distributed
+assert not {"dask", "distributed"} & {*sys.modules}
+assert "value_and_grad" in dir(autodiff.distributed)
+"""
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
@@ -306,19 +313,13 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
 """
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     found = subprocess.run([sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True, timeout=100)
     assert float(found.stdout) < 40, found.stdout
 
 
 # ------------------------------------------------------------------------------------------------- machines
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    """Two machines, processes of this one."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as found:
-        yield found
 
 
 @pytest.fixture
@@ -332,7 +333,7 @@ def by(scheduler: Any, *arguments: Any, of: Any = loss) -> Any:
         return dist.value_and_grad(of)(*arguments)
 
 
-def test_the_same_bits_everywhere(cluster: Any, client: Any, together: Any) -> None:
+def test_bits_are_the_same_everywhere(client: Any) -> None:
     """One thread, several, and several machines; whether the data are here, or made there."""
     made = da.random.default_rng(1).normal(size=(1000, 7), chunks=(90, 7))
     for x, y in ((da.from_array(X, chunks=(9, 4)), Y), (made, made[:, 0] * 2 + 1)):
@@ -340,11 +341,8 @@ def test_the_same_bits_everywhere(cluster: Any, client: Any, together: Any) -> N
         with dask.config.set(num_workers=3):
             assert same_bits(by("threads", P, x, y), alone)
         assert same_bits(by("distributed", P, x, y), alone)
-    cluster.scale(1)
-    client.wait_for_workers(1, timeout=30)
-    assert same_bits(by("distributed", P, made, made[:, 0] * 2 + 1), alone)
-    cluster.scale(2)
-    client.wait_for_workers(2, timeout=30)
+    with threads_of(1):
+        assert same_bits(by("distributed", P, x, y), alone)
 
 
 def test_where_a_block_lies_changes_no_bit() -> None:
@@ -364,17 +362,19 @@ def slow(p: Any, x: Any, y: Any) -> Any:
     return loss(p, x, y)
 
 
-def test_a_machine_that_is_killed_changes_nothing(cluster: Any, client: Any) -> None:
+@pytest.mark.slow
+def test_a_machine_that_is_killed_changes_nothing() -> None:
     x = da.from_array(X, chunks=(5, 7))
     alone = by("synchronous", P, x, Y)
-    victim = next(iter(client.run(os.getpid).values()))
-    killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
-    killer.start()
-    found = by("distributed", P, x, Y, of=slow)
-    killer.join()
-    assert same_bits(found, alone)
-    client.wait_for_workers(2, timeout=30)
-    assert victim not in client.run(os.getpid).values()
+    with processes_of(2) as cluster, Client(cluster) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        found = by("distributed", P, x, Y, of=slow)
+        killer.join()
+        assert same_bits(found, alone)
+        client.wait_for_workers(2, timeout=30)
+        assert victim not in client.run(os.getpid).values()
 
 
 def test_an_error_on_a_machine_comes_back(client: Any) -> None:
@@ -408,6 +408,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_is_an_error(tmp_path: Any) -> None:
     program = tmp_path / "scheduler.py"
     program.write_text(SCHEDULER)

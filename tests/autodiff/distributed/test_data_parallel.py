@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import threading
@@ -15,14 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 import autodiff as ad
 import autodiff.distributed as dist
 import compgraph as cg
 from autodiff.optimizers import Adam
 from tests.support import losses
-from tests.support.clusters import clusters_of, threads_of
+from tests.support.clusters import threads_of
+from tests.support.failures import Failures
 from tests.support.losses import Line, leaves_of, network, network_parameters, squares
 
 RNG = np.random.default_rng(0)
@@ -36,31 +36,35 @@ def bits(tree: Any) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with clusters_of(2) as client:
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster, direct_to_workers=True) as client:
         yield client
 
 
 # ------------------------------------------------------------------------------------------- gradients and bits
 
 
-@pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 101])
-def test_the_gradient_is_that_of_one_process(there: dist.DataParallel, rows: int) -> None:
+def test_gradient_is_that_of_one_process(there: dist.DataParallel) -> None:
     p = network_parameters()
-    value, slope = there.value_and_grad(p, X[:rows], Y[:rows])
-    expected, expected_slope = ad.value_and_grad(network)(p, X[:rows], Y[:rows])
-    assert abs(value - expected) < 1e-12
-    for name in p:
-        assert np.max(np.abs(slope[name] - expected_slope[name])) < 1e-12, name
+    with Failures("numbers of rows") as failures:
+        for rows in (1, 2, 15, 16, 17, 101):
+            with failures.case(f"{rows} rows"):
+                value, slope = there.value_and_grad(p, X[:rows], Y[:rows])
+                expected, expected_slope = ad.value_and_grad(network)(p, X[:rows], Y[:rows])
+                assert abs(value - expected) < 1e-12
+                for name in p:
+                    assert np.max(np.abs(slope[name] - expected_slope[name])) < 1e-12, name
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64, 101])
-def test_the_bits_are_those_of_this_process_alone(there: dist.DataParallel, rows: int) -> None:
+def test_bits_are_those_of_this_process_alone(there: dist.DataParallel) -> None:
     here, p = dist.DataParallel(network), network_parameters()
-    assert bits(there.value_and_grad(p, X[:rows], Y[:rows])) == bits(here.value_and_grad(p, X[:rows], Y[:rows]))
+    with Failures("numbers of rows") as failures:
+        for rows in (1, 7, 64, 101):
+            with failures.case(f"{rows} rows"):
+                assert bits(there.value_and_grad(p, X[:rows], Y[:rows])) == bits(here.value_and_grad(p, X[:rows], Y[:rows]))
 
 
-@pytest.mark.parametrize("machines", [1, 3, 4])
+@pytest.mark.parametrize("machines", [1, 3, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_the_bits_do_not_depend_on_the_number_of_machines(machines: int) -> None:
     here, p = dist.DataParallel(network), network_parameters()
     with threads_of(machines) as client, dist.DataParallel(network, client) as loss:
@@ -184,13 +188,11 @@ def test_what_nobody_refers_to_is_forgotten(client: Client) -> None:
         assert all(key not in member.held for member in loss._machines.members.values())
 
 
-@pytest.mark.parametrize("index", [3, (slice(None), 0), np.zeros((2, 2), int), [0.5], "x"])
-def test_it_is_indexed_by_rows_alone(index: Any) -> None:
-    with pytest.raises(IndexError, match="by rows"):
-        dist.DataParallel(squares).put(U)[index]
-
-
-def test_rows_out_of_range_are_refused() -> None:
+def test_remote_array_index_other_than_rows_raises() -> None:
+    with Failures("indices") as failures:
+        for index in (3, (slice(None), 0), np.zeros((2, 2), int), [0.5], "x"):
+            with failures.case(repr(index)), pytest.raises(IndexError, match="by rows"):
+                dist.DataParallel(squares).put(U)[index]
     with pytest.raises(IndexError, match="out of bounds"):
         dist.DataParallel(squares).put(U)[[100]]
 
@@ -214,12 +216,15 @@ def test_an_error_in_the_loss_comes_back_with_its_traceback(client: Client, ther
         assert len(loss.machines) == (2 if there_or_here else 1)
 
 
-@pytest.mark.parametrize("name", ["exits", "raises_what_does_not_pickle", "returns_a_vector", "returns_an_integer"])
-def test_whatever_the_loss_does_is_said(client: Client, name: str) -> None:
-    with dist.DataParallel(getattr(losses, name), client) as loss:
-        error, words = losses.EXPECTED[name]
-        with pytest.raises(error, match=words):
-            loss.value_and_grad(LINE, U, V)
+def test_faulty_losses_raise(client: Client) -> None:
+    with Failures("losses") as failures:
+        for name, (error, words) in losses.EXPECTED.items():
+            with (
+                failures.case(name),
+                dist.DataParallel(getattr(losses, name), client) as loss,
+                pytest.raises(error, match=words),
+            ):
+                loss.value_and_grad(LINE, U, V)
 
 
 def test_a_warning_there_is_a_warning_here(client: Client) -> None:
@@ -267,11 +272,12 @@ BATCHES: list[tuple[tuple[Any, ...], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("batch", "error", "words"), BATCHES)
-def test_batches_that_are_none(line: dist.DataParallel, batch: Any, error: Any, words: str) -> None:
-    for loss in (line, dist.DataParallel(squares)):
-        with pytest.raises(error, match=words):
-            loss.value_and_grad(LINE, *batch)
+def test_wrong_batches_raise(line: dist.DataParallel) -> None:
+    with Failures("batches") as failures:
+        for number, (batch, error, words) in enumerate(BATCHES):
+            for loss in (line, dist.DataParallel(squares)):
+                with failures.case(f"{number}: {words}"), pytest.raises(error, match=words):
+                    loss.value_and_grad(LINE, *batch)
 
 
 def test_a_dask_array_is_sent_elsewhere(line: dist.DataParallel) -> None:
@@ -293,14 +299,14 @@ def test_data_of_another_object_is_refused(line: dist.DataParallel) -> None:
         line(LINE, dist.DataParallel(squares).put(U), V)
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [({"grains": 0}, ValueError), ({"grains": 2.5}, ValueError), ({"patience": 0}, ValueError), ({"wait": -1}, ValueError),
-     ({"client": "tcp://127.0.0.1:1"}, TypeError)],
-)  # fmt: skip
-def test_options_that_are_of_no_use(options: Any, error: Any) -> None:
-    with pytest.raises(error):
-        dist.DataParallel(squares, **options)
+def test_wrong_options_raise() -> None:
+    wrong: list[dict[str, Any]] = [{"grains": 0}, {"grains": 2.5}, {"patience": 0}, {"wait": -1}]
+    with Failures("options") as failures:
+        for options in wrong:
+            with failures.case(str(options)), pytest.raises(ValueError, match=next(iter(options))):
+                dist.DataParallel(squares, **options)
+    with pytest.raises(TypeError):
+        dist.DataParallel(squares, client="tcp://127.0.0.1:1")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a function"):
         dist.DataParallel(3)
 
@@ -386,11 +392,3 @@ def test_threads_of_this_process_are_machines_too() -> None:
         found = ad.grad(lambda q: loss(q, X, Y) + np.sum(q["w1"] ** 2))(p)
         expected = ad.grad(lambda q: network(q, X, Y) + np.sum(q["w1"] ** 2))(p)
         assert all(np.allclose(found[name], expected[name], rtol=1e-11, atol=1e-14) for name in p)
-
-
-def test_nothing_of_it_is_imported_by_autodiff() -> None:
-    import subprocess
-    import sys
-
-    code = "import sys, autodiff; assert 'distributed' not in sys.modules and 'autodiff.distributed' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))

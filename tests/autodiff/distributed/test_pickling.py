@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from tests.support.failures import Failures
 
 # A notebook: what is dumped is defined in __main__, and named so.
 NOTEBOOK = """
@@ -174,6 +175,7 @@ def test_fresh_programs_load_it(dumped: Path) -> None:
     run(LOADING, *[part for k, name in enumerate(NAMES) for part in (name, dumped / f"{k}.pickle")])
 
 
+@pytest.mark.slow
 def test_what_is_needed_is_imported_with_it(dumped: Path) -> None:
     run("import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))[0](2.0))", dumped / "0.pickle")
 
@@ -192,6 +194,7 @@ with open(sys.argv[1], "wb") as file:
 SAME = "import numpy as np\nimport autodiff" + DUMPING.split("import autodiff")[1].split("with open")[0]
 
 
+@pytest.mark.slow
 def test_joblib_takes_it_too() -> None:
     """Which has a cloudpickle of its own."""
     run(
@@ -243,6 +246,7 @@ assert primitive(2.0) == 8 and ad.grad(primitive)(2.0) == 12 and ad.reverse.grad
     )
 
 
+@pytest.mark.slow
 def test_the_same_function_again_is_none(tmp_path: Path) -> None:
     """Where the program that dumped it loads it, it is what is there; and it may come as often as it likes."""
     run(
@@ -271,6 +275,7 @@ for primitive, node in found:
     )
 
 
+@pytest.mark.slow
 def test_a_later_form_of_a_function_takes_the_place_of_the_earlier(tmp_path: Path) -> None:
     """As when a cell of a notebook is changed and run again, and the machines are sent the new one."""
     run(DUMPING, tmp_path / "first")
@@ -307,6 +312,7 @@ def test_what_a_closure_holds_is_its_own() -> None:
     assert (ad.grad(arrived)(2.0), ad.grad(cube)(2.0)) == (4, 12)
 
 
+@pytest.mark.slow
 def test_primitives_of_modules_go_by_name(tmp_path: Path) -> None:
     module = DUMPING.split("with open")[0].split("import cloudpickle, numpy as np")[1]
     (tmp_path / "operations_of_mine.py").write_text("import numpy as np" + module)
@@ -338,13 +344,9 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    """Two machines, processes of this one."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        Client(cluster) as found,
-    ):
-        yield found
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as client:
+        yield client
 
 
 def defined_here() -> dict[str, Any]:
@@ -366,14 +368,16 @@ def defined_here() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("what", ["rule", "executor", "checkpoint"])
-def test_functions_run_on_machines(what: str, client: Any) -> None:
-    function, value = defined_here()[what], np.array([0.5, 1.5])
-    for _ in range(2):
-        found = client.run(function, value)
-        assert len(found) == 2
-        for there in found.values():
-            assert all(np.array_equal(a, b) for a, b in zip(there, function(value), strict=True))
+def test_functions_run_on_machines(client: Any) -> None:
+    value = np.array([0.5, 1.5])
+    with Failures("functions") as failures:
+        for name, function in defined_here().items():
+            for _ in range(2):
+                with failures.case(name):
+                    found = client.run(function, value)
+                    assert len(found) == 2
+                    for there in found.values():
+                        assert all(np.array_equal(a, b) for a, b in zip(there, function(value), strict=True))
 
 
 def test_nodes_go_from_machine_to_machine_with_their_graphs(client: Any) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 import autodiff.distributed as dist
 import compgraph as cg
+from autodiff.distributed.split.parts import pack, unpack
 from autodiff.optimizers import SGD, Adam, StepController, clip_by_global_norm
 from autodiff.reverse import gradients
+from tests.support.failures import Failures
 from tests.support.split_parts import failing, network, rows
 
 TWO = {"first": 0, "second": 1}
@@ -121,9 +123,12 @@ def random_graph(seed: int) -> tuple[Any, list[Any], dict[str, int], dict[str, A
     return out, used, {name: int(name[1]) for name in scopes}, {"x": rng.normal(size=(5, 4))}
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_any_graph_in_any_parts(seed: int) -> None:
-    require_same_bits(*random_graph(seed))
+@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 12), marks=pytest.mark.exhaustive)], ids=["sample", "rest"])
+def test_random_graphs_in_parts_have_the_same_bits(seeds: range) -> None:
+    with Failures("random graphs") as failures:
+        for seed in seeds:
+            with failures.case(f"seed {seed}"):
+                require_same_bits(*random_graph(seed))
 
 
 def test_arrays_that_are_written_into_and_read_elsewhere() -> None:
@@ -151,20 +156,24 @@ def test_layouts_arrive_as_they_left() -> None:
     require_same_bits(out, [u], TWO, {"x": RNG.normal(size=(6, 5))})
 
 
-@pytest.mark.parametrize(
-    "array",
-    [
-        np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1),
-        np.arange(6.0)[::-1],
-        np.broadcast_to(np.arange(3.0)[:, None], (2, 3, 4)),
-        np.float64(2.0),
-        np.zeros((0, 3)),
-        np.arange(6).reshape(2, 3)[:, ::-2],
-    ],
-)
-def test_packing(array: Any) -> None:
-    from autodiff.distributed.split.parts import pack, unpack
+PACKED = {
+    "transposed": np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1),
+    "reversed": np.arange(6.0)[::-1],
+    "broadcast": np.broadcast_to(np.arange(3.0)[:, None], (2, 3, 4)),
+    "scalar": np.float64(2.0),
+    "empty": np.zeros((0, 3)),
+    "strided": np.arange(6).reshape(2, 3)[:, ::-2],
+}
 
+
+def test_unpacked_array_has_values_and_layout() -> None:
+    with Failures("arrays") as failures:
+        for name, array in PACKED.items():
+            with failures.case(name):
+                check_packing(array)
+
+
+def check_packing(array: Any) -> None:
     packed = pack(array)
     found = unpack(packed)
     np.testing.assert_array_equal(found, array)
@@ -400,50 +409,52 @@ def test_a_linear_cut_falls_where_the_work_is_halved_and_little_crosses() -> Non
 # -------------------------------------------------------------------------------------------- clear refusals
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "words"),
-    [
-        (
-            {"place": {"first": 0, "third": 1}},
-            ValueError,
-            "no operation of the graph is in a scope 'third'; its scopes are 'first'",
-        ),
-        ({"place": {"first": "a"}}, TypeError, "the part of scope 'first' is a number from 0 on, not 'a'"),
-        ({"place": {"first": -1}}, TypeError, "a number from 0 on"),
-        ({"place": {}}, TypeError, 'place is "auto", or a mapping'),
-        ({"place": "by hand"}, TypeError, 'place is "auto", or a mapping'),
-        ({"micro_batches": 0}, ValueError, "micro_batches is a number from 1 on"),
-        ({"keep_every": 1.5}, ValueError, "keep_every is a number from 1 on"),
-        ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimiser of a list of arrays"),
-        ({"optimizer": StepController}, TypeError, "optimizer makes an optimiser|whose step asks for more"),
-        ({"wait": 0}, ValueError, "wait is a number of seconds"),
-        ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
-    ],
-)
-def test_wrong_settings(changes: dict[str, Any], error: Any, words: str) -> None:
+WRONG_SETTINGS: list[tuple[dict[str, Any], Any, str]] = [
+    (
+        {"place": {"first": 0, "third": 1}},
+        ValueError,
+        "no operation of the graph is in a scope 'third'; its scopes are 'first'",
+    ),
+    ({"place": {"first": "a"}}, TypeError, "the part of scope 'first' is a number from 0 on, not 'a'"),
+    ({"place": {"first": -1}}, TypeError, "a number from 0 on"),
+    ({"place": {}}, TypeError, 'place is "auto", or a mapping'),
+    ({"place": "by hand"}, TypeError, 'place is "auto", or a mapping'),
+    ({"micro_batches": 0}, ValueError, "micro_batches is a number from 1 on"),
+    ({"keep_every": 1.5}, ValueError, "keep_every is a number from 1 on"),
+    ({"optimizer": lambda p: p}, TypeError, "optimizer makes an optimiser of a list of arrays"),
+    ({"optimizer": StepController}, TypeError, "optimizer makes an optimiser|whose step asks for more"),
+    ({"wait": 0}, ValueError, "wait is a number of seconds"),
+    ({"client": 3}, TypeError, "client is a dask.distributed.Client"),
+]
+
+
+def test_wrong_settings_raise() -> None:
     loss, parameters = network()
-    with pytest.raises(error, match=words):
-        dist.Split(loss, parameters, **({"client": None, "place": TWO} | changes))
+    with Failures("settings") as failures:
+        for changes, error, words in WRONG_SETTINGS:
+            with failures.case(str(changes)), pytest.raises(error, match=words):
+                dist.Split(loss, parameters, **({"client": None, "place": TWO} | changes))
 
 
-@pytest.mark.parametrize(
-    ("feed", "error", "words"),
-    [
-        ({"x": np.ones((2, 8))}, ValueError, "no value was fed for the placeholder 'y'"),
-        ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'; there are"),
-        ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "equally many rows, not 3 of 'x', 2 of 'y'"),
-        ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "there are no rows"),
-        ({"x": np.ones((2, 7)), "y": [0, 1]}, ValueError, r"shape \(2, 7\) was fed for the placeholder 'x'"),
-        ({"x": np.ones((2, 8)), "y": [0.5, 1]}, TypeError, "was fed for the placeholder 'y'"),
-        ([1, 2], TypeError, "takes a mapping"),
-    ],
-)
-def test_wrong_feeds(feed: Any, error: Any, words: str) -> None:
+WRONG_FEEDS: list[tuple[Any, Any, str]] = [
+    ({"x": np.ones((2, 8))}, ValueError, "no value was fed for the placeholder 'y'"),
+    ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'; there are"),
+    ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "equally many rows, not 3 of 'x', 2 of 'y'"),
+    ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "there are no rows"),
+    ({"x": np.ones((2, 7)), "y": [0, 1]}, ValueError, r"shape \(2, 7\) was fed for the placeholder 'x'"),
+    ({"x": np.ones((2, 8)), "y": [0.5, 1]}, TypeError, "was fed for the placeholder 'y'"),
+    ([1, 2], TypeError, "takes a mapping"),
+]
+
+
+def test_wrong_feeds_raise() -> None:
     loss, parameters = network()
     net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, rate=0.1))
-    for method in (net.run, net.value_and_grad, net.step):
-        with pytest.raises(error, match=words):
-            method(feed)
+    with Failures("feeds") as failures:
+        for feed, error, words in WRONG_FEEDS:
+            for method in (net.run, net.value_and_grad, net.step):
+                with failures.case(f"{method.__name__}: {words}"), pytest.raises(error, match=words):
+                    method(feed)
     assert net.run(rows(2)) > 0
 
 

@@ -23,6 +23,7 @@ from distributed import Client, LocalCluster
 import autodiff.distributed as dist
 import compgraph as cg
 from autodiff.optimizers import Adam, clip_by_global_norm
+from tests.support.clusters import processes_of, threads_of
 from tests.support.split_parts import dying, failing, network, resting, rows
 
 TWO = {"first": 0, "second": 1}
@@ -32,22 +33,28 @@ ADAM = partial(Adam, rate=0.01)
 @contextmanager
 def three_machines() -> Iterator[Any]:
     """A client of a cluster; a machine that is killed comes again, unless it was just starting."""
-    options: dict[str, Any] = {"n_workers": 3, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
-    with LocalCluster(processes=True, silence_logs=50, **options) as machines, Client(machines, direct_to_workers=True) as client:
+    with processes_of(3) as machines, Client(machines, direct_to_workers=True) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def three() -> Iterator[Any]:
     with three_machines() as client:
         yield client
 
 
 @pytest.fixture
-def client(cluster: Any) -> Any:
-    """The same for all tests, when two machines are there at least."""
-    cluster.wait_for_workers(2, timeout=60)
-    return cluster
+def client(three: Any) -> Any:
+    """The same processes for all tests that disturb them, when two machines are there at least."""
+    three.wait_for_workers(2, timeout=60)
+    return three
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[Client]:
+    """Three machines, threads of this process, for the tests that leave them as they are."""
+    with threads_of(3) as client:
+        yield client
 
 
 def train(net: Any, steps: range, rows_of: Any = rows) -> list[float]:
@@ -74,7 +81,24 @@ CLIPPED = partial(Adam, rate=0.01, clip=lambda gradients: clip_by_global_norm(gr
 @pytest.mark.parametrize(
     ("place", "optimizer"), [({"first": 0, "second": 0}, CLIPPED), (TWO, ADAM), ({"first": 2, "second": 0}, CLIPPED)]
 )
-def test_the_bits_of_one_process(client: Any, place: Any, optimizer: Any) -> None:
+def test_split_on_threads_has_the_bits_of_one_process(threads: Any, place: Any, optimizer: Any) -> None:
+    require_the_same_bits(threads, place, optimizer)
+
+
+def test_split_on_processes_has_the_bits_of_one_process(cluster: LocalCluster) -> None:
+    with Client(cluster, direct_to_workers=True) as client:
+        require_the_same_bits(client, TWO, CLIPPED)
+
+
+def test_split_takes_the_address_of_a_scheduler(cluster: LocalCluster) -> None:
+    loss, parameters = network()
+    here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
+    with dist.Split(loss, parameters, cluster.scheduler_address, place=TWO, optimizer=ADAM) as net:
+        assert train(net, range(2)) == train(here, range(2))
+        assert len(set(net.machines.values())) == 2
+
+
+def require_the_same_bits(client: Client, place: Any, optimizer: Any) -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=optimizer)
     with dist.Split(loss, parameters, client, place=place, micro_batches=3, optimizer=optimizer) as net:
@@ -91,11 +115,11 @@ def test_the_bits_of_one_process(client: Any, place: Any, optimizer: Any) -> Non
     net.close()
 
 
-def test_places_are_found_by_measuring(client: Any) -> None:
+def test_places_are_found_by_measuring(threads: Any) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
     h = resting(resting(x * u, seconds=0.01) + 1.0, seconds=0.01)
     out = cg.mean(resting(resting(h * v, seconds=0.01) * 2.0, seconds=0.01) ** 2)
-    with dist.Split(out, [u, v], client, optimizer=ADAM) as net:
+    with dist.Split(out, [u, v], threads, optimizer=ADAM) as net:
         here = dist.Split(out, [u, v], None, optimizer=ADAM)
         feed = {"x": np.ones((6, 4))}
         assert net.step(feed) == here.step(feed)
@@ -109,6 +133,7 @@ def _operations(net: Any, piece: Any) -> list[Any]:
     return [item for item, stage in net._plan.stage.items() if stage == piece.stage and isinstance(item, cg.Node)]
 
 
+@pytest.mark.slow
 def test_micro_batches_go_through_at_once(client: Any) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
     feed, whole = {"x": np.ones((16, 4))}, 2.0
@@ -130,6 +155,7 @@ def test_micro_batches_go_through_at_once(client: Any) -> None:
             assert best < 1.1 * ideal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_every", [1, 4])
 def test_a_machine_killed_in_mid_step(client: Any, tmp_path: Path, keep_every: int) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
@@ -154,6 +180,7 @@ def test_a_machine_killed_in_mid_step(client: Any, tmp_path: Path, keep_every: i
         assert bits(net) == bits(here)
 
 
+@pytest.mark.slow
 def test_all_machines_killed() -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
@@ -169,6 +196,7 @@ def test_all_machines_killed() -> None:
         assert bits(net) == bits(here)
 
 
+@pytest.mark.slow
 def test_a_machine_that_stops_and_goes_on(client: Any) -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
@@ -185,6 +213,7 @@ def test_a_machine_that_stops_and_goes_on(client: Any) -> None:
         assert bits(net) == bits(here)
 
 
+@pytest.mark.slow
 def test_a_machine_that_stops_for_good(client: Any) -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
@@ -201,6 +230,7 @@ def test_a_machine_that_stops_for_good(client: Any) -> None:
         assert bits(net) == bits(here)
 
 
+@pytest.mark.slow
 def test_a_step_that_is_interrupted_is_not_taken(client: Any) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored, where it runs in the background
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
@@ -222,6 +252,7 @@ def test_a_step_that_is_interrupted_is_not_taken(client: Any) -> None:
         assert bits(net) == bits(here)
 
 
+@pytest.mark.slow
 def test_what_kills_every_machine_is_told(client: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from autodiff.distributed.split import splitting
 
@@ -239,11 +270,11 @@ def test_what_kills_every_machine_is_told(client: Any, monkeypatch: pytest.Monke
         assert net.run({"x": np.ones((2, 4))}) == 1.0
 
 
-def test_an_error_comes_back_with_its_traceback(client: Any) -> None:
+def test_an_error_comes_back_with_its_traceback(threads: Any) -> None:
     x, u = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u")
     with cg.scope("first"):
         out = cg.mean(failing(x * u))
-    with dist.Split(out, [u], client, place={"first": 0}, micro_batches=2) as net:
+    with dist.Split(out, [u], threads, place={"first": 0}, micro_batches=2) as net:
         with pytest.raises(ArithmeticError, match="too large for this function") as caught:
             net.run({"x": np.full((4, 4), 1e3)})
         assert 'raise ArithmeticError("too large for this function")' in str(caught.value.__cause__)
@@ -251,7 +282,7 @@ def test_an_error_comes_back_with_its_traceback(client: Any) -> None:
         assert net.run({"x": np.ones((4, 4))}) == 1.0
 
 
-def test_an_error_in_one_part_leaves_no_other_waiting(client: Any) -> None:
+def test_an_error_in_one_part_leaves_no_other_waiting(threads: Any) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
     with cg.scope("first"):
         h = cg.tanh(x * u)
@@ -259,7 +290,7 @@ def test_an_error_in_one_part_leaves_no_other_waiting(client: Any) -> None:
         out = cg.mean(failing(h * v * x) ** 2)
     options: dict[str, Any] = {"place": TWO, "micro_batches": 2, "optimizer": ADAM}
     large = np.vstack([np.ones((2, 4)), np.full((2, 4), 1e3)])  # the second micro-batch fails
-    with dist.Split(out, [u, v], client, **options) as net, dist.Split(out, [u, v], None, **options) as here:
+    with dist.Split(out, [u, v], threads, **options) as net, dist.Split(out, [u, v], None, **options) as here:
         for rows in (np.ones((4, 4)), large, large, np.eye(4)):
             for each in (net, here) if rows is not large else (net,):
                 if rows is large:
@@ -268,7 +299,7 @@ def test_an_error_in_one_part_leaves_no_other_waiting(client: Any) -> None:
                 else:
                     each.step({"x": rows})
         assert bits(net) == bits(here)
-        assert sum(client.run(passes_under_way).values()) == 0  # nothing is left of those that were given up
+        assert sum(threads.run(passes_under_way).values()) == 0  # nothing is left of those that were given up
 
 
 # ------------------------------------------------------------------------------ clusters that are brought down
@@ -298,6 +329,7 @@ def processes(folder: Path, machines: int) -> Iterator[tuple[str, subprocess.Pop
             process.wait()
 
 
+@pytest.mark.slow
 def test_no_machine_and_no_scheduler_are_told(tmp_path: Path) -> None:
     loss, parameters = network()
     here = dist.Split(loss, parameters, None, place=TWO, optimizer=ADAM)
