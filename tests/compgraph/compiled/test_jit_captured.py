@@ -21,6 +21,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from tests.support.jitting import compiled, is_compiled, refused, same
+from tests.support.sampling import check_each
 
 pytestmark = pytest.mark.portable
 
@@ -486,8 +487,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_state_that_changes_is_noticed(name: str) -> None:
+def check_changes(name: str) -> None:
     f, change = STATES[name]()
     with np.printoptions(), decimal.localcontext():
         jitted = compiled(f, X)
@@ -495,6 +495,10 @@ def test_state_that_changes_is_noticed(name: str) -> None:
             change(value)
             assert same(jitted(X), f(X)), jitted.report()
         assert "program 2" in jitted.report(), jitted.report()
+
+
+def test_state_that_changes_is_noticed() -> None:
+    check_each(check_changes, zip(STATES))
 
 
 class Held0:
@@ -517,10 +521,13 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_state_that_cannot_be_compared_is_refused(name: str) -> None:
+def check_unknown(name: str) -> None:
     value = UNKNOWN[name]
     refused(lambda x: x * (value is not None), X, words="variable 'value'")
+
+
+def test_state_that_cannot_be_compared_is_not_compiled() -> None:
+    check_each(check_unknown, zip(UNKNOWN))
 
 
 class Probed:

@@ -12,6 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from tests.support.jitting import compiled, is_compiled
+from tests.support.sampling import Cases, check_each, random_seeds, split
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import families
@@ -203,11 +204,25 @@ KINDS: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", KINDS)
-def test_a_long_loop_is_foretold(cut_soon: None, f: Callable[..., Any]) -> None:
-    x = np.linspace(-0.8, 0.9, LENGTH) * 0.8
-    holds(f, x)
-    holds(ad.value_and_grad(f), x)
+def value(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, beside `ad.value_and_grad`."""
+    return f
+
+
+def check_long_loop(f: Callable[..., Any], transform: Any) -> None:
+    holds(transform(f), np.linspace(-0.8, 0.9, LENGTH) * 0.8)
+
+
+# Values alone are compiled as a part of values and gradients.
+@pytest.mark.parametrize(
+    "cases",
+    split(
+        [*((f, ad.value_and_grad) for f in KINDS), *((f, value) for f in KINDS[::5])],
+        [(f, value) for k, f in enumerate(KINDS) if k % 5],
+    ),
+)
+def test_long_loop_is_extrapolated(cut_soon: None, cases: Cases) -> None:
+    check_each(check_long_loop, cases)
 
 
 @pytest.mark.parametrize("f", [numbers_that_change, in_place, recurrent])
@@ -390,8 +405,7 @@ def _program(seed: int) -> Callable[[Any], Any]:
     return f
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_random_loops(cut_soon: None, seed: int) -> None:
+def check_random_loops(seed: int) -> None:
     x = np.random.default_rng(seed).uniform(-0.8, 0.8, LENGTH)
     f = _program(seed)
     for g in (f, ad.value_and_grad(f)):
@@ -400,6 +414,11 @@ def test_random_loops(cut_soon: None, seed: int) -> None:
         for values in (x, np.cos(3 * x) * 0.6):
             for found, expected in zip(flat(jitted(values)), flat(g(values)), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("seeds", random_seeds(4, 40))
+def test_random_loops_match_numpy(cut_soon: None, seeds: Cases) -> None:
+    check_each(check_random_loops, seeds)
 
 
 # ------------------------------------------------------------------------------------------------------- what is not foretold

@@ -13,6 +13,7 @@ import scipy.special
 import autodiff as ad
 import compgraph as cg
 from tests.support.jitting import compiled, is_compiled
+from tests.support.sampling import Cases, check_each, sample_and_rest, split
 
 pytest.importorskip("llvmlite")
 
@@ -149,19 +150,36 @@ def agree(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
     return jitted
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", CASES)
-def test_values_and_gradients(name: str) -> None:
+def check_value(name: str) -> None:
     f, x = CASES[name]
     agree(f, x)
+
+
+def check_gradient(name: str) -> None:
+    f, x = CASES[name]
     agree(ad.grad(_weighted(f)), x, rtol=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("name", [name for name in CASES if "nan_to_num" not in name])
-def test_single_precision(name: str) -> None:
+def check_single_precision(name: str) -> None:
     f, x = CASES[name]
     agree(f, x.astype(np.float32), rtol=2e-4)
+
+
+def check_form(check: Callable[[str], None], name: str) -> None:
+    check(name)
+
+
+CHECKS = [(check, name) for name in CASES for check in (check_value, check_gradient, check_single_precision)]
+CHECKS = [(check, name) for check, name in CHECKS if "nan_to_num" not in name or check is not check_single_precision]
+# The gradient of each form, and its value in double or in single precision.
+SAMPLE = [(check_gradient, name) for name in CASES]
+SAMPLE += [(check_single_precision if k % 2 and "nan_to_num" not in name else check_value, name) for k, name in enumerate(CASES)]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("cases", split(SAMPLE, [case for case in CHECKS if case not in SAMPLE]))
+def test_form_matches_numpy(cases: Cases) -> None:
+    check_each(check_form, cases)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +199,7 @@ def test_integers(f: Callable[[Any], Any], dtype: Any) -> None:
     agree(f, np.arange(-3, 9).reshape(3, 4).astype(dtype))
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.int64])
-@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)], ids=str)
-def test_searches_along_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
+def check_searches(shape: tuple[int, ...], dtype: Any) -> None:
     x = (RNG.integers(-3, 4, shape) / (2 if np.dtype(dtype).kind == "f" else 1)).astype(dtype)
 
     def f(x: Any) -> Any:
@@ -196,6 +212,14 @@ def test_searches_along_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
         x.ravel()[1::5] = np.inf
         for a, b in zip(jitted(x), f(x), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "cases",
+    sample_and_rest([(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)], [np.float64, np.float32, np.int32, np.int64]),
+)
+def test_searches_along_short_axes_match_numpy(cases: Cases) -> None:
+    check_each(check_searches, cases)
 
 
 # --------------------------------------------------------------------------------------------- what is left to NumPy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -85,13 +87,16 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("x", "kernel", "options"), CONVOLUTIONS)
-@pytest.mark.parametrize("function", [cg.cross_correlate, cg.conv])
-def test_convolutions_and_their_adjoints(function: Any, x: Any, kernel: Any, options: Any, dtype: Any) -> None:
+def check_convolution(convolution: Any, function: Any, dtype: Any) -> None:
+    x, kernel, options = convolution
     both = Both(lambda a, b: function(a, b, **options), [x, kernel], dtype)
     assert both.check().report == []
     both.check(both.values(1))
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(CONVOLUTIONS, [cg.cross_correlate, cg.conv], DTYPES))
+def test_convolution_matches_numpy(cases: Cases) -> None:
+    check_each(check_convolution, cases)
 
 
 @pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2}])
@@ -121,18 +126,19 @@ def test_convolutions_of_other_dtypes_are_left_to_numpy(dtypes: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("operand", [0, 1])
 @pytest.mark.parametrize("results", [1, 20])
-@pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2, "padding": (1, 0)}, {}])
-def test_inf_and_nan_go_through_convolutions(options: Any, results: int, operand: int, bad: float) -> None:
+@pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2, "padding": (1, 0)}, {}], ids=str)
+def test_convolution_of_inf_and_nan_matches_numpy(options: Any, results: int) -> None:
     both = Both(lambda a, b: cg.cross_correlate(a, b, **options), [(2, 3, 8, 8), (results, 3, 3, 3)], np.float32)
-    values = both.values()
-    values[operand][-1, 2, 1, 2] = bad
-    for how in ("ignore", "warn"):
-        with np.errstate(all=how), warnings.catch_warnings():  # type: ignore[call-overload]
+
+    def check_convolution_of(operand: int, bad: float, errors: Any) -> None:
+        values = both.values()
+        values[operand][-1, 2, 1, 2] = bad
+        with np.errstate(all=errors):
             warnings.simplefilter("ignore")
             both.check(values)
+
+    check_each(check_convolution_of, product([0, 1], [np.nan, np.inf, -np.inf], ["ignore", "warn"]))
 
 
 def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
@@ -164,16 +170,28 @@ def test_equal_convolutions_share_their_code() -> None:
     assert both.check().llvm.count("define internal i32 @.convolution_forward") == 1
 
 
-@pytest.mark.parametrize("width", [16, 32])
-def test_convolutions_for_processors_of_shorter_vectors(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+# One of each tiling: by channels, of groups, along lines, of windows next to each other and apart.
+TILINGS = [CONVOLUTIONS[k] for k in (3, 4, 19, 23, 24)]
+
+
+@pytest.mark.parametrize(
+    ("width", "convolutions"),
+    [
+        *(pytest.param(width, TILINGS[k::2], id=f"{width}-sample") for k, width in enumerate((16, 32))),
+        *(
+            pytest.param(width, CONVOLUTIONS[:6] + CONVOLUTIONS[-6:], id=f"{width}-all", marks=pytest.mark.exhaustive)
+            for width in (16, 32)
+        ),
+    ],
+)
+def test_convolution_for_short_vectors_matches_numpy(width: int, convolutions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from compgraph.compiled.llvm import backend
     from compgraph.compiled.llvm.emission import kernels
 
     name, features, widest = backend.processor()
     for module in (backend, kernels):
         monkeypatch.setattr(module, "processor", lambda: (name, features, min(width, widest)))
-    for x, kernel, options in [*CONVOLUTIONS[:6], *CONVOLUTIONS[-6:]]:
-        Both(lambda a, b, o=options: cg.cross_correlate(a, b, **o), [x, kernel], np.float64).check()
+    check_each(check_convolution, product(convolutions, [cg.cross_correlate], [np.float64]))
 
 
 # ---------------------------------------------------------------------------------------------------------------- products
@@ -190,15 +208,18 @@ LAID = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("laid", LAID)
-@pytest.mark.parametrize(("m", "k", "n"), PRODUCTS)
-def test_products_of_small_matrices(m: int, k: int, n: int, laid: str, dtype: Any) -> None:
+def check_product(sizes: tuple[int, int, int], laid: str, dtype: Any) -> None:
+    m, k, n = sizes
     both = Both(LAID[laid], [(m, k), (k, n)], dtype)
     program = both.check()
     assert program.report == []
     assert "@.product_" in program.llvm
     both.check(both.values(1))
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(PRODUCTS, LAID, DTYPES))
+def test_small_product_matches_numpy(cases: Cases) -> None:
+    check_each(check_product, cases)
 
 
 @pytest.mark.parametrize(
@@ -274,10 +295,8 @@ def assert_same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(np.signbit(f)[numbers], np.signbit(e)[numbers])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("x", "options"), POOLS)
-@pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])
-def test_pooling_has_the_bits_of_numpys(function: Any, x: Any, options: Any, dtype: Any) -> None:
+def check_pooling(pool: Any, function: Any, dtype: Any) -> None:
+    x, options = pool
     both = Both(lambda a: function(a, **options), [x], dtype)
     (values,) = both.values()
     holes = np.where(values > 1, np.nan, np.where(values < -0.5, -np.inf, values)).astype(dtype)
@@ -287,6 +306,11 @@ def test_pooling_has_the_bits_of_numpys(function: Any, x: Any, options: Any, dty
     program = next(iter(both.machine._programs.values()))
     assert program.report == ([] if values.size else program.report)
     assert program._plain is None
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(POOLS, [cg.max_pool, cg.mean_pool], DTYPES))
+def test_pooling_has_bits_of_numpy(cases: Cases) -> None:
+    check_each(check_pooling, cases)
 
 
 @pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import autodiff as ad
 from tests.support.jitting import compiled, is_compiled
+from tests.support.sampling import Cases, check_each, random_seeds, split
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import rolling
@@ -28,19 +30,23 @@ def loops_in(jitted: Any) -> int:
     return sum(line.lstrip().startswith("repeat ") for line in jitted.source().splitlines())
 
 
-def holds(f: Callable[..., Any], *args: Array, loops: int = 1) -> None:
-    """Compiled, with so many loops at least, value and gradient are NumPy's, at other values too."""
-    for g in (f, ad.value_and_grad(f)):
-        jitted = compiled(g, *args)
-        assert is_compiled(jitted), jitted.report()
-        assert loops_in(jitted) >= loops, jitted.source()
-        for change in (lambda x: x, lambda x: (x[::-1] * 0.7 + 0.1).astype(x.dtype)):
-            values = tuple(map(change, args))
-            single = values[0].dtype == np.float32
-            for found, expected in zip(_flat(jitted(*values)), _flat(g(*values)), strict=True):
-                assert found.dtype == expected.dtype
-                np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
-        assert is_compiled(jitted), jitted.report()
+def holds(g: Callable[..., Any], *args: Array, loops: int = 1) -> None:
+    """Compiled, with so many loops at least, a function gives NumPy's results, at other values too."""
+    jitted = compiled(g, *args)
+    assert is_compiled(jitted), jitted.report()
+    assert loops_in(jitted) >= loops, jitted.source()
+    for change in (lambda x: x, lambda x: (x[::-1] * 0.7 + 0.1).astype(x.dtype)):
+        values = tuple(map(change, args))
+        single = values[0].dtype == np.float32
+        for found, expected in zip(_flat(jitted(*values)), _flat(g(*values)), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-11)
+    assert is_compiled(jitted), jitted.report()
+
+
+def value(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, beside `ad.value_and_grad`."""
+    return f
 
 
 def _flat(value: Any) -> list[Any]:
@@ -183,14 +189,23 @@ KINDS: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("f", KINDS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_loop_is_one_loop(f: Callable[..., Any], dtype: Any) -> None:
-    holds(f, np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
+def check_loop(f: Callable[..., Any], transform: Any, dtype: Any) -> None:
+    holds(transform(f), np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
 
 
-def test_products_in_a_loop() -> None:
-    holds(recurrent, np.linspace(-0.5, 0.5, 30), np.linspace(0.1, 1.0, 30))
+CASES = [*product(KINDS, [ad.value_and_grad, value], [np.float64, np.float32])]
+SAMPLE = [(f, ad.value_and_grad, (np.float64, np.float32)[k % 2]) for k, f in enumerate(KINDS)]
+SAMPLE += [(f, value, (np.float64, np.float32)[k % 2]) for k, f in enumerate(KINDS[::4])]
+
+
+@pytest.mark.parametrize("cases", split(SAMPLE, [case for case in CASES if case not in SAMPLE]))
+def test_repeated_statements_become_loop(cases: Cases) -> None:
+    check_each(check_loop, cases)
+
+
+@pytest.mark.parametrize("transform", [ad.value_and_grad, value])
+def test_products_in_loop_match_numpy(transform: Any) -> None:
+    holds(transform(recurrent), np.linspace(-0.5, 0.5, 30), np.linspace(0.1, 1.0, 30))
 
 
 def test_loops_within_loops_are_loops_of_loops() -> None:
@@ -228,7 +243,8 @@ def test_booleans_and_integers_in_a_loop() -> None:
             total = np.where(above, total + x[i], total)
         return total * 1.0 + np.sum(count * x)
 
-    holds(f, np.sin(np.arange(30.0)), loops=0)
+    for g in (f, ad.value_and_grad(f)):
+        holds(g, np.sin(np.arange(30.0)), loops=0)
 
 
 # -------------------------------------------------------------------------------------------------------- random loops
@@ -287,8 +303,7 @@ def _program(seed: int) -> Callable[[Any], Any]:
     return f
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_random_loops(seed: int) -> None:
+def check_random_loop(seed: int) -> None:
     x = np.random.default_rng(seed).uniform(-0.8, 0.8, 24)
     f = _program(seed)
     for g in (f, ad.value_and_grad(f)):
@@ -297,6 +312,11 @@ def test_random_loops(seed: int) -> None:
         for values in (x, np.cos(3 * x) * 0.6):
             for found, expected in zip(_flat(jitted(values)), _flat(g(values)), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("seeds", random_seeds(6, 60))
+def test_random_loops_match_numpy(seeds: Cases) -> None:
+    check_each(check_random_loop, seeds)
 
 
 def test_numbers_that_change_are_tables() -> None:

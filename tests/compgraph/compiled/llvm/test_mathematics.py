@@ -15,6 +15,7 @@ pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import mathematics
 from compgraph.compiled.llvm.code import DOUBLE, FLOAT, POINTER, Module
 from compgraph.compiled.llvm.machine import Loaded, object_code
+from tests.support.sampling import check_each, split
 
 NAMES = sorted(mathematics.NAMES)
 OF_TWO = ("power", "arctan2", "hypot", "logaddexp", "logaddexp2")
@@ -22,15 +23,21 @@ TYPES = [DOUBLE.with_lanes(lanes) for lanes in (1, 2, 4, 8)] + [FLOAT.with_lanes
 DTYPES = {DOUBLE.of: np.float64, FLOAT.of: np.float32}
 DIVIDE, INVALID, OVERFLOW = (2, 1, 4) if platform.machine() in ("aarch64", "arm64") else (4, 1, 8)
 LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
+COUNT_OF_ONE_CALL = 64
+
+
+def types_of(dtype):
+    """The types of one lane and of two, four ... lanes."""
+    return [type for type in TYPES if DTYPES[type.of] == dtype]
 
 
 @functools.cache
-def compiled(name, type, count):
-    """A function of addresses: operands of `count` numbers, and where the results go."""
+def compiled(name, type):
+    """A function of addresses: of the operands of one call, and of its results."""
     module, size = Module(), np.dtype(DTYPES[type.of]).itemsize
     addresses = [POINTER] * (3 if name in OF_TWO else 2)
     code = module.function("kernel", None, addresses)
-    with code.loop(0, count, type.lanes) as loop:
+    with code.loop(0, COUNT_OF_ONE_CALL, type.lanes) as loop:
         operands = [code.load(code.at(base, loop.index, type), type, size) for base in code.operands[:-1]]
         code.store(mathematics.emit(code, name, *operands), code.at(code.operands[-1], loop.index, type), size)
     code.give()
@@ -43,11 +50,12 @@ def compiled(name, type, count):
 def computed(name, type, *operands):
     """What the compiled function gives for arrays."""
     dtype = DTYPES[type.of]
-    size, length = len(operands[0]), -(-len(operands[0]) // 64) * 64
+    step = COUNT_OF_ONE_CALL
+    size, length = len(operands[0]), -(-len(operands[0]) // step) * step
     padded = [np.append(x, np.full(length - size, x[-1])).astype(dtype) for x in operands]
     result = np.empty(length, dtype)
-    for start in range(0, length, 64):
-        compiled(name, type, 64)(*(x[start:].ctypes.data for x in [*padded, result]))
+    for start in range(0, length, step):
+        compiled(name, type)(*(x[start:].ctypes.data for x in [*padded, result]))
     return result[:size]
 
 
@@ -171,25 +179,40 @@ def worst(mp, name, operands, got):
     return found, where
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_errors_are_small(name):
+def check_error(name, step):
+    """Check the error of every `step`-th double, and of a fourth as many single numbers."""
     mp = pytest.importorskip("mpmath").mp
-    for dtype, type, most in ((np.float64, TYPES[3], 2.5), (np.float32, TYPES[-1], 1)):
-        operands = operands_of(name, dtype)
-        some = [x if dtype == np.float64 else x[::4] for x in operands]
+    for dtype, type, most, every in ((np.float64, TYPES[3], 2.5, step), (np.float32, TYPES[-1], 1, 4 * step)):
+        some = [x[::every] for x in operands_of(name, dtype)]
         with mp.workprec(160), np.errstate(all="ignore"):
             error, where = worst(mp, name, some, computed(name, type, *some))
         assert error <= most, (type, where)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_lane_does_not_depend_on_its_neighbours(name):
+@pytest.mark.parametrize("cases", split([(name, 5) for name in NAMES], [(name, 1) for name in NAMES]))
+def test_error_is_at_most_a_few_units_in_last_place(cases):
+    check_each(check_error, cases)
+
+
+def check_lanes(name, lanes):
+    """Compare types of a number of lanes (1, 2 ... from 0 on) with that of one lane."""
     for dtype in (np.float64, np.float32):
-        operands = operands_of(name, dtype)
-        results = [computed(name, type, *operands) for type in TYPES if DTYPES[type.of] == dtype]
-        for result in results[1:]:
-            np.testing.assert_array_equal(result, results[0])
-            np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(results[0][results[0] == 0]))
+        operands, types = operands_of(name, dtype), types_of(dtype)
+        expected = computed(name, types[0], *operands)
+        for number in lanes:
+            result = computed(name, types[number], *operands)
+            np.testing.assert_array_equal(result, expected)
+            np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(expected[expected == 0]))
+
+
+# The longest vectors of each function, and the others in turn.
+SHORTER = [(name, (1 + k % 2,)) for k, name in enumerate(NAMES)]
+SAMPLE = [(name, (*shorter, 3)) for name, shorter in SHORTER]
+
+
+@pytest.mark.parametrize("cases", split(SAMPLE, [(name, (3 - n,)) for name, (n,) in SHORTER]))
+def test_result_of_lane_is_independent_of_its_neighbors(cases):
+    check_each(check_lanes, cases)
 
 
 # --------------------------------------------------------------------------------------------- awkward operands
@@ -216,12 +239,12 @@ def reference(name, operands, dtype):
 def in_last_lane(name, type, operands):
     """What the compiled function gives in its last lane, and the flags that it sets."""
     dtype = DTYPES[type.of]
-    arrays = [np.full(type.lanes, QUIET.get(name, 0.5), dtype) for _ in operands]
+    arrays = [np.full(COUNT_OF_ONE_CALL, QUIET.get(name, 0.5), dtype) for _ in operands]
     for array, x in zip(arrays, operands, strict=True):
         array[-1] = x
-    result = np.empty(type.lanes, dtype)
+    result = np.empty(COUNT_OF_ONE_CALL, dtype)
     addresses = [array.ctypes.data for array in [*arrays, result]]
-    function = compiled(name, type, type.lanes)
+    function = compiled(name, type)
     LIBRARY.feclearexcept(DIVIDE | INVALID | OVERFLOW)
     function(*addresses)
     flags = LIBRARY.fetestexcept(DIVIDE | INVALID | OVERFLOW)
@@ -239,27 +262,36 @@ def same(got, want, least):
         return bool(abs(got - want) <= 4 * np.spacing(max(abs(want), least)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_special_values_and_flags_are_numpys(name, dtype):
+def check_special_values(name, dtype, lanes, step=1):
+    """Check types of some numbers of lanes at every `step`-th combination of operands."""
     with np.errstate(all="ignore"):
         numbers = [dtype(x) for x in SPECIAL]
-    for operands in itertools.product(numbers, repeat=2 if name in OF_TWO else 1):
+    types = [types_of(dtype)[number] for number in lanes]
+    for operands in itertools.islice(itertools.product(numbers, repeat=2 if name in OF_TWO else 1), 0, None, step):
         want, flags = reference(name, operands, dtype)
         if np.isnan(operands).any() or (name == "power" and np.isinf(operands[1])):
             flags = 0  # some builds of NumPy warn; the result is right, and none is due
-        for type in TYPES:
-            if DTYPES[type.of] == dtype:
-                got, set = in_last_lane(name, type, operands)
-                assert same(got, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, got, want)
-                assert set == flags, (type, operands, got, set, flags)
+        for type in types:
+            got, set = in_last_lane(name, type, operands)
+            assert same(got, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, got, want)
+            assert set == flags, (type, operands, got, set, flags)
 
 
-@pytest.mark.parametrize("name", ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"])
-def test_what_is_rounded_once_has_numpys_bits(name):
-    for dtype in (np.float64, np.float32):
-        (x,) = operands_of(name, dtype)
-        for type in TYPES:
-            if DTYPES[type.of] == dtype:
-                with np.errstate(all="ignore"):
-                    np.testing.assert_array_equal(computed(name, type, x), getattr(np, name)(x))
+SOME_SPECIAL = [(n, d, (0, 3), 5 if n in OF_TWO else 1) for n in NAMES for d in (np.float64, np.float32)]
+ALL_SPECIAL = [(n, d, (0, 1, 2, 3)) for n in NAMES for d in (np.float64, np.float32)]
+
+
+@pytest.mark.parametrize("cases", split(SOME_SPECIAL, ALL_SPECIAL))
+def test_special_values_and_flags_match_numpy(cases):
+    check_each(check_special_values, cases)
+
+
+def check_correct_rounding(name, dtype, lanes):
+    (x,) = operands_of(name, dtype)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(computed(name, types_of(dtype)[lanes], x), getattr(np, name)(x))
+
+
+def test_correctly_rounded_functions_have_bits_of_numpy():
+    names = ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"]
+    check_each(check_correct_rounding, itertools.product(names, (np.float64, np.float32), range(4)))

@@ -10,6 +10,7 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.machine_code import compiled, program_of
+from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -104,9 +105,7 @@ def test_a_long_chain_of_cheap_operations_is_no_deep_search() -> None:
 # --------------------------------------------------------------------------------------------- vectors
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.bool_])
-@pytest.mark.parametrize("step", [1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
-def test_elements_that_lie_apart_are_read_and_written(step: int, dtype: Any) -> None:
+def check_strides(step: int, dtype: Any) -> None:
     kind = np.dtype(dtype)
     rng = np.random.default_rng(1)
     x = cg.placeholder((260,), kind, name="x", example=np.ones(260, kind))
@@ -121,11 +120,15 @@ def test_elements_that_lie_apart_are_read_and_written(step: int, dtype: Any) -> 
     assert program.report == []
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(
-    "shape", [(50, 3), (3, 50), (50, 2, 2), (9, 9, 3), (2, 2, 40), (17, 1), (1, 17), (8, 8), (100, 7)], ids=str
-)
-def test_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
+STEPS = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(STEPS, [np.float64, np.float32, np.int32, np.bool_]))
+def test_strided_elements_are_read_and_written(cases: Cases) -> None:
+    check_each(check_strides, cases)
+
+
+def check_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
     x, at = variable(shape, dtype)
     nodes = [
         np.sum(np.exp(x * 0.5), -1),
@@ -137,6 +140,14 @@ def test_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
     ]
     nodes += gradients(np.sum(nodes[0] ** 2) + np.sum(nodes[1]), [x])
     both(nodes, at, 1e-12 if dtype == np.float64 else 1e-4)
+
+
+SHAPES = [(50, 3), (3, 50), (50, 2, 2), (9, 9, 3), (2, 2, 40), (17, 1), (1, 17), (8, 8), (100, 7)]
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(SHAPES, [np.float64, np.float32]))
+def test_reductions_of_short_axes_match_numpy(cases: Cases) -> None:
+    check_each(check_short_axes, cases)
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])

@@ -16,6 +16,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import threads
@@ -97,10 +98,7 @@ PROGRAMS = {
 SHAPES = [(5000,), (5003,), (8 * 700,), (3, 2000), (2000, 3), (61, 83), (2, 3, 1001), (1, 4001), (600, 11)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_bits_do_not_hang_on_the_number_of_threads(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+def check_bits(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     rng = np.random.default_rng(0)
     at, recorded_at = (rng.standard_normal(shape).astype(dtype) for _ in "ab")
     f = PROGRAMS[name]
@@ -115,6 +113,11 @@ def test_bits_do_not_hang_on_the_number_of_threads(name: str, shape: tuple[int, 
     for number in NUMBERS[1:]:
         for a, b in zip(results_of(f, at, recorded_at, number)[0], first, strict=True):
             assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, SHAPES, [np.float64, np.float32]))
+def test_bits_are_independent_of_number_of_threads(cases: Cases) -> None:
+    check_each(check_bits, cases)
 
 
 @pytest.mark.parametrize("order", ["F", "strided", "reversed", "broadcast", "empty", "none"])
@@ -296,7 +299,7 @@ def always():
 for _ in range(3):
     threading.Thread(target=always, daemon=True).start()
 hung = wrong = 0
-for _ in range(10):
+for _ in range(int(sys.argv[1])):
     child = os.fork()
     if not child:
         signal.alarm(30)
@@ -309,8 +312,9 @@ print(hung, wrong, flush=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_child_has_threads_of_its_own_and_the_interpreter_ends() -> None:
-    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=False)
+@pytest.mark.parametrize("forks", [3, pytest.param(30, marks=pytest.mark.slow)])
+def test_forked_child_has_own_threads_and_interpreter_ends(forks: int) -> None:
+    found = subprocess.run([sys.executable, "-c", PROGRAM, str(forks)], capture_output=True, text=True, timeout=300, check=False)
     assert found.stdout.split() == ["0", "0"], found.stderr
     assert found.returncode == 0, found.stderr
 
