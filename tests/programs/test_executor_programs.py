@@ -16,6 +16,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.sampling import Cases, check_each, sample_and_rest, split
 
 pytestmark = pytest.mark.portable
 
@@ -230,10 +231,7 @@ def assert_as_eager(found: list[Any], program: Program, at: Leaves) -> None:
             np.testing.assert_allclose(a, e, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("simplify", [True, False])
-@pytest.mark.parametrize("writing", [True, False])
-@pytest.mark.parametrize("seed", range(8))
-def test_a_program_gives_what_it_gives_eagerly(seed: int, writing: bool, simplify: bool) -> None:
+def check_runs(writing: bool, simplify: bool, seed: int) -> None:
     program = Program(seed, writing)
     leaves, nodes = recorded(program, fed(program, 0))
     executor = cg.Executor(nodes, simplify=simplify)
@@ -253,9 +251,15 @@ def test_a_program_gives_what_it_gives_eagerly(seed: int, writing: bool, simplif
                 np.testing.assert_array_equal(a, e, err_msg="a later run wrote into a result")
 
 
-@pytest.mark.parametrize("fuse", [True, False])
-@pytest.mark.parametrize("seed", range(12))
-def test_other_indices_of_writes_are_right_or_refused(seed: int, fuse: bool) -> None:
+@pytest.mark.parametrize("cases", sample_and_rest([True, False], [True, False], range(8)))
+def test_runs_of_executor_are_eager(cases: Cases) -> None:
+    check_each(check_runs, cases)
+
+
+INDEX_CASES = [(bool((seed + k) % 2), seed) for k in range(2) for seed in range(12)]
+
+
+def check_indices_of_writes(fuse: bool, seed: int) -> None:
     program = Program(seed, writing=True)
     leaves, nodes = recorded(program, fed(program, 0))
     executor = cg.Executor(nodes, fuse=fuse)
@@ -269,6 +273,11 @@ def test_other_indices_of_writes_are_right_or_refused(seed: int, fuse: bool) -> 
             continue
         assert_as_eager(found, program, at)
     assert all("write" in message or "np." in message for message in refused)
+
+
+@pytest.mark.parametrize("cases", split(INDEX_CASES[:4], INDEX_CASES[4:]))
+def test_other_indices_of_writes_are_eager_or_raise(cases: Cases) -> None:
+    check_each(check_indices_of_writes, cases)
 
 
 def test_threads_run_one_program_on_values_of_their_own() -> None:

@@ -11,6 +11,7 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph import GuardError
+from tests.support.sampling import Cases, check_each, sample_and_rest
 
 W = np.arange(1.0, 13.0)
 
@@ -104,9 +105,7 @@ def computed(program: Callable[[Any], Any], array: np.ndarray[Any, Any]) -> tupl
     return x, [out, *gradients(total, [x])]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("options", [{}, {"fuse": True, "simplify": False}])
-def test_another_layout_gives_what_numpy_gives_or_raises(name: str, options: dict[str, Any]) -> None:
+def check_layouts(name: str, options: dict[str, Any]) -> None:
     for recorded in layouts().values():
         x, nodes = computed(PROGRAMS[name], recorded)
         executor = cg.Executor(nodes, **options)
@@ -121,3 +120,8 @@ def test_another_layout_gives_what_numpy_gives_or_raises(name: str, options: dic
                     continue
                 for a, b in zip(found, eager, strict=True):
                     np.testing.assert_allclose(a, b.value, rtol=1e-13)
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, [{}, {"fuse": True, "simplify": False}]))
+def test_replay_at_another_layout_is_eager_or_raises(cases: Cases) -> None:
+    check_each(check_layouts, cases)

@@ -12,6 +12,7 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph import GuardError
+from tests.support.sampling import Cases, check_each, sample_and_rest, split
 
 
 def total(z: Any) -> Any:
@@ -84,10 +85,8 @@ def derived(program: Callable[[Any], Any], x: Any) -> list[Any]:
         return [out, slope]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("options", [{}, {"fuse": True, "simplify": False}])
-@pytest.mark.filterwarnings("ignore")
-def test_values_of_another_kind_give_what_they_give_eagerly_or_raise(name: str, options: dict[str, Any]) -> None:
+def check_replay(name: str, options: dict[str, Any]) -> None:
+    warnings.simplefilter("ignore")
     program, points = PROGRAMS[name]
     equal = 0
     for k in range(len(points)):
@@ -107,6 +106,11 @@ def test_values_of_another_kind_give_what_they_give_eagerly_or_raise(name: str, 
                 np.testing.assert_allclose(a, b.value, rtol=1e-6, atol=1e-9)
             equal += 1
     assert equal >= len(points)
+
+
+@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, [{}, {"fuse": True, "simplify": False}]))
+def test_replay_at_values_of_another_kind_is_eager_or_raises(cases: Cases) -> None:
+    check_each(check_replay, cases)
 
 
 # ------------------------------------------------------------------------------------------------- random programs
@@ -225,8 +229,12 @@ def outcomes(seed: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_random_programs_run_again_as_they_would_eagerly_or_raise(part: int) -> None:
-    found = {seed: outcomes(seed) for seed in range(40 * part, 40 * part + 40)}
+def check_random_programs(first: int) -> None:
+    found = {seed: outcomes(seed) for seed in range(first, first + 40)}
     assert not [seed for seed, each in found.items() if "wrong" in each]
     assert sum(each.count("equal") for each in found.values()) > 20
+
+
+@pytest.mark.parametrize("cases", split([(0,)], [(first,) for first in range(40, 400, 40)]))
+def test_replay_of_random_programs_is_eager_or_raises(cases: Cases) -> None:
+    check_each(check_random_programs, cases)
