@@ -449,6 +449,7 @@ _KEPT = {"k": 1.0}
 _POLYNOMIAL, _POLY1D = np.polynomial.Polynomial([1.0, 2.0]), np.poly1d([1.0, 2.0])
 _RECORDS = np.ones(2, [("v", float)])
 _OWNER = Owner()
+_DEFAULTS: Any = collections.defaultdict(float)
 STATES = {
     "attribute of a function": attribute_of_a_function,
     "attribute with a default": attribute_that_may_be_missing,
@@ -483,6 +484,10 @@ STATES = {
     "print options": print_options,
     "base of a view": base_of_a_view,
     "records": lambda: (lambda x: x * _RECORDS["v"][0], lambda value: _RECORDS.__setitem__(0, (value,))),
+    "factory of a defaultdict": lambda: (
+        lambda x: x * _DEFAULTS.default_factory(),
+        lambda value: setattr(_DEFAULTS, "default_factory", functools.partial(float, value)),
+    ),
     "method of a list": lambda: (lambda row: (lambda x, get=row.__getitem__: x * get(0), _item(row, 0)))([1.0]),
 }
 

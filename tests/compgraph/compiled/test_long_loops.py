@@ -225,6 +225,12 @@ def test_long_loop_is_extrapolated(cut_soon: None, cases: Cases) -> None:
     check_each(check_long_loop, cases)
 
 
+def test_long_loop_is_found_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Periods of a long trace are looked for in a few parts of it."""
+    monkeypatch.setattr(finding, "SAMPLE", 100)
+    holds(ad.value_and_grad(neighbours), np.linspace(-0.6, 0.7, LENGTH))
+
+
 @pytest.mark.parametrize("f", [numbers_that_change, in_place, recurrent])
 def test_single_precision(cut_soon: None, f: Callable[..., Any]) -> None:
     holds(ad.value_and_grad(f), np.linspace(-0.6, 0.7, LENGTH).astype(np.float32))

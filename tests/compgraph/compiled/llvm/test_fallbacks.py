@@ -1,0 +1,58 @@
+"""Options and operands that the compiler does not know: NumPy is called for them, within the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from tests.support.jitting import compiled, is_compiled
+from tests.support.sampling import check_each
+
+pytest.importorskip("llvmlite")
+
+X = np.random.default_rng(3).standard_normal((5, 6))
+CALLED: dict[str, Callable[[Any], Any]] = {
+    "pad by reflection": lambda x: np.pad(x, 1, mode="reflect"),
+    "pad by several numbers": lambda x: np.pad(x, 1, constant_values=(1.0, 2.0)),
+    "take beyond the end": lambda x: np.take(x, np.array([7, 40]), mode="wrap"),
+    "take_along_axis at unsigned": lambda x: np.take_along_axis(x, np.zeros((5, 1), np.uint64), axis=1),
+    "norm of order 3": lambda x: np.linalg.norm(x[0], 3),
+    "norm of no numbers": lambda x: np.linalg.norm(x[:0], axis=0),
+    "ptp along no axes": lambda x: np.ptp(x, axis=()),
+    "var along no axes": lambda x: np.var(x, axis=()),
+    "flatten in Fortran's order": lambda x: x.flatten("F"),
+    "clip with a casting": lambda x: np.clip(x, 0.0, 1.0, casting="same_kind"),
+    "einsum along a path": lambda x: np.einsum("ij,kj->ik", x, X, optimize=True),
+    "cumulative_sum from zero": lambda x: np.cumulative_sum(x[0], include_initial=True),
+}
+EMPTY: dict[str, Callable[[Any], Any]] = {
+    "any of no elements": lambda x: np.any(x[:0], axis=0),
+    "all of no elements": lambda x: np.all(x[:0] > 0),
+    "max of booleans": lambda x: np.max(x > 0, axis=0),
+    "min of booleans": lambda x: np.min(x > 0, axis=1, keepdims=True),
+}
+
+
+def check_fallback(name: str, is_called: bool) -> None:
+    function = (CALLED if is_called else EMPTY)[name]
+    jitted = compiled(function, X)
+    assert is_compiled(jitted), jitted.report()
+    assert ("is called" in jitted.report()) == is_called, jitted.report()
+    for x in (X, np.asfortranarray(X) * 2.0):
+        found, expected = jitted(x), function(x)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-13, strict=True)
+
+
+def test_unknown_options_and_operands_are_left_to_numpy() -> None:
+    check_each(check_fallback, [*((name, True) for name in CALLED), *((name, False) for name in EMPTY)])
+
+
+def test_pooling_of_complex_numbers_is_left_to_numpy() -> None:
+    x = X[:1] + 1j * X[1:2]
+    jitted = compiled(lambda x: cg.mean_pool(x, (1, 2)), x)
+    np.testing.assert_allclose(jitted(x), cg.mean_pool(x, (1, 2)), rtol=1e-13, strict=True)
