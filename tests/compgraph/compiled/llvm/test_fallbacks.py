@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from tests.support.jitting import compiled, is_compiled
 from tests.support.sampling import check_each
@@ -17,6 +18,7 @@ pytest.importorskip("llvmlite")
 X = np.random.default_rng(3).standard_normal((5, 6))
 CALLED: dict[str, Callable[[Any], Any]] = {
     "pad by reflection": lambda x: np.pad(x, 1, mode="reflect"),
+    "pad by means": lambda x: np.pad(x, 1, mode="mean", stat_length=2),
     "pad by several numbers": lambda x: np.pad(x, 1, constant_values=(1.0, 2.0)),
     "take beyond the end": lambda x: np.take(x, np.array([7, 40]), mode="wrap"),
     "take_along_axis at unsigned": lambda x: np.take_along_axis(x, np.zeros((5, 1), np.uint64), axis=1),
@@ -26,6 +28,11 @@ CALLED: dict[str, Callable[[Any], Any]] = {
     "var along no axes": lambda x: np.var(x, axis=()),
     "flatten in Fortran's order": lambda x: x.flatten("F"),
     "clip with a casting": lambda x: np.clip(x, 0.0, 1.0, casting="same_kind"),
+    "trace of no elements": lambda x: np.trace(x[:0]),
+    "max_pool of a large window": lambda x: cg.max_pool(np.tile(x, (2, 2)), (10, 10)),
+    "mean_pool of a large window": lambda x: cg.mean_pool(np.tile(x, (2, 2)), (10, 10)),
+    "gradient of a large window": ad.grad(lambda x: np.sum(cg.max_pool(np.tile(x, (2, 2)), (10, 10)))),
+    "tangent of a large window": lambda x: ad.jvp(lambda x: cg.max_pool(np.tile(x, (2, 2)), (10, 10)), (x,), (np.cos(x),))[1],
     "einsum along a path": lambda x: np.einsum("ij,kj->ik", x, X, optimize=True),
     "cumulative_sum from zero": lambda x: np.cumulative_sum(x[0], include_initial=True),
 }
