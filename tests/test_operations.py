@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
 from tests.support.arguments import Case
 from tests.support.cases import OPERATIONS, cases_of
-from tests.support.checks.every_check import CHECKS, RULE_CHECKS, run_checks
+from tests.support.checks.every_check import CHECKS, RULE_CHECKS, TRANSFORMS, run_checks
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning"),
@@ -16,21 +17,27 @@ pytestmark = [
 ]
 
 Pairs = list[tuple[Case, str]]
+IN_TURN = 2  # transforms by which each case is checked in every run
 
 
 def pairs_of(operation: str) -> tuple[Pairs, Pairs]:
     """Pairs of a case and a check: those of every run, and the rest of the cross product.
 
-    Every run has the first case of each kind by all checks, and the others by the checks of rules.
+    Every run has the first case of each kind by all checks, and the others by the checks of rules and by some of the
+    transforms in turn.
     """
     usual: Pairs = []
     rest: Pairs = []
     kinds = set()
+    turns = itertools.cycle(TRANSFORMS)
+    for _ in range(OPERATIONS.index(operation) % len(TRANSFORMS)):  # operations of few cases begin with different ones
+        next(turns)
     for case in cases_of(operation):
         is_first = case.kind not in kinds
         kinds.add(case.kind)
+        chosen = CHECKS.keys() if is_first else {*RULE_CHECKS, *itertools.islice(turns, IN_TURN)}
         for name in CHECKS:
-            (usual if is_first or name in RULE_CHECKS else rest).append((case, name))
+            (usual if name in chosen else rest).append((case, name))
     return usual, rest
 
 

@@ -37,15 +37,15 @@ def complex_definite(*shape: int, seed: int = 0) -> Array:
 
 def matrices(function: Function, make: Callable[..., Array] = regular, *shapes: Shape) -> list[Sketch]:
     """A function of matrices on the common shapes of square ones, or on given ones."""
-    common: tuple[Shape, ...] = ((3, 3), (2, 2, 2), (1, 1), (0, 2, 2))
+    common: tuple[Shape, ...] = ((2, 3, 3), (0, 2, 2))
     return [(f"of {shape}", function, make(*shape)) for shape in shapes or common]
 
 
 def solutions(make: Callable[..., Array] = regular, right: Callable[..., Array] = real) -> list[Sketch]:
     """Linear systems of several shapes."""
     shapes: list[tuple[Shape, Shape]] = [
-        ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3,)), ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 1)),
-        ((2, 2, 2), (2, 2, 3)), ((1, 2, 2), (2, 2, 2)), ((0, 0), (0,)), ((2, 2), (2, 0)), ((0, 2, 2), (2,)),
+        ((2, 3, 3), (3, 1)), ((3, 3), (3,)), ((2, 3, 3), (3,)), ((3, 3), (2, 3, 1)), ((1, 2, 2), (2, 2, 2)), ((2, 2), (2, 0)),
+        ((0, 2, 2), (2,)),
     ]  # fmt: skip
     return [(f"{a} {b}", np.linalg.solve, make(*a), right(*b, seed=1)) for a, b in shapes]
 
@@ -57,9 +57,7 @@ INVERSES: dict[str, list[Sketch]] = {
         ("of 0 by 0", lambda x: np.linalg.det(x), real(0, 0)),
         ("singular", np.linalg.det, np.array([[1.0, 2.0, -1.0], [2.0, 4.0, -2.0], [0.5, 1.0, 3.0]])),
         ("zeros", np.linalg.det, np.zeros((2, 2))),
-        ("zeros of three", np.linalg.det, np.zeros((3, 3))),
         ("one singular", np.linalg.det, np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [2.0, 3.0]]])),
-        ("almost singular", np.linalg.det, np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])),
         ("of rank one", np.linalg.det, np.outer([1.0, -2.0, 0.3], [0.7, 0.1, 1.1])),
         ("one by one", np.linalg.det, np.array([[[0.0]], [[1e-9]], [[2.0]]])),
     ],
@@ -75,7 +73,7 @@ INVERSES: dict[str, list[Sketch]] = {
         ("a plain matrix", lambda x: np.linalg.solve([[1, 2], [-1, 1]], x), real(2)),
     ],
     "linalg_matrix_power": [
-        *[(f"to the {n}", lambda x, n=n: np.linalg.matrix_power(x, n), regular(3, 3)) for n in (-3, -2, -1, 0, 1, 2, 3, 5)],
+        *[(f"to the {n}", lambda x, n=n: np.linalg.matrix_power(x, n), regular(3, 3)) for n in (-3, -1, 0, 1, 2, 5)],
         *matrices(lambda x: np.linalg.matrix_power(x, 4)),
         ("by name", partial(np.linalg.matrix_power, n=np.int64(2)), regular(2, 2)),
     ],
@@ -89,7 +87,6 @@ INVERSES: dict[str, list[Sketch]] = {
         ("of four axes", np.linalg.tensorsolve, regular(6, 6).reshape(2, 3, 3, 2), real(2, 3)),
         ("of a vector", np.linalg.tensorsolve, regular(6, 6).reshape(6, 2, 3), real(6)),
         ("axes", partial(np.linalg.tensorsolve, axes=(1,)), np.moveaxis(regular(6, 6).reshape(2, 3, 6), 2, 1), real(2, 3)),
-        ("axes 0, 2", partial(np.linalg.tensorsolve, axes=(0, 2)), np.moveaxis(regular(6, 6).reshape(6, 3, 2), 1, 0), real(6)),
         ("zero size", np.linalg.tensorsolve, real(0, 0), real(0)),
     ],
 }
@@ -106,11 +103,11 @@ COMPLEX_INVERSES: dict[str, list[Sketch]] = {
         ("the determinant", lambda x: (lambda both: both[0] * np.exp(both[1]))(np.linalg.slogdet(x)), complex_regular(3, 3)),
     ],
     "linalg_solve": [
-        *solutions(complex_regular, complexes),
+        *solutions(complex_regular, complexes)[:3],
         ("with real", np.linalg.solve, regular(3, 3), complexes(3)),
         ("with real right", np.linalg.solve, complex_regular(3, 3), real(3, 2)),
     ],
-    "linalg_matrix_power": [(f"{n}", partial(np.linalg.matrix_power, n=n), complex_regular(2, 2, 2)) for n in (-2, 0, 1, 3)],
+    "linalg_matrix_power": [(f"{n}", partial(np.linalg.matrix_power, n=n), complex_regular(2, 2, 2)) for n in (-2, 3)],
     "linalg_tensorinv": [("of four axes", np.linalg.tensorinv, complex_regular(4, 4).reshape(2, 2, 4, 1))],
     "linalg_tensorsolve": [("of a vector", np.linalg.tensorsolve, complex_regular(4, 4).reshape(4, 2, 2), complexes(4))],
 }
@@ -118,7 +115,7 @@ COMPLEX_INVERSES: dict[str, list[Sketch]] = {
 # -------------------------------------------------------------------------------------------- norms
 
 INF = np.inf
-VECTOR_ORDERS: list[Any] = [None, 0, 1, 2, 3, 0.5, 2.5, -1, -2, INF, -INF]
+VECTOR_ORDERS: list[Any] = [None, 0, 1, 2, 3, 0.5, -2, INF, -INF]
 MATRIX_ORDERS: list[Any] = [None, "fro", "nuc", 1, -1, 2, -2, INF, -INF]
 NORMS: dict[str, tuple[Shape, dict[str, Any]]] = {
     "of a number": ((), {}),
@@ -131,13 +128,15 @@ NORMS: dict[str, tuple[Shape, dict[str, Any]]] = {
     "zero size, axes": ((0, 3), {"axis": (0, 1), "ord": 1}),
     "zero size kept": ((0, 3), {"axis": 1, "ord": 3}),
     **{f"vector, ord {ord}": ((4,), {"ord": ord}) for ord in VECTOR_ORDERS},
-    **{f"axis 0, ord {ord}": ((3, 2), {"ord": ord, "axis": 0}) for ord in VECTOR_ORDERS},
+    **{f"axis 0, ord {ord}": ((3, 2), {"ord": ord, "axis": 0}) for ord in (0, 3)},
     "axis -1, keepdims": ((2, 2, 3), {"ord": 3, "axis": -1, "keepdims": True}),
     "axis in a tuple": ((2, 3), {"axis": (0,), "keepdims": True, "ord": INF}),
-    "vector, ord 1, keepdims": ((3,), {"keepdims": True, "ord": 1}),
-    **{f"matrix, ord {ord}": ((2, 3), {"ord": ord}) for ord in MATRIX_ORDERS},
+    **{f"matrix, ord {ord}": ((2, 3), {"ord": ord}) for ord in (None, "nuc", 1)},
     **{f"axes 0, -1, ord {ord}": ((3, 2, 2), {"ord": ord, "axis": (0, -1)}) for ord in MATRIX_ORDERS},
-    **{f"axes 2, 1, keepdims, ord {ord}": ((2, 3, 2), {"ord": ord, "axis": (2, 1), "keepdims": True}) for ord in MATRIX_ORDERS},
+    **{
+        f"axes 2, 1, keepdims, ord {ord}": ((2, 3, 2), {"ord": ord, "axis": (2, 1), "keepdims": True})
+        for ord in ("fro", "nuc", -1, 2)
+    },
     **{f"matrix, keepdims, ord {ord}": ((2, 2), {"ord": ord, "keepdims": True}) for ord in (1, "nuc", 2)},
 }
 VECTOR_NORMS: dict[str, tuple[Shape, dict[str, Any]]] = {
@@ -151,7 +150,7 @@ VECTOR_NORMS: dict[str, tuple[Shape, dict[str, Any]]] = {
     "zero size": ((0,), {}),
 }
 MATRIX_NORMS: dict[str, tuple[Shape, dict[str, Any]]] = {
-    **{f"ord {ord}": ((2, 2, 3), {"ord": ord}) for ord in MATRIX_ORDERS},
+    **{f"ord {ord}": ((2, 2, 3), {"ord": ord}) for ord in (None, "nuc", -1, 2)},
     "keepdims": ((2, 2, 3), {"keepdims": True}),
     "ord nuc, keepdims": ((2, 3), {"ord": "nuc", "keepdims": True}),
 }
@@ -163,17 +162,26 @@ NORM_SKETCHES: dict[str, list[Sketch]] = {
     ],
     "linalg_cond": [
         *[(f"p {p}", partial(np.linalg.cond, p=p), regular(2, 3, 3)) for p in MATRIX_ORDERS],
-        *[(f"not square, p {p}", partial(np.linalg.cond, p=p), regular(2, 3)) for p in (None, 2, -2)],
+        *[(f"not square, p {p}", partial(np.linalg.cond, p=p), regular(2, 3)) for p in (None, -2)],
         ("by position", lambda x: np.linalg.cond(x, 1), regular(2, 2)),
         ("zero size", np.linalg.cond, real(1, 2, 2)[:0]),
     ],
 }
+COMPLEX_TOO = (
+    "axes 0, -1, ord fro",
+    "axes 0, -1, ord nuc",
+    "axes 0, -1, ord 1",
+    "axes 0, -1, ord -2",
+    "of a number",
+    "vector, ord None",
+)
+COMPLEX_TOO += ("vector, ord 0", "vector, ord 3", "vector, ord 0.5", "vector, ord inf", "of four axes")
 COMPLEX_NORMS: dict[str, list[Sketch]] = {
     "linalg_norm": [
-        *optional(np.linalg.norm, complexes, {k: v for k, v in NORMS.items() if "zero" not in k and "keepdims" not in k}),
+        *optional(np.linalg.norm, complexes, {k: NORMS[k] for k in COMPLEX_TOO}),
         *optional(np.linalg.norm, complexes, {"axis, keepdims": ((2, 3), {"axis": 1, "keepdims": True, "ord": 3})}),
     ],
-    "linalg_cond": [(f"p {p}", partial(np.linalg.cond, p=p), complex_regular(2, 2)) for p in MATRIX_ORDERS],
+    "linalg_cond": [(f"p {p}", partial(np.linalg.cond, p=p), complex_regular(2, 2)) for p in (None, "nuc", -1, -2)],
 }
 
 # ----------------------------------------------------------------------------------------- products
@@ -226,10 +234,10 @@ def vecdot_axes(make: Callable[..., Array] = real) -> list[Sketch]:
 
 
 KRONS: list[tuple[Shape, Shape]] = [
-    ((2,), (3,)), ((2, 3), (3, 2)), ((2,), (2, 3)), ((2, 1, 2), (2, 3)), ((), (3,)), ((2, 2), ()), ((), ()), ((0, 2), (2, 2)),
+    ((2, 3), (3, 2)), ((2,), (3,)), ((2, 1, 2), (2, 3)), ((), (3,)), ((), ()), ((0, 2), (2, 2)),
 ]  # fmt: skip
-CROSSES: list[tuple[Shape, Shape]] = [((3,), (3,)), ((2, 3), (3,)), ((2, 1, 3), (2, 3)), ((0, 3), (3,))]
-VECDOTS: list[tuple[Shape, Shape]] = [((3,), (3,)), ((2, 3), (3,)), ((3,), (2, 3)), ((2, 1, 3), (2, 3)), ((2, 0), (0,))]
+CROSSES: list[tuple[Shape, Shape]] = [((2, 1, 3), (2, 3)), ((3,), (3,)), ((0, 3), (3,))]
+VECDOTS: list[tuple[Shape, Shape]] = [((2, 1, 3), (2, 3)), ((3,), (3,)), ((3,), (2, 3)), ((2, 0), (0,))]
 IN_THE_PLANE: list[Sketch] = [
     *pairs(in_the_plane(), ((2,), (2,)), ((2, 2), (3,)), ((3,), (2,)), ((3, 2), (2,))),
     ("in the plane, axis", in_the_plane(axis=0), real(2, 3), real(2, 3, seed=1)),
@@ -239,13 +247,12 @@ try:
 except ValueError:
     IN_THE_PLANE = []
 MATVECS: list[tuple[Shape, Shape]] = [
-    ((2, 3), (3,)), ((2, 2, 3), (3,)), ((2, 3), (2, 3)), ((2, 1, 2, 3), (2, 3)), ((1, 2, 3), (2, 3)),
+    ((2, 1, 2, 3), (2, 3)), ((2, 3), (3,)), ((2, 3), (2, 3)),
     ((0, 3), (3,)), ((2, 0), (0,)),
 ]  # fmt: skip
 PRODUCTS: dict[str, list[Sketch]] = {
     "kron": [
         *pairs(np.kron, *KRONS),
-        ("a list", lambda x: np.kron([1, -2], x), real(2, 2)),
         ("Python number", lambda x: np.kron(x, 1.5), real(2)),
         ("with itself", lambda x: np.kron(x, x), real(2, 2)),
     ],
@@ -255,10 +262,7 @@ PRODUCTS: dict[str, list[Sketch]] = {
         ("axisa", partial(np.cross, axisa=0), real(3, 2), real(2, 3)),
         ("axisb", partial(np.cross, axisb=-2), real(3), real(3, 2)),
         ("axisc", partial(np.cross, axisc=0), real(2, 3), real(3)),
-        ("all of them", lambda x, y: np.cross(x, y, 0, 1, 1), real(3, 2, 2), real(2, 3, 2)),
         ("axes, repeated", lambda x, y: np.cross(x, y, 0, 1), real(3, 1), real(2, 3)),
-        ("axis of length one beside", lambda x, y: np.cross(x, y, axis=0), real(3, 1), real(3, 2)),
-        ("a list", lambda x: np.cross([1, -2, 3], x), real(2, 3)),
         ("with itself", lambda x: np.cross(x, x[::-1]), real(2, 3)),
         *IN_THE_PLANE,
     ],
@@ -291,30 +295,27 @@ PRODUCTS: dict[str, list[Sketch]] = {
         several((2, 3), (3, 3), (3, 2)),
         several((2, 3), (3, 1), (1, 3), (3, 2)),
         several((3,), (3, 2), (2, 3), (3,)),
-        several((3,), (3,)),
-        several((2, 3), (3, 2), (2,)),
         several((3,), (3, 2)),
         several((2, 0), (0, 3), (3, 2)),
         ("constants between", lambda x: np.linalg.multi_dot([x, np.ones((3, 2)), [[1, 2], [3, 4]]]), real(2, 3)),
-        ("with itself", lambda x: np.linalg.multi_dot([x, x, x.T, x]), real(2, 2)),
     ],
 }
 COMPLEX_PRODUCTS: dict[str, list[Sketch]] = {
-    "kron": pairs(np.kron, *KRONS[:3], make=complexes),
-    "cross": [*pairs(np.cross, *CROSSES[:3], make=complexes), ("with real", np.cross, real(3), complexes(2, 3))],
+    "kron": pairs(np.kron, *KRONS[1:3], make=complexes),
+    "cross": [*pairs(np.cross, *CROSSES[:2], make=complexes), ("with real", np.cross, real(3), complexes(2, 3))],
     "vecdot": [
-        *vecdot_axes(complexes),
-        *pairs(np.vecdot, *VECDOTS[:3], make=complexes),
+        *vecdot_axes(complexes)[:3],
+        *pairs(np.vecdot, *VECDOTS[:2], make=complexes),
         ("with real", np.vecdot, complexes(2, 3), real(3)),
     ],
     "linalg_vecdot": [
-        *pairs(np.linalg.vecdot, *VECDOTS[:3], make=complexes),
+        *pairs(np.linalg.vecdot, *VECDOTS[:2], make=complexes),
         ("axis, repeated", partial(np.linalg.vecdot, axis=-2), complexes(2, 3, 1), complexes(3, 2)),
         ("with real", partial(np.linalg.vecdot, axis=0), real(3, 1), complexes(3, 2)),
     ],
-    "matvec": [*pairs(np.matvec, *MATVECS[:3], make=complexes), ("with real", np.matvec, real(2, 3), complexes(3))],
+    "matvec": [*pairs(np.matvec, *MATVECS[:2], make=complexes), ("with real", np.matvec, real(2, 3), complexes(3))],
     "vecmat": [
-        *[(label, np.vecmat, y, np.swapaxes(x, -1, -2)) for label, _, x, y in pairs(np.matvec, *MATVECS[:3], make=complexes)],
+        *[(label, np.vecmat, y, np.swapaxes(x, -1, -2)) for label, _, x, y in pairs(np.matvec, *MATVECS[:2], make=complexes)],
         ("with real", np.vecmat, complexes(3), real(3, 2)),
     ],
     "multi_dot": [several((3,), (3, 2), (2, 3), make=complexes)],
@@ -368,7 +369,7 @@ def both(function: Function, **options: Any) -> Function:
     return lambda x: np.concatenate([np.ravel(y) for y in function(x, **options)])
 
 
-SHAPES: list[Shape] = [(3, 3), (3, 2), (2, 3), (2, 3, 2), (2, 2, 4), (1, 1), (4, 2), (2, 1), (0, 2, 3)]
+SHAPES: list[Shape] = [(2, 3, 2), (3, 3), (3, 2), (2, 3), (2, 2, 4), (2, 1), (0, 2, 3)]
 
 
 SYSTEMS: list[tuple[Shape, Shape]] = [
@@ -387,7 +388,9 @@ def least_squares(a: Any, b: Any) -> Any:
     return np.concatenate([np.ravel(found[i]) for i in (0, 1, 3)])
 
 
-def spectral(make: Callable[..., Array], general: Callable[..., Array], plain: Callable[..., Array]) -> dict[str, list[Sketch]]:
+def spectral(
+    make: Callable[..., Array], general: Callable[..., Array], plain: Callable[..., Array], shapes: list[Shape]
+) -> dict[str, list[Sketch]]:
     """Decompositions of real or of complex matrices."""
     eigh, svd, qr, eig = np.linalg.eigh, np.linalg.svd, np.linalg.qr, np.linalg.eig
     return {
@@ -417,10 +420,10 @@ def spectral(make: Callable[..., Array], general: Callable[..., Array], plain: C
         ],
         "linalg_eigvals": matrices(np.linalg.eigvals, general),
         "linalg_svd": [
-            *[(f"values of {s}", part(1, svd), general(*s)) for s in SHAPES],
-            *[(f"all of {s}", singular(), general(*s)) for s in SHAPES],
-            *[(f"reduced of {s}", singular(full_matrices=False), general(*s)) for s in SHAPES],
-            *[(f"only values of {s}", partial(svd, compute_uv=False), general(*s)) for s in SHAPES],
+            ("values", part(1, svd), general(2, 3, 2)),
+            *[(f"all of {s}", singular(), general(*s)) for s in shapes],
+            *[(f"reduced of {s}", singular(full_matrices=False), general(*s)) for s in SHAPES[2:5]],
+            *[(f"only values of {s}", partial(svd, compute_uv=False), general(*s)) for s in SHAPES[3:5]],
             ("by name", lambda x: np.linalg.svd(x).S, general(2, 3)),
             ("only u", lambda x: np.abs(svd(x, full_matrices=False)[0]), general(3, 2)),
             ("only vh", lambda x: np.abs(svd(x, False)[2]), general(2, 3)),
@@ -429,11 +432,11 @@ def spectral(make: Callable[..., Array], general: Callable[..., Array], plain: C
             ("hermitian, all", singular(hermitian=True), make(3, 3) - 1.5 * np.eye(3)),
         ],
         "linalg_pinv": [
-            *[(f"of {s}", np.linalg.pinv, general(*s)) for s in SHAPES],
+            *[(f"of {s}", np.linalg.pinv, general(*s)) for s in shapes],
             *[(f"rank 1 of {m}, {n}", of_rank_one, general(m, 1), general(1, n)) for m, n in ((3, 3), (3, 2), (2, 3))],
             ("hermitian", partial(np.linalg.pinv, hermitian=True), make(3, 3)),
             ("hermitian stack", partial(np.linalg.pinv, hermitian=True), make(2, 2, 2) - 1.6 * np.eye(2)),
-            *[(f"rcond, {s}", partial(np.linalg.pinv, rcond=0.5), general(*s)) for s in SHAPES[:5]],
+            *[(f"rcond, {s}", partial(np.linalg.pinv, rcond=0.5), general(*s)) for s in SHAPES[:2]],
             ("rcond by position", lambda x: np.linalg.pinv(x, 1e-10), general(3, 2)),
             ("rcond array", partial(np.linalg.pinv, rcond=np.array([0.5, 0.1])), general(2, 3, 2)),
             ("rcond, hermitian", partial(np.linalg.pinv, rcond=0.5, hermitian=True), make(3, 3)),
@@ -451,10 +454,10 @@ def spectral(make: Callable[..., Array], general: Callable[..., Array], plain: C
             ("a list right", lambda x: np.linalg.lstsq(x, [1, 2, -1])[0], general(3, 2)),
         ],
         "linalg_qr": [
-            *[(f"q of {s}", part(0, qr), general(*s)) for s in SHAPES],
-            *[(f"r of {s}", part(1, qr), general(*s)) for s in SHAPES],
-            *[(f"both of {s}", both(qr), general(*s)) for s in SHAPES],
-            *[(f"mode r of {s}", partial(qr, mode="r"), general(*s)) for s in SHAPES],
+            *[(f"q of {s}", part(0, qr), general(*s)) for s in SHAPES[2:4]],
+            *[(f"r of {s}", part(1, qr), general(*s)) for s in SHAPES[2:4]],
+            *[(f"both of {s}", both(qr), general(*s)) for s in shapes],
+            *[(f"mode r of {s}", partial(qr, mode="r"), general(*s)) for s in SHAPES[2:4]],
             ("complete", both(qr, mode="complete"), general(2, 3)),
             ("complete, square", both(qr, mode="complete"), general(2, 2)),
             ("by name", lambda x: np.linalg.qr(x, mode="reduced").Q, general(3, 2)),
@@ -468,14 +471,22 @@ def with_turned_vectors(*shape: int, seed: int = 0) -> Array:
     return regular(*shape, seed=seed) + np.tri(n, k=-1) - np.tri(n, k=-1).T
 
 
-DECOMPOSITIONS = spectral(definite, regular, real)
+DECOMPOSITIONS = spectral(definite, regular, real, SHAPES)
 DECOMPOSITIONS["linalg_eig"] += [
     ("values, complex", part(0, np.linalg.eig), with_turned_vectors(3, 3)),
     ("vectors, complex", vectors(np.linalg.eig), with_turned_vectors(3, 3)),
     ("both of a stack, complex", of_both(np.linalg.eig), with_turned_vectors(2, 3, 3)),
 ]
 DECOMPOSITIONS["linalg_eigvals"] += [("complex", np.linalg.eigvals, with_turned_vectors(2, 3, 3))]
-COMPLEX_DECOMPOSITIONS = spectral(complex_definite, complex_regular, complexes)
+# Forms of the arguments, which do not depend on the dtype
+OF_REAL_ALONE = {
+    "by name", "rcond by position", "rcond array", "rcond, hermitian", "rtol", "rtol None", "a list", "a list right", "rcond -1",
+    "U, values", "upper, of a stack", "both of a stack", "only u", "only vh", "mode r of (2, 3)", "q of (2, 3)", "r of (2, 3)",
+}  # fmt: skip
+COMPLEX_DECOMPOSITIONS = {
+    name: [sketch for sketch in sketches if sketch[0] not in OF_REAL_ALONE]
+    for name, sketches in spectral(complex_definite, complex_regular, complexes, SHAPES[2:5]).items()
+}
 
 # ------------------------------------------------------------------------------------------------ all
 

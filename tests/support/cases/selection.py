@@ -15,18 +15,14 @@ Options = dict[str, tuple[Shape, dict[str, Any]]]
 windows: Any = np.lib.stride_tricks.sliding_window_view
 ORDER = np.array([[2, 0, 1], [0, 0, 2]])
 SORTED: Options = {
-    "last axis": ((2, 3), {}),
-    "axis 0": ((3, 2), {"axis": 0}),
     "axis -2": ((3, 2, 2), {"axis": -2}),
+    "last axis": ((2, 3), {}),
     "axis None": ((2, 3), {"axis": None}),
     "vector": ((5,), {}),
     "zero size": ((0, 3), {"axis": 0}),
 }
 DIAGONALS: Options = {
-    "square": ((3, 3), {}),
     "wide": ((2, 4), {}),
-    "above": ((2, 3), {"offset": 1}),
-    "below": ((3, 2), {"offset": -1}),
     "axes": ((2, 3, 3), {"axis1": 1, "axis2": 2}),
     "axes negative": ((3, 2, 3), {"offset": 1, "axis1": -1, "axis2": 0}),
     "none there": ((2, 2), {"offset": 5}),
@@ -37,26 +33,18 @@ DIAGONALS: Options = {
 
 TAKING: dict[str, list[Sketch]] = {
     "take": [
-        ("flat", lambda x: np.take(x, [0, 4, 4]), real(2, 3)),
-        ("axis 0", lambda x: np.take(x, np.array([[1, 0], [1, 1]]), axis=0), real(2, 3)),
-        ("axis -1", lambda x: np.take(x, [2, 0], axis=-1), real(2, 3)),
         ("axis, positional", lambda x: np.take(x, [-1, 0], 1), real(2, 3)),
         ("one, a number", lambda x: np.take(x, 1), real(3)),
-        ("one slice", lambda x: np.take(x, -1, axis=0), real(2, 3)),
         ("mode wrap", lambda x: np.take(x, [4, -7, 2], mode="wrap"), real(3)),
         ("mode clip", lambda x: np.take(x, [4, -7, 2], axis=1, mode="clip"), real(2, 3)),
-        ("mode raise", lambda x: np.take(x, [-1, 2], mode="raise"), real(3)),
         ("of a number", lambda x: np.take(x, [0, 0]), real()),
-        ("method", lambda x: x.take([1, 0], 1), real(2, 3)),
         ("method, keywords", lambda x: x.take(indices=[1, 0], axis=0, mode="wrap"), real(2, 3)),
-        ("recorded positions", lambda x: np.take(x, np.argsort(x)), real(4)),
         ("recorded positions, descending", lambda x: np.take(x, np.argsort(x, **DESCENDING)), real(4)),
         ("none", lambda x: np.take(x, np.zeros(0, int)), real(3)),
         ("zero size", lambda x: np.take(x, [1, 1], axis=1), real(0, 3)),
     ],
     "take_along_axis": [
         ("axis 1", lambda x: np.take_along_axis(x, ORDER, 1), real(2, 3)),
-        ("axis 0", lambda x: np.take_along_axis(x, np.array([[1, 0, 1]]), axis=0), real(2, 3)),
         ("axis -1 by default", lambda x: np.take_along_axis(x, ORDER), real(2, 3)),
         ("axis None", lambda x: np.take_along_axis(x, np.array([5, 0, 0]), axis=None), real(2, 3)),
         ("broadcast", lambda x: np.take_along_axis(x, ORDER, axis=1), real(1, 3)),
@@ -65,20 +53,12 @@ TAKING: dict[str, list[Sketch]] = {
     ],
     "sort": [
         *optional(np.sort, real, SORTED),
-        ("kind", partial(np.sort, kind="heapsort"), real(6)),
-        ("stable", partial(np.sort, axis=0, stable=True), real(4, 2)),
-        ("equal elements", np.sort, np.array([1.5, -0.5, 3.0])[[0, 1, 2]]),
         ("positional", lambda x: np.sort(x, 0, "mergesort"), real(4, 2)),
-        ("of itself", lambda x: np.sort(x * x) * x, real(4)),
-        ("descending", partial(np.sort, axis=0, **DESCENDING), real(4, 2)),
         ("descending, stable", partial(np.sort, axis=None, stable=True, **DESCENDING), real(2, 3)),
     ],
     "partition": [
         *optional(partial(np.partition, kth=1), real, {k: v for k, v in SORTED.items() if k != "zero size"}),
-        ("two", lambda x: np.partition(x, (1, 4)), real(7)),
         ("two in a list", lambda x: np.partition(x, [1, -2], axis=0), real(5, 2)),
-        ("kind", lambda x: np.partition(x, 2, kind="introselect"), real(6)),
-        ("many", lambda x: np.partition(x, 20), real(50)),
         ("zero size", lambda x: np.partition(x, 1), real(0, 3)),
     ],
     "diagonal": [
@@ -107,42 +87,31 @@ TAKING: dict[str, list[Sketch]] = {
     ],
     "repeat": [
         ("flat", lambda x: np.repeat(x, 2), real(2, 2)),
-        ("axis", lambda x: np.repeat(x, 3, axis=0), real(2, 2)),
         ("axis -1", lambda x: np.repeat(x, repeats=2, axis=-1), real(2, 3)),
         ("each as often", lambda x: np.repeat(x, [1, 0, 2], axis=1), real(2, 3)),
         ("one count in a list", lambda x: np.repeat(x, [2], axis=1), real(2, 3)),
-        ("method", lambda x: x.repeat([2, 1], 0), real(2, 3)),
         ("number", lambda x: np.repeat(x, 3), real()),
-        ("never", lambda x: np.repeat(x, 0), real(3)),
         ("recorded counts", lambda x: np.repeat(x, 1 + np.argsort(x)), real(3)),
         ("zero size", lambda x: np.repeat(x, 2, axis=1), real(0, 3)),
     ],
     "delete": [
         ("flat", lambda x: np.delete(x, 1), real(2, 3)),
-        ("axis", lambda x: np.delete(x, 1, axis=0), real(2, 3)),
         ("axis -1, several", lambda x: np.delete(x, [0, -1], axis=-1), real(2, 4)),
         ("slice", lambda x: np.delete(x, slice(0, 4, 2), 1), real(2, 5)),
         ("mask", lambda x: np.delete(x, ROW_MASK, axis=1), real(2, 3)),
         ("a list of booleans", lambda x: np.delete(x, [True, False, True]), real(3)),
-        ("none", lambda x: np.delete(x, []), real(3)),
         ("recorded place", lambda x: np.delete(x, np.argmax(x)), real(3)),
         ("zero size", lambda x: np.delete(x, 0, axis=1), real(0, 3)),
     ],
     "insert": [
         ("flat", lambda x, y: np.insert(x, 1, y), real(2, 3), shifted()),
-        ("a row", lambda x, y: np.insert(x, 1, y, axis=0), real(2, 3), shifted(3)),
         ("a column", lambda x, y: np.insert(x, 0, y, axis=1), real(2, 3), shifted(2)),
-        ("several columns", lambda x, y: np.insert(x, [1, 3], y, axis=-1), real(2, 3), shifted(2, 2)),
         ("the same twice", lambda x, y: np.insert(x, [2, 2], y), real(4), shifted(2)),
-        ("values repeated", lambda x, y: np.insert(x, [0, 2], y, axis=1), real(2, 3), shifted(2, 1)),
         ("a slice", lambda x, y: np.insert(x, slice(0, 4, 2), y), real(4), shifted(2)),
         ("a slice backwards", lambda x, y: np.insert(x, slice(None, None, -1), y, 1), real(2, 3), shifted(2, 3)),
         ("a mask", lambda x, y: np.insert(x, ROW_MASK, y), real(3), shifted(2)),
-        ("one in a list", lambda x, y: np.insert(x, [1], y, axis=0), real(2, 3), shifted(2, 3)),
-        ("negative", lambda x, y: np.insert(x, -1, y), real(3), shifted(2)),
         ("constant values", lambda x: np.insert(x, 1, [5.0, 6.0]), real(3)),
         ("into a constant", lambda y: np.insert(np.ones(3), 1, y), shifted(2)),
-        ("keywords", lambda x, y: np.insert(arr=x, obj=0, values=y, axis=0), real(2, 2), shifted(2)),
         ("zero size", lambda x, y: np.insert(x, 0, y), real(0), shifted(2)),
     ],
     "full_like": [
@@ -152,30 +121,22 @@ TAKING: dict[str, list[Sketch]] = {
         ("dtype, order", lambda x: np.full_like(x, x[:1], dtype=np.float64, order="F"), real(2, 3)),
         ("Python number", lambda x: np.full_like(x, 2.5) * x, real(2, 3)),
         ("of a list", lambda x: np.full_like(x, [x[0], x[0] ** 2]), real(2)),
-        ("keyword", lambda x: np.full_like(x, fill_value=x[1]), real(2)),
         ("zero size", lambda x: np.full_like(x, x[:, :1]), real(0, 3)),
     ],
 }
 MOVING: dict[str, list[Sketch]] = {
     "roll": [
         ("flat", lambda x: np.roll(x, 2), real(2, 3)),
-        ("axis", lambda x: np.roll(x, 1, axis=0), real(3, 2)),
         ("axis -1, backwards", lambda x: np.roll(x, -2, -1), real(2, 3)),
         ("axes", lambda x: np.roll(x, (1, 2), axis=(0, 1)), real(2, 3)),
-        ("one shift, axes", lambda x: np.roll(x, 1, axis=[0, -1]), real(2, 3)),
         ("the same axis twice", lambda x: np.roll(x, (1, 1), axis=(1, 1)), real(2, 3)),
-        ("keyword", lambda x: np.roll(x, shift=4), real(3)),
         ("number", lambda x: np.roll(x, 1), real()),
         ("zero size", lambda x: np.roll(x, 1, axis=1), real(0, 3)),
     ],
     "tile": [
-        ("number of times", lambda x: np.tile(x, 2), real(2, 3)),
         ("matrix", lambda x: np.tile(x, (2, 1)), real(3)),
-        ("fewer", lambda x: np.tile(x, (2,)), real(2, 2)),
         ("more axes", lambda x: np.tile(x, (2, 1, 2)), real(2, 2)),
-        ("once", lambda x: np.tile(x, 1), real(3)),
         ("once, more axes", lambda x: np.tile(x, (1, 1)), real(3)),
-        ("keyword", lambda x: np.tile(x, reps=[2, 2]), real(1, 2)),
         ("of a number", lambda x: np.tile(x, 3), real()),
         ("zero size", lambda x: np.tile(x, 2), real(0, 3)),
     ],
@@ -200,28 +161,27 @@ def padded(mode: str, *widths: Any, **options: Any) -> list[Sketch]:
     """A mode of padding, with several widths and one choice of its options."""
     named = ", ".join([mode, *[f"{k} {v}" for k, v in options.items()]])
     return [(f"{named}, {width} of {shape}", partial(np.pad, pad_width=width, mode=mode, **options), real(*shape))
-            for shape, width in [((2, 3), 2), ((4,), (1, 2)), ((2, 3), ((0, 1), (2, 0))), *widths]]  # fmt: skip
+            for shape, width in [((2, 3), ((0, 1), (2, 0))), *widths]]  # fmt: skip
 
 
-FAR: list[Any] = [((3,), 7), ((2, 3), ((3, 0), (0, 9))), ((1, 2), 3)]
+FAR: list[Any] = [((2, 3), ((3, 0), (0, 9))), ((1, 2), 3)]
 PADDED: dict[str, list[Sketch]] = {
     "pad": [
-        *padded("constant", ((2, 3), {1: (1, 2)}), ((2, 3), {-1: 2}), ((0, 2), 1), ((), 1)),
-        *padded("constant", constant_values=1.5),
+        *padded("constant", ((4,), (1, 2)), ((2, 3), {1: (1, 2)}), ((2, 3), {-1: 2}), ((0, 2), 1), ((), 1)),
         *padded("constant", ((2, 2), 1), constant_values=(1, 2)),
-        *padded("edge", *FAR),
+        *padded("edge", *FAR[:1]),
         *padded("wrap", *FAR),
         *padded("reflect", *FAR),
-        *padded("reflect", *FAR, reflect_type="odd"),
-        *padded("symmetric", *FAR),
-        *padded("symmetric", *FAR, reflect_type="odd"),
+        *padded("reflect", *FAR[:1], reflect_type="odd"),
+        *padded("symmetric", *FAR[:1]),
+        *padded("symmetric", *FAR[1:], reflect_type="odd"),
         *padded("linear_ramp", ((0, 2), ((0, 0), (1, 1)))),
-        *padded("linear_ramp", *FAR, end_values=(1, -2)),
-        *padded("maximum", *FAR),
-        *padded("minimum", *FAR, stat_length=2),
-        *padded("mean", *FAR),
+        *padded("linear_ramp", *FAR[:1], end_values=(1, -2)),
+        *padded("maximum", *FAR[:1]),
+        *padded("minimum", *FAR[:1], stat_length=2),
+        *padded("mean", *FAR[:1]),
         *padded("mean", ((2, 2, 2), 1), stat_length=(1, 2)),
-        *padded("median", *FAR, ((2, 3), {0: 1})),
+        *padded("median", ((2, 3), {0: 1})),
         *padded("median", ((2, 2, 3), 1), stat_length=((2, 3),)),
         ("default", lambda x: np.pad(x, 1), real(2, 3)),
         ("a list", lambda x: np.pad(x, [[1, 0], [0, 2]], "edge"), real(2, 3)),
@@ -275,9 +235,7 @@ FLIPPED: list[Sketch] = [
 ]
 SETS: dict[str, list[Sketch]] = {
     "unique": [
-        ("vector", np.unique, real(4)),
         ("repeated", lambda x: np.unique(x[[0, 1, 1, 2, 0]]), real(3)),
-        ("matrix", np.unique, real(2, 3)),
         ("axis", lambda x: np.unique(x[[0, 1, 0]], axis=0), real(2, 3)),
         ("index", lambda x: x[np.unique(x, return_index=True)[1]], real(4)),
         ("all", lambda x: np.multiply(*np.unique(x[[0, 1, 1]], True, True, True)[::3]), real(2)),
@@ -312,7 +270,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "flip": FLIPPED,
     "fliplr": [("matrix", np.fliplr, real(2, 3))],
     "flipud": [("vector", np.flipud, real(3)), ("matrix", np.flipud, real(2, 3))],
-    "rot90": [(f"{k} times", partial(np.rot90, k=k), real(2, 3)) for k in (-1, 0, 1, 2, 3)]
+    "rot90": [(f"{k} times", partial(np.rot90, k=k), real(2, 3)) for k in (-1, 0, 2)]
     + [("axes", partial(np.rot90, axes=(1, 2)), real(2, 2, 3))],
     "tril": [("matrix", np.tril, real(3, 3)), ("above", partial(np.tril, k=1), real(2, 2, 3)), ("vector", np.tril, real(3))],
     "triu": [("matrix", np.triu, real(3, 3)), ("below", partial(np.triu, k=-1), real(3, 2)), ("zero size", np.triu, real(0, 2))],
@@ -346,7 +304,6 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "piecewise": [
         ("two", lambda x: np.piecewise(x, [x < 0, x >= 0], [lambda v: v**2, lambda v: 3 * v]), real(2, 3)),
         ("default", lambda x: np.piecewise(x, [x < -1, x > 1], [np.sin, np.exp, lambda v: -v]), real(7)),
-        ("default a number", lambda x: np.piecewise(x, [x > 0], [np.exp, 4]), real(4)),
         ("one condition", lambda x: np.piecewise(x, x > 0, [np.exp, np.sin]), real(4)),
         ("one plain condition", lambda x: np.piecewise(x, ROW_MASK, [np.exp]), real(3)),
         ("a list of booleans", lambda x: np.piecewise(x, [True, False, True], [np.exp, np.sin]), real(3)),
@@ -356,12 +313,10 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
         ("an array of values", lambda x, y: cg.piecewise(x, [ROW_MASK], [y, 0]), real(3), shifted(2)),
         ("rows", lambda x, y: cg.piecewise(x, [[True, False], [False, True]], [y, np.exp]), real(2, 3), shifted(1, 3)),
         ("arguments", lambda x, a: cg.piecewise(x, [x > 0], [power_of, 0], a, b=2), real(5), shifted()),
-        ("none chosen", lambda x: np.piecewise(x, [x > 9], [lambda v: v[0], np.exp]), real(3)),
         ("0-d", lambda x: np.piecewise(x, x > 0, [np.exp, np.sin]), np.array(0.7)),
         ("0-d, two", lambda x: np.piecewise(x, [x > 0, x < -1], [np.exp, lambda v: v * v, 5]), np.array(-1.7)),
         ("zero size", lambda x: np.piecewise(x, [x > 0], [np.exp, np.sin]), real(0, 3)),
         ("complex", lambda x: np.piecewise(x, [np.real(x) > 0], [np.exp, lambda v: v * 1j]), complexes(4)),
-        ("keyword", lambda x: np.piecewise(x, condlist=[x > 0], funclist=[np.exp]), real(4)),
     ],
     "resize": [
         ("larger", lambda x: np.resize(x, (2, 4)), real(3)),
@@ -375,10 +330,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "meshgrid": [
         ("xy", lambda x, y: np.multiply(*np.meshgrid(x, y)), real(2), shifted(3)),
         ("ij", lambda x, y: np.multiply(*np.meshgrid(x, y, indexing="ij")), real(2), shifted(3)),
-        ("sparse", lambda x, y: np.multiply(*np.meshgrid(x, y, sparse=True)), real(2), shifted(3)),
-        ("no copy", lambda x, y: np.multiply(*np.meshgrid(x, y, copy=False)), real(2), shifted(3)),
         ("three", lambda x, y: np.stack(np.meshgrid(x, [1, 2.0], y)), real(2), shifted(3)),
-        ("one", lambda x: np.meshgrid(x)[0], real(2)),
         ("number", lambda x, y: np.stack(np.meshgrid(x, y)), real(), shifted(2)),
     ],
     "apply_along_axis": [

@@ -25,28 +25,22 @@ from tests.support.arguments import (
 # ------------------------------------------------------------------------------------- what accumulates
 
 LINES: dict[str, tuple[Shape, dict[str, Any]]] = {
-    "vector": ((4,), {}),
-    "axis 0": ((3, 2), {"axis": 0}),
-    "axis -1": ((2, 3), {"axis": -1}),
     "axis 1 of 3": ((2, 5, 2), {"axis": 1}),
-    "axis a NumPy integer": ((2, 3), {"axis": np.int64(1)}),
-    "axis of length one": ((2, 1, 3), {"axis": 1}),
     "number": ((), {}),
     "dtype": ((3,), {"axis": 0, "dtype": float}),
-    "one element": ((1,), {}),
-    "zero size": ((0,), {}),
     "zero size along": ((2, 0), {"axis": 1}),
-    "zero size beside": ((0, 3), {"axis": 1}),
 }
 ROWS: dict[str, tuple[Shape, dict[str, Any]]] = {
     **LINES,
     "all in a row": ((2, 3), {}),
-    "number, axis 0": ((), {"axis": 0}),
     "axis=None": ((2, 1, 2), {"axis": None}),
 }
 INITIAL: dict[str, tuple[Shape, dict[str, Any]]] = {
     **LINES,
-    **{f"{label}, initial": (shape, {**options, "include_initial": True}) for label, (shape, options) in LINES.items()},
+    **{
+        f"{label}, initial": (LINES[label][0], {**LINES[label][1], "include_initial": True})
+        for label in ("axis 1 of 3", "number", "zero size along")
+    },
 }
 HOLES = np.array([[False, True, False], [True, False, False]])
 
@@ -83,12 +77,10 @@ ACCUMULATING: dict[str, list[Sketch]] = {
     "nancumsum": [
         *optional(np.nancumsum, real, ROWS),
         ("holes", with_holes(np.nancumsum), real(2, 3)),
-        ("holes, axis", with_holes(np.nancumsum, axis=0), real(2, 3)),
     ],
     "nancumprod": [
         *optional(np.nancumprod, real, ROWS),
         ("holes", with_holes(np.nancumprod), real(2, 3)),
-        ("holes, axis", with_holes(np.nancumprod, axis=1), real(2, 3)),
         ("zeros", zeroed(np.nancumprod), real(5)),
     ],
 }
@@ -113,47 +105,36 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
             real,
             {
                 "vector": ((4,), {}),
-                "axis 0": ((3, 2), {"axis": 0}),
-                "axis -2": ((3, 2), {"axis": -2}),
                 "n=0": ((3,), {"n": 0}),
                 "n=2": ((2, 4), {"n": 2}),
                 "n=3, axis": ((5, 2), {"n": 3, "axis": 0}),
                 "prepend": ((3,), {"prepend": 1.5}),
-                "append": ((2, 3), {"append": 1.5, "axis": 0}),
                 "nothing left": ((1,), {}),
                 "zero size": ((2, 0), {"axis": 0}),
             },
         ),
         ("prepend a node", lambda x, y: np.diff(x, prepend=y), real(3), shifted(2)),
         ("prepend a number that is a node", lambda x, y: np.diff(x, axis=0, prepend=y), real(3, 2), shifted()),
-        ("append a node", lambda x, y: np.diff(x, n=2, append=y), real(2, 3), shifted(2, 1)),
         ("both", lambda x, y, z: np.diff(x, prepend=y, append=z), real(3), shifted(), shifted(2)),
         ("only prepend", lambda y: np.diff(np.arange(3.0), prepend=y), shifted()),
     ],
     "average": [
         *optional(np.average, real, {k: v for k, v in REDUCED.items() if "zero size" not in k}),
         ("complex", lambda x, w: np.average(x, axis=0, weights=w), complexes(2, 3), positive(2)),
-        ("weights", lambda x: np.average(x, weights=np.array([1.0, 2.0, 4.0])), real(3)),
         ("weights along an axis", lambda x: np.average(x, axis=1, weights=np.array([1.0, 2.0, 4.0])), real(2, 3)),
         ("weights a node", lambda x, w: np.average(x, weights=w), real(2, 3), positive(2, 3)),
         ("weights a node, axis", lambda x, w: np.average(x, axis=0, weights=w), real(2, 3), positive(2)),
-        ("weights positional", lambda x, w: np.average(x, 1, w), real(2, 3), positive(2, 3)),
-        ("weights, axes", lambda x, w: np.average(x, axis=(0, 2), weights=w), real(2, 3, 2), positive(2, 2)),
         ("weights, axes turned", lambda x, w: np.average(x, axis=(2, 0), weights=w), real(2, 3, 1), positive(1, 2)),
         ("weights, keepdims", lambda x, w: np.average(x, axis=-1, weights=w, keepdims=True), real(2, 3), positive(3)),
         ("only weights", lambda w: np.average(np.arange(3.0), weights=w), positive(3)),
         ("returned average", lambda x, w: np.average(x, axis=0, weights=w, returned=True)[0], real(2, 3), positive(2)),
         ("returned sum", lambda w: np.average(np.ones((2, 3)), axis=0, weights=w, returned=True)[1], positive(2)),
-        ("returned, no weights", lambda x: np.average(x, axis=0, returned=True)[0], real(2, 3)),
     ],
     "trapezoid": [
-        ("vector", np.trapezoid, real(4)),
         ("complex", lambda y, x: np.trapezoid(y, x), complexes(4), shifted(4)),
         ("dx", partial(np.trapezoid, dx=0.5), real(2, 4)),
         ("dx a node", lambda y, d: np.trapezoid(y, dx=d), real(2, 4), positive()),
-        ("axis", partial(np.trapezoid, axis=0), real(4, 2)),
         ("x", lambda y: np.trapezoid(y, np.array([0.0, 0.5, 2.0])), real(3)),
-        ("x a node", lambda y, x: np.trapezoid(y, x), real(3), shifted(3)),
         ("x a node, axis", lambda y, x: np.trapezoid(y, x=x, axis=0), real(3, 2), shifted(3)),
         ("x of full shape", lambda y, x: np.trapezoid(y, x, axis=1), real(2, 3), shifted(2, 3)),
         ("only x", lambda x: np.trapezoid(np.arange(3.0), x), real(3)),
@@ -163,24 +144,17 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "gradient": [
         ("complex", partial(np.gradient, edge_order=2), complexes(4)),
         ("complex, coordinates a node", lambda x, s: np.gradient(x, s), complexes(4), shifted(4)),
-        ("vector", np.gradient, real(5)),
         ("two points", np.gradient, real(2)),
-        ("axis", partial(np.gradient, axis=0), real(4, 2)),
         ("axis -1", partial(np.gradient, axis=-1, edge_order=2), real(2, 4)),
-        ("one of axes", lambda x: np.gradient(x)[1], real(3, 2)),
         ("axes", lambda x: np.stack([*np.gradient(x, axis=(2, 0))]), real(2, 3, 2)),
         ("edge_order", partial(np.gradient, edge_order=2), real(5)),
-        ("three points, edge_order", partial(np.gradient, edge_order=2), real(3)),
         ("spacing", lambda x: np.gradient(x, 0.3, edge_order=2), real(4)),
         ("spacing a node", lambda x, d: np.gradient(x, d), real(4), positive()),
-        ("spacing a node, edge_order", lambda x, d: np.gradient(x, d, edge_order=2), real(4), positive()),
         ("spacings", lambda x, d: np.stack([*np.gradient(x, d, 0.7)]), real(2, 3), positive()),
         ("coordinates", lambda x: np.gradient(x, np.array([0.0, 0.5, 2.0, 2.3])), real(4)),
         ("coordinates of equal distance", lambda x: np.gradient(x, np.arange(4)), real(4)),
-        ("coordinates a list", lambda x: np.gradient(x, [0, 1, 3, 4], edge_order=2), real(4)),
         ("coordinates a node", lambda x, s: np.gradient(x, 5 * np.arange(5) + s), real(5), shifted(5)),
         ("coordinates a node, edge_order", lambda x, s: np.gradient(x, s, edge_order=2), real(5), shifted(5)),
-        ("coordinates a node, of equal distance", lambda x, s: np.gradient(x, s), real(5), 0.3 * np.arange(5.0)),
         ("coordinates a node, two points", lambda x, s: np.gradient(x, s), real(2), shifted(2)),
         (
             "coordinates of each axis",
@@ -204,20 +178,14 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
                 "columns": ((4, 3), {"rowvar": False}),
                 "a row": ((4,), {}),
                 "a row, rowvar=False": ((4,), {"rowvar": False}),
-                "one variable": ((1, 4), {}),
                 "bias": ((2, 4), {"bias": True}),
                 "ddof": ((2, 4), {"ddof": 2}),
-                "ddof=0": ((2, 4), {"ddof": 0}),
-                "fweights": ((2, 3), {"fweights": np.array([1, 3, 2])}),
-                "aweights": ((2, 3), {"aweights": [0.5, 3.0, 2.0]}),
                 "aweights, bias": ((2, 3), {"aweights": np.array([0.5, 3.0, 2.0]), "bias": True}),
                 "both weights": ((2, 3), {"aweights": np.array([0.5, 3.0, 2.0]), "fweights": [1, 3, 2], "ddof": 1}),
-                "dtype": ((2, 3), {"dtype": float}),
                 "no variables": ((0, 3), {}),
             },
         ),
         ("y", lambda x, y: np.cov(x, y), real(4), shifted(4)),
-        ("y of several", lambda x, y: np.cov(x, y=y), real(2, 4), shifted(3, 4)),
         ("y of several, columns", lambda x, y: np.cov(x, y, False), real(4, 2), shifted(4, 3)),
         ("aweights a node", lambda x, w: np.cov(x, aweights=w, fweights=[1, 2, 1]), real(2, 3), positive(3)),
         ("only y", lambda y: np.cov(np.arange(4.0), y), shifted(4)),
@@ -233,9 +201,7 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
     "histogram2d": [
         ("weights", lambda w: np.histogram2d(PLACED, PLACED[::-1] ** 2, (2, 3), weights=w)[0], real(6)),
         ("weights, density", lambda w: np.histogram2d(PLACED, PLACED[::-1], 2, None, True, w)[0], positive(6)),
-        ("density", lambda x, y: np.histogram2d(x, y, 2, density=True)[0], real(6), shifted(6)),
         ("density, bins", lambda x, y: np.histogram2d(x, y, [2, np.array([-1, 0, 2])], density=True)[0], real(6), shifted(6)),
-        ("edges", lambda x, y: np.concatenate(np.histogram2d(x, y, (2, 3))[1:]), real(6), shifted(6)),
         ("one range", lambda x, y: np.histogram2d(x, y, 2, SPARSE)[1], real(6), shifted(6)),
         (
             "all",
@@ -250,14 +216,14 @@ COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
 
 # ---------------------------------------------------------------------------------- what numbers spread
 
-KEPT = {label: pattern for label, pattern in REDUCED.items() if "zero size" not in label}
+KEPT = {label: REDUCED[label] for label in ("axes -1, 0, keepdims", "all", "number")}
+WHERE = {"where, axis, keepdims": MASKED["where, axis, keepdims"]}
 NANS: dict[str, list[Sketch]] = {
     name: [
         *optional(function, real, KEPT),
-        *optional(function, real, {k: v for k, v in MASKED.items() if initial is None}),
-        *optional(partial(function, initial=initial or 0.0), real, {k: v for k, v in MASKED.items() if initial is not None}),
+        *optional(function, real, WHERE if initial is None else {}),
+        *optional(partial(function, initial=initial or 0.0), real, {} if initial is None else WHERE),
         ("holes", with_holes(function), real(2, 3)),
-        ("holes, axis", with_holes(function, axis=1), real(2, 3)),
         ("holes, axes, keepdims", with_holes(function, axis=(-1, 0), keepdims=True), real(2, 3)),
         ("zero size kept", partial(function, axis=1), real(0, 3)),
     ]
@@ -306,6 +272,7 @@ METHODS = (
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
     "linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest",
 )  # fmt: skip
+DISTANCES = [(method, (0.05, 0.47, 0.96)[i % 3]) for i, method in enumerate(METHODS)]
 WEIGHTS = np.array([[1.0, 2.0, 1.0], [3.0, 0.5, 2.0]])
 MEDIANS: dict[str, list[Sketch]] = {
     name: [
@@ -324,20 +291,16 @@ QUANTILES: dict[str, list[Sketch]] = {
         ("several", partial(function, q=np.array([0.0, 0.3, 0.5, 1.0]) * scale), real(2, 3)),
         ("several, axis", lambda x, f=function, s=scale: f(x, [0.2 * s, 0.7 * s], axis=0), real(4, 2)),
         ("several, axes, keepdims", partial(function, q=np.array([0.9, 0.3]) * scale, axis=(0, 2), keepdims=True), real(2, 3, 2)),
-        ("several, zero size kept", partial(function, q=np.array([0.9, 0.3]) * scale, axis=0), real(3, 0)),
-        ("a table", partial(function, q=np.array([[0.9, 0.3, 0.1]]) * scale, axis=1), real(2, 5)),
         ("whole place", partial(function, q=0.25 * scale), real(5)),
         ("an integer", partial(function, q=1), real(5)),
         *[
             (f"{method}, {q}", partial(function, q=q * scale, method=method, axis=-1), real(2, 5))
-            for method in METHODS
-            for q in (0.05, 0.47, 0.96)
+            for method, q in (DISTANCES if name == "quantile" else DISTANCES[::4])  # the others compute by it
         ],
         *[
             (label, partial(function, q=q, method="inverted_cdf", **options), real(2, 3))
             for label, q, options in (
                 ("weights", 0.6 * scale, {"weights": WEIGHTS}),
-                ("weights, axis", 0.3 * scale, {"weights": WEIGHTS, "axis": 1}),
                 ("weights, several", np.array([0.3, 0.8]) * scale, {"weights": WEIGHTS, "axis": 0, "keepdims": True}),
             )
         ],
@@ -356,30 +319,26 @@ for name, options in (("nanmedian", {}), ("nanquantile", {"q": [0.3, 0.8]}), ("n
     function = getattr(np, name)
     (QUANTILES if options else MEDIANS)[name] += [
         ("holes", with_holes(function, **options), real(2, 3)),
-        ("holes, axis", with_holes(function, axis=1, **options), real(2, 3)),
         ("holes, axes, keepdims", with_holes(function, axis=(-1, 0), keepdims=True, **options), real(2, 3)),
     ]
 
 # ------------------------------------------------------------------------------------------- lines
 
-SIZES = ((4, 2), (5, 3), (2, 5), (3, 6), (1, 4), (3, 1), (1, 1), (3, 3), (4, 4))
+SIZES = ((4, 2), (2, 5))
 MODES = ("full", "same", "valid")
 KNOTS = np.array([-2.1, -0.7, 0.3, 1.1])
 RISING = np.arange(4.0)
 LINE: dict[str, list[Sketch]] = {
     "ediff1d": [
         ("vector", np.ediff1d, real(4)),
-        ("matrix", np.ediff1d, real(2, 3)),
         ("number", np.ediff1d, real()),
         ("zero size", np.ediff1d, real(0, 2)),
         ("zero size with an end", lambda x, y: np.ediff1d(x, y), real(0), shifted(2)),
         ("both ends", lambda x, y, z: np.ediff1d(x, y, z), real(2, 3), shifted(2, 2), shifted()),
         ("plain ends", partial(np.ediff1d, to_end=[1.0, 2.0], to_begin=3.0), real(4)),
-        ("an end by keyword", lambda x, y: np.ediff1d(x, to_end=y), real(3), shifted(2)),
         ("ends by keyword", lambda x, y, z: np.ediff1d(x, to_begin=z, to_end=y), real(3), shifted(2), shifted()),
         ("a beginning by keyword", lambda x, y: np.ediff1d(x, to_begin=y), real(3), shifted(2)),
         ("only a beginning", lambda y: np.ediff1d(np.arange(3.0), to_begin=y), shifted(2)),
-        ("only an end", lambda y: np.ediff1d(np.arange(3.0), y), shifted(2)),
     ],
     "unwrap": [
         ("vector", lambda x: np.unwrap(5 * x), real(6)),
@@ -420,8 +379,6 @@ LINE: dict[str, list[Sketch]] = {
     ],
     "histogram": [
         ("weights", lambda w: np.histogram(PLACED, 3, weights=w)[0], real(6)),
-        ("weights positional", lambda w: np.histogram(PLACED, [0.0, 1.0, 1.5, 4.0], None, None, w)[0], real(6)),
-        ("weights, range", lambda w: np.histogram(PLACED, 3, (0.5, 2.0), weights=w)[0], real(6)),
         ("weights, density", lambda w: np.histogram(PLACED, 3, density=True, weights=w)[0], positive(6)),
         ("weights, density, range", lambda w: np.histogram(PLACED, 3, (0.5, 2.0), True, w)[0], positive(6)),
         ("weights of a table", lambda w: np.histogram(PLACED.reshape(2, 3), 3, weights=w)[0], real(2, 3)),
@@ -430,13 +387,11 @@ LINE: dict[str, list[Sketch]] = {
         ("both outputs", lambda x: np.concatenate(np.histogram(x, "sqrt", density=True)), real(2, 3)),
         ("both outputs, weights", lambda x, w: np.concatenate(np.histogram(x, 2, density=True, weights=w)), real(5), positive(5)),
         ("weights beside a node", lambda x, w: np.histogram(x, [-2, 0, 2], weights=w)[0], real(5), positive(5)),
-        ("density of given bins", lambda x, w: np.histogram(x, [-2, 0, 1], density=True, weights=w)[0], real(5), positive(5)),
         ("zero size", lambda w: np.histogram(np.zeros(0), 2, weights=w)[0], real(0)),
     ],
     "histogramdd": [
         ("weights", lambda w: np.histogramdd(TABLE, (2, 3, 1), weights=w)[0], real(6)),
         ("weights, density", lambda w: np.histogramdd(TABLE, 2, None, True, w)[0], positive(6)),
-        ("weights, range", lambda w: np.histogramdd(TABLE, 2, [(0, 2), None, (-1, 3)], weights=w)[0], real(6)),
         ("density", lambda x: np.histogramdd(x, 2, density=True)[0], real(6, 3)),
         ("density, bins", lambda x: np.histogramdd(x, [2, np.array([-1, 0, 2])], density=True)[0], real(6, 2)),
         ("lists of edges", lambda x, w: np.histogramdd(x, [[-2, 0, 2], [-1, 1, 3.0]], None, True, w)[0], real(6, 2), positive(6)),
@@ -445,7 +400,6 @@ LINE: dict[str, list[Sketch]] = {
         ("bins not given", lambda x: all_of(*np.histogramdd(x, density=True)), real(6, 1)),
         ("a vector", lambda x, w: all_of(*np.histogramdd(x, 3, density=True, weights=w)), real(6), positive(6)),
         ("columns", lambda x, y, w: all_of(*np.histogramdd([x, y], 2, None, True, w)), real(6), shifted(6), positive(6)),
-        ("numbers in a list", lambda x: np.histogramdd([x[0], 1.5, x[1]], 2)[1][0], real(2)),
         ("a column beside plain ones", lambda x, w: all_of(*np.histogramdd((x, PLACED), 2, None, True, w)), real(6), positive(6)),
         ("zero size", lambda w: np.histogramdd(np.zeros((0, 2)), 2, weights=w)[0], real(0)),
     ],
@@ -461,14 +415,11 @@ LINE: dict[str, list[Sketch]] = {
         ("x", lambda x: np.interp(x, KNOTS, RISING**2), real(7)),
         ("all", lambda x, s, f: np.interp(x, KNOTS + 0.1 * s, f), real(2, 3), shifted(4), shifted(4, seed=3)),
         ("a Python number", lambda s, f: np.interp(0.1, KNOTS + 0.1 * s, f), shifted(4), shifted(4, seed=3)),
-        ("beyond", lambda x, s, f: np.interp(2 * x, KNOTS + 0.1 * s, f), real(7), shifted(4), shifted(4, seed=3)),
         # NumPy does not hear of a node that is left or right unless x, xp or fp is one too.
         ("left, right", lambda x, s: np.interp(2 * x, KNOTS + 0.1 * s, RISING, x[0] * x[1], x[2]), real(7), shifted(4)),
-        ("left, right by keyword", lambda x: np.interp(2 * x, KNOTS, RISING, right=2.0, left=x[3]), real(7)),
         ("right by keyword", lambda x: np.interp(2 * x, KNOTS, RISING, right=x[3]), real(7)),
         ("left by keyword", lambda x, f: np.interp(2 * x, KNOTS, f, left=f[2], period=None), real(7), shifted(4)),
         ("plain left", lambda x, f: np.interp(2 * x, KNOTS, f, left=3.0), real(7), shifted(4)),
-        ("plain right", lambda x, f: np.interp(2 * x, KNOTS, f, right=3.0), real(7), shifted(4)),
         (
             "period",
             lambda x, s, f: np.interp(3 * x, KNOTS[[2, 0, 3, 1]] + 0.1 * s, f, period=4.2),
@@ -476,7 +427,6 @@ LINE: dict[str, list[Sketch]] = {
         ),
         ("negative period", lambda x, f: np.interp(3 * x, KNOTS, f, period=-4.2, left=1.0), real(8), shifted(4)),
         ("one knot", lambda x, f: np.interp(x, np.array([0.1]), f), real(4), shifted(1)),
-        ("one knot, period", lambda x, f: np.interp(x, np.array([0.1]), f, period=2.5), real(4), shifted(1)),
         ("lists", lambda x: np.interp(x, [-1.0, 1.0], [2.0, 5.0]), real(4)),
         ("zero size", lambda x, f: np.interp(x, KNOTS, f), real(0, 2), shifted(4)),
     ],
@@ -497,12 +447,12 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "ediff1d": [("ends", lambda x, y: np.ediff1d(x, y), complexes(3), complexes(2, seed=1))],
     "convolve": [
         (f"{a} with {v}, {mode}", partial(np.convolve, mode=mode), complexes(a), complexes(v, seed=1))
-        for a, v in ((3, 2), (2, 5))
+        for a, v in ((2, 5),)
         for mode in MODES
     ],
     "correlate": [
         (f"{a} with {v}, {mode}", partial(np.correlate, mode=mode), complexes(a), complexes(v, seed=1))
-        for a, v in ((3, 2), (2, 5))
+        for a, v in ((2, 5),)
         for mode in MODES
     ]
     + [("real with complex", partial(np.correlate, mode="full"), real(3), complexes(2))],

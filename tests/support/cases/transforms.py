@@ -28,35 +28,28 @@ from tests.support.arguments import (
 # ------------------------------------------------------------------------------------ Fourier transforms
 
 ALONG_ONE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "vector, even": ((4,), {}),
-    "vector, odd": ((5,), {}),
-    "axis 0": ((4, 2), {"axis": 0}),
     "axis -2": ((2, 3, 2), {"axis": -2}),
     "cut": ((2, 6), {"n": 3}),
     "cut, even": ((6, 2), {"n": 4, "axis": 0}),
-    "padded": ((2, 3), {"n": 6}),
     "padded, odd": ((3, 2), {"n": 7, "axis": 0}),
-    "backward": ((4,), {"norm": "backward"}),
     "ortho": ((2, 5), {"norm": "ortho"}),
     "forward": ((4, 2), {"norm": "forward", "axis": 0}),
-    "two": ((2,), {}),
     "to one": ((3,), {"n": 1}),
     "zero size": ((0, 3), {}),
 }
 ALONG_SEVERAL: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-    "all": ((2, 3), {}),
-    "even": ((3, 4), {}),
-    "axes": ((2, 3, 4), {"axes": (0, 2)}),
     "axes out of order": ((2, 3, 4), {"axes": (-1, 0)}),
-    "one axis": ((3, 4), {"axes": (0,)}),
+    "all": ((2, 3), {}),
     "axes twice": ((3, 4), {"axes": (1, 1)}),
     "cut and padded": ((2, 5), {"s": (3, 4), "axes": (0, 1)}),
     "lists": ((2, 5), {"s": [3, -1], "axes": [1, 0]}),
-    "backward": ((2, 3), {"norm": "backward"}),
     "ortho": ((2, 3), {"norm": "ortho"}),
     "forward": ((2, 3), {"norm": "forward"}),
     "zero size": ((0, 3, 2), {"axes": (-2, -1)}),
 }
+# Complex arguments, and functions of the same transforms
+SOME_ALONG_ONE = {label: ALONG_ONE[label] for label in ("axis -2", "padded, odd")}
+SOME_ALONG_SEVERAL = {label: ALONG_SEVERAL[label] for label in ("axes out of order", "lists")}
 
 
 def flat_of(found: Any, *chosen: int) -> Any:
@@ -65,9 +58,12 @@ def flat_of(found: Any, *chosen: int) -> Any:
 
 
 def transforms(function: Function, make: Any, options: dict[str, Any]) -> list[Sketch]:
-    """A transform with several choices of options; also as real and imaginary parts, which are real."""
+    """A transform with several choices of options; of real arguments also as real and imaginary parts, which are real."""
+    found = [(label, partial(function, **kwargs), make(*shape)) for label, (shape, kwargs) in options.items()]
+    if make is not real:
+        return found
     return [
-        *((label, partial(function, **kwargs), make(*shape)) for label, (shape, kwargs) in options.items()),
+        *found,
         ("imaginary part", lambda x: np.imag(function(x)), make(2, 4)),
         ("real part of a power", lambda x: np.real(function(x * x) ** 2), make(2, 4)),
     ]
@@ -106,13 +102,13 @@ FOURIER: dict[str, list[Sketch]] = {
     },
 }
 COMPLEX_FOURIER: dict[str, list[Sketch]] = {
-    **{f"fft_{f}": transforms(getattr(np.fft, f), complexes, ALONG_ONE) for f in ONE if f not in REAL_ONLY},
-    **{f"fft_{f}": transforms(getattr(np.fft, f), complexes, ALONG_SEVERAL) for f in SEVERAL if f not in REAL_ONLY},
+    **{f"fft_{f}": transforms(getattr(np.fft, f), complexes, SOME_ALONG_ONE) for f in ONE if f not in REAL_ONLY},
+    **{f"fft_{f}": transforms(getattr(np.fft, f), complexes, SOME_ALONG_SEVERAL) for f in SEVERAL if f not in REAL_ONLY},
     "fft_fftshift": [("vector", np.fft.fftshift, complexes(3))],
 }
 COMPOSED_FOURIER: dict[str, list[Sketch]] = {
-    "rfft2": transforms(np.fft.rfft2, real, ALONG_SEVERAL),
-    "irfft2": transforms(np.fft.irfft2, complexes, ALONG_SEVERAL),
+    "rfft2": transforms(np.fft.rfft2, real, SOME_ALONG_SEVERAL),
+    "irfft2": transforms(np.fft.irfft2, complexes, SOME_ALONG_SEVERAL),
 }
 
 # -------------------------------------------------------------------------------------------------- ufuncs
@@ -125,22 +121,21 @@ UFUNCS: dict[str, list[Sketch]] = {
         ("both negative", np.emath.logn, -above(3), negative(2, 3)),
         ("plain x", lambda n: np.emath.logn(n, [0.5, 2.0]), above()),
         ("either side", lambda x: np.real(np.emath.logn(2, x) ** 2), off_zero(4)),
-        ("keywords", lambda n, x: np.emath.logn(x=x, n=n), above(), positive(2)),
         ("zero size", np.emath.logn, above(0, 2), positive(2)),
     ],
     "copysign": [*binary(np.copysign, off_zero, shifted), ("Python number", lambda x: np.copysign(x, -1.5), off_zero(3))],
     "ldexp": [
-        *unary(lambda x: np.ldexp(x, 3)),
+        *unary(lambda x: np.ldexp(x, 3), zero_size=True),
         ("exponents", lambda x: np.ldexp(x, np.array([[1], [-2]])), real(3)),
         ("recorded exponent", lambda x: np.ldexp(x, np.frexp(x)[1]), positive(3)),
     ],
     "frexp": [
-        *unary(lambda x: np.frexp(x)[0], off_zero),
+        *unary(lambda x: np.frexp(x)[0], off_zero, zero_size=True),
         ("mantissa and exponent", lambda x: np.frexp(x)[0] * 2.0 ** np.frexp(x)[1], positive(3)),
         ("exponent alone", lambda x: np.frexp(x)[1] * 1.5 + 0 * x, off_zero(3)),
     ],
     "modf": [
-        *unary(lambda x: np.modf(x)[0] ** 2, off_zero),
+        *unary(lambda x: np.modf(x)[0] ** 2, off_zero, zero_size=True),
         ("itself", lambda x: np.modf(x)[0], off_zero(3)),
         ("whole part", lambda x: np.modf(x)[1], off_zero(3)),
         ("both", lambda x: x * (np.modf(x)[0] + np.modf(x)[1]), off_zero(3)),
@@ -148,7 +143,6 @@ UFUNCS: dict[str, list[Sketch]] = {
     "sinc": [
         *unary(np.sinc),
         ("zero", np.sinc, np.array([0.0, 1e-9, -1e-3])),
-        ("near zero", np.sinc, np.array([0.2, -0.3, 0.31, -0.34])),
         ("whole numbers", np.sinc, np.array([-1.0, 1, 2])),
     ],
     "i0": [
@@ -229,27 +223,21 @@ DIVIDEND, DIVISOR = np.array([1.5, -2.25, 0.75, 1.0, -0.5]), np.array([2.0, -0.5
 POLYNOMIALS: dict[str, list[Sketch]] = {
     "polyval": [
         ("vector", np.polyval, real(3), shifted(4)),
-        ("matrix", np.polyval, real(4), shifted(2, 3)),
         ("number", np.polyval, real(4), shifted()),
         ("one coefficient", np.polyval, real(1), shifted(2)),
         ("of constants", lambda x: np.polyval([2, -1.5, 0, 1], x), real(3)),
         ("at a Python number", lambda p: np.polyval(p, 1.5), real(3)),
         ("at zero", lambda p, x: np.polyval(p, x), real(3), np.zeros(2)),
-        ("at a list", lambda p: np.polyval(p, [1.5, 2]), real(3)),
         ("coefficients in a list", lambda x: np.polyval([1.5, 1, x], x), shifted()),
         ("arrays of coefficients", np.polyval, real(3, 2), shifted(4, 1)),
-        ("keywords", lambda p, x: np.polyval(p=p, x=x), real(3), shifted(2)),
         ("zero size", np.polyval, real(3), shifted(0)),
     ],
     "polymul": [
         ("vectors", np.polymul, real(3), shifted(4)),
-        ("longer left", np.polymul, real(4), shifted(2)),
         ("with a list", lambda x: np.polymul(x, [1, 2.5]), real(3)),
-        ("from a list", lambda x: np.polymul([1, 2.5], x), real(3)),
         ("numbers", np.polymul, real(), shifted()),
         ("leading zeros left", lambda x, y: np.polymul(np.concatenate([[0, 0], x]), y), real(3), shifted(2)),
         ("leading zeros right", lambda x, y: np.polymul(x, np.concatenate([[0, 0], y])), real(3), shifted(2)),
-        ("keywords", lambda x, y: np.polymul(a1=x, a2=y), real(2), shifted(2)),
         ("zero size", lambda x, y: np.polymul(np.concatenate([x, [1.0, 2]]), y), real(0), shifted(2)),
     ],
     "polydiv": [
@@ -257,8 +245,6 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         ("remainder", lambda u, v: np.polydiv(u, v)[1], DIVIDEND, DIVISOR),
         ("both", lambda u, v: np.sum(np.polydiv(u, v)[0] ** 2) * np.polydiv(u, v)[1], DIVIDEND, DIVISOR),
         ("one division", lambda u, v: _times(*np.polydiv(u, v)), DIVIDEND[:4], DIVISOR),
-        ("by a list", lambda u: np.polydiv(u, [2, 1.5])[0], real(4)),
-        ("of a list", lambda v: np.polydiv([1, 2, 1.5, 3], v)[1], DIVISOR),
         ("by a number", lambda u, v: np.polydiv(u, v)[0], real(3), above()),
         ("by a longer one, quotient", lambda u, v: np.polydiv(u, v)[0] + 0 * u[0] * v[0], real(2), above(3)),
         ("by a longer one, remainder", lambda u, v: np.polydiv(u, v)[1] * v[0], real(2), above(3)),
@@ -272,24 +258,19 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
     ],
     "polyint": [
         *optional(np.polyint, real, {"once": ((3,), {}), "twice": ((3,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
-        ("constant", partial(np.polyint, k=1.5), real(3)),
         ("constant a node", lambda p, k: cg.polyint(p, k=k), real(3), shifted()),
-        ("constant a node, twice", lambda p, k: cg.polyint(p, m=2, k=k), real(3), shifted()),
         ("constants a node", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(2)),
         ("constants in a list", lambda p, k, c: cg.polyint(p, 2, [k, c]), real(3), shifted(), real()),
         ("more constants than needed", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(3)),
-        ("constants", partial(np.polyint, m=2, k=[1.5, -2]), real(3)),
         ("zero size", lambda x: np.polyint(np.concatenate([x, [1.0]])), real(0)),
     ],
     "poly": [
         ("vector", np.poly, real(4)),
-        ("two", np.poly, real(2)),
         ("one", np.poly, real(1)),
         ("list", lambda x, y: np.poly([x, 1, y]), real(), shifted()),
         ("zero size", lambda x: np.poly(np.concatenate([x, [1.0, 2]])), real(0)),
         ("of a matrix", np.poly, real(3, 3)),
         ("of a symmetric matrix", lambda x: np.poly(x + x.T), real(3, 3)),
-        ("of a matrix of one", np.poly, real(1, 1)),
     ],
     "roots": [
         ("real roots", np.roots, np.array([1.0, -2.5, -1.0, 1.5])),
@@ -301,36 +282,22 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
     ],
     "linspace": [
         ("numbers", partial(np.linspace, num=4), real(), shifted()),
-        ("default", np.linspace, real(), shifted()),
-        ("vectors", partial(np.linspace, num=3), real(2), shifted(2)),
         ("broadcast", partial(np.linspace, num=3), real(2), shifted(3, 1)),
         ("from a constant", lambda x: np.linspace(0, x, 3), real(2)),
-        ("to a constant", lambda x: np.linspace(x, 1.5, 3), real()),
         ("to a list", lambda x: np.linspace(x, [1.5, 2], 3), real()),
-        ("open", lambda x, y: np.linspace(x, y, num=3, endpoint=False), real(2), shifted(2)),
-        ("axis -1", partial(np.linspace, num=3, axis=-1), real(2), shifted(2)),
         ("axis 1", partial(np.linspace, num=4, axis=1), real(2, 3), shifted(3)),
-        ("one", partial(np.linspace, num=1), real(2), shifted(2)),
         ("none", partial(np.linspace, num=0), real(2), shifted(2)),
         ("step", lambda x, y: np.linspace(x, y, 4, retstep=True)[1], real(2), shifted(2)),
         ("points, with the step", lambda x, y: np.linspace(x, y, 3, retstep=True)[0], real(2), shifted(2)),
         ("points times step", lambda x, y: _times(*np.linspace(x, y, 3, retstep=True)), real(2), shifted(2)),
-        ("dtype", partial(np.linspace, num=3, dtype=np.float64), real(), shifted()),
     ],
     "geomspace": [
         ("numbers", partial(np.geomspace, num=4), positive(), above()),
-        ("vectors", partial(np.geomspace, num=3), positive(2), above(2)),
         ("broadcast", partial(np.geomspace, num=3), positive(2), above(3, 1)),
-        ("negative", partial(np.geomspace, num=3), negative(2), -above(2)),
         ("of its precision", lambda x, y: np.geomspace(x, y, 3).astype(x.dtype), positive(2), above(2)),
         ("from a constant", lambda x: np.geomspace(1, x, 3), positive(2)),
-        ("to a constant", lambda x: np.geomspace(x, 10.0, 3), positive()),
-        ("open", partial(np.geomspace, num=3, endpoint=False), positive(2), above(2)),
-        ("axis -1", partial(np.geomspace, num=3, axis=-1), positive(2), above(2)),
         ("axis 1", partial(np.geomspace, num=4, axis=1), positive(2, 3), above(3)),
-        ("one", partial(np.geomspace, num=1), positive(2), above(2)),
         ("none", partial(np.geomspace, num=0), positive(2), above(2)),
-        ("dtype", partial(np.geomspace, num=3, dtype=np.float64), positive(), above()),
     ],
 }
 COMPLEX_POLYNOMIALS: dict[str, list[Sketch]] = {
@@ -363,12 +330,8 @@ COMPOSED_POLYNOMIALS: dict[str, list[Sketch]] = {
         ("cov unscaled", lambda x, w: flat_of(np.polyfit(x, np.arange(5.0), 1, w=w, cov="unscaled"), 1), real(5), positive(5)),
         ("complex", lambda y: np.polyfit(np.arange(4.0), y, 1), complexes(4)),
         ("line", lambda y: np.polyfit(np.arange(5, dtype=y.dtype), y, 1), real(5)),
-        ("of its precision", lambda y: np.polyfit(np.arange(4.0), y, 1).astype(y.dtype), real(4)),
-        ("parabola", lambda y: np.polyfit(np.arange(5.0), y, deg=2), real(5)),
-        ("several", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 2)),
         ("weights", lambda y: np.polyfit(np.arange(4.0), y, 1, w=[1, 2, 0.5, 1]), real(4)),
         ("rcond", lambda y: np.polyfit(np.arange(4.0), y, 2, 1e-10), real(4)),
-        ("list", lambda y: np.polyfit([0, 1, 2.5], y=y, deg=1), real(3)),
         ("zero size", lambda y: np.polyfit(np.arange(4.0), y, 1), real(4, 0)),
     ],
     **{
