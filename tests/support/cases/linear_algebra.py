@@ -37,7 +37,7 @@ def complex_definite(*shape: int, seed: int = 0) -> Array:
 
 def matrices(function: Function, make: Callable[..., Array] = regular, *shapes: Shape) -> list[Sketch]:
     """A function of matrices on the common shapes of square ones, or on given ones."""
-    common: tuple[Shape, ...] = ((2, 3, 3), (0, 2, 2))
+    common: tuple[Shape, ...] = ((2, 2, 2), (3, 3), (0, 2, 2))
     return [(f"of {shape}", function, make(*shape)) for shape in shapes or common]
 
 
