@@ -247,7 +247,7 @@ try:
 except ValueError:
     IN_THE_PLANE = []
 MATVECS: list[tuple[Shape, Shape]] = [
-    ((2, 1, 2, 3), (2, 3)), ((2, 3), (3,)), ((2, 3), (2, 3)),
+    ((2, 1, 2, 3), (2, 3)), ((2, 3), (3,)), ((2, 3), (2, 3)), ((1, 2, 3), (2, 3)),
     ((0, 3), (3,)), ((2, 0), (0,)),
 ]  # fmt: skip
 PRODUCTS: dict[str, list[Sketch]] = {

@@ -184,6 +184,7 @@ MORE_OPERANDS: dict[str, list[Sketch]] = {
     ],
     "clip": [
         ("of a number", lambda x: np.clip(x, -0.5, 0.3), real()),
+        ("method", lambda x: x.clip(-0.5, 1.0), real(3)),
         ("only low", lambda x: np.clip(x, 0.3, None), real(5)),
         ("keywords a_min, a_max", lambda x: np.clip(x, a_min=-0.5, a_max=1.0), real(5)),
         ("no bounds", lambda x: np.clip(x, None, None), real(5)),
