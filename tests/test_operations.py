@@ -23,8 +23,8 @@ IN_TURN = 2  # transforms by which each case is checked in every run
 def pairs_of(operation: str) -> tuple[Pairs, Pairs]:
     """Pairs of a case and a check: those of every run, and the rest of the cross product.
 
-    Every run has the first case of each kind by all checks, and the others by the checks of rules and by some of the
-    transforms in turn.
+    Every run has the first case of each kind by all checks, and the others by the checks of rules, by `vmap`, which is
+    cheap and has branches for arguments of its own, and by some of the transforms in turn.
     """
     usual: Pairs = []
     rest: Pairs = []
@@ -35,7 +35,7 @@ def pairs_of(operation: str) -> tuple[Pairs, Pairs]:
     for case in cases_of(operation):
         is_first = case.kind not in kinds
         kinds.add(case.kind)
-        chosen = CHECKS.keys() if is_first else {*RULE_CHECKS, *itertools.islice(turns, IN_TURN)}
+        chosen = CHECKS.keys() if is_first else {*RULE_CHECKS, "vmap", *itertools.islice(turns, IN_TURN)}
         for name in CHECKS:
             (usual if name in chosen else rest).append((case, name))
     return usual, rest
