@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import itertools
 import pickle
 import weakref
 from collections.abc import Callable
@@ -18,7 +19,8 @@ import compgraph as cg
 from autodiff import reverse
 from autodiff.reverse import gradient
 from autodiff.visualize import animate
-from tests.support.growth import Growth, growth_of, work_of
+from tests.support.failures import Failures
+from tests.support.growth import growth_of, require_growth, work_of
 
 Program = Callable[[], object]
 
@@ -204,67 +206,68 @@ def looked_up(vs: list[Any]) -> list[Any]:
     return [found[v.name] for v in vs]
 
 
-def check(growth: Growth, exponent: float, of: str, uneven: float = 0.8) -> None:
-    """Both numbers grow as they may.
+def of_parts(joined: str, use: str) -> Callable[[int], Program]:
+    """Return the program that takes an array of n numbers apart and joins the parts."""
 
-    A list, or a table of hashes, that grows is copied now and then, by which the bytes of small programs are uneven. What
-    the bytes alone tell of is looked at in larger ones.
-    """
-    for what, room in {"steps": 0.1, "bytes": uneven}.items():
-        found = getattr(growth, what)
-        assert found < exponent + room, f"{what} of {of} grow as n**{found:.2f}, not n**{exponent}: {growth.counted}"
-
-
-@pytest.mark.parametrize(
-    ("joined", "use"), [(joined, use) for joined in JOINED for use in (USES if joined == "concatenate" else ["gradient"])]
-)
-def test_any_number_of_operands(joined: str, use: str) -> None:
     def program(n: int) -> Program:
         parts: Callable[[Any], list[Any]] = lambda x: [x[k] if joined == "stack" else x[k : k + 1] for k in range(n)]  # noqa: E731
         return USES[use](lambda x: total(JOINED[joined](parts(x))), points(n))
 
-    check(growth_of(program, 8), 1, joined)
+    return program
 
 
-@pytest.mark.parametrize("joined", ["concatenate", "stack"])
-def test_one_call_that_is_handed_all_operands(joined: str) -> None:
-    """For each of n operands n were copied, in one step: only the bytes tell, and only if little else is done."""
-    check(growth_of(lambda n: USES["gradient"](lambda x: total(JOINED[joined]([x] * n)), points(2)), 120), 1, joined, 0.2)
+def test_joining_work_is_linear_in_the_operands() -> None:
+    pairs = [("concatenate", use) for use in USES] + [(joined, "gradient") for joined in JOINED if joined != "concatenate"]
+    with Failures("joined") as failures:
+        for joined, use in pairs:
+            with failures.case(f"{joined}, {use}"):
+                require_growth(of_parts(joined, use), 8)
 
 
-def test_adjoints_of_elements_that_move() -> None:
-    """For the tangent of each of n pieces an array of n was made."""
-    check(growth_of(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60), 1, "elements", 0.1)
+def test_joining_work_is_linear_in_one_call() -> None:
+    """A copy of n operands for each of n operands is one step: only its bytes show, and only beside little else."""
+    with Failures("one call") as failures:
+        for joined in ("concatenate", "stack"):
+            with failures.case(joined):
+                prepared = lambda n, joined=joined: USES["gradient"](lambda x: total(JOINED[joined]([x] * n)), points(2))  # noqa: E731
+                require_growth(prepared, 120, bytes_margin=0.2)
 
 
-@pytest.mark.parametrize("use", ["gradient", "hvp"])
-@pytest.mark.parametrize("taken", TAKEN)
-def test_any_number_of_results_and_of_uses(taken: str, use: str) -> None:
-    size = 8 if use == "gradient" else 4
-    check(growth_of(lambda n: USES[use](lambda x: TAKEN[taken](x, n), points(2 * n)), size), 1, taken)
+def test_moving_cotangents_of_elements_make_no_arrays() -> None:
+    """The tangent of each of n elements makes no array of n."""
+    require_growth(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60, bytes_margin=0.1)
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_any_number_of_variables_and_leaves(call: str) -> None:
-    prepared, exponent = CALLS[call]
-    check(growth_of(prepared, 8), exponent, call)
+@pytest.mark.parametrize(("use", "size"), [("gradient", 8), ("hvp", 4)])
+def test_work_is_linear_in_the_results_and_uses(use: str, size: int) -> None:
+    with Failures(use) as failures:
+        for taken, function in TAKEN.items():
+            with failures.case(taken):
+                require_growth(lambda n, f=function: USES[use](lambda x: f(x, n), points(2 * n)), size)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", VECTORS)
-def test_vectors(name: str) -> None:
-    folded = {"reduceat": 100, "products between": 12, "the largest so far": 12}  # step by step
-    size = folded.get(name, 2000)
-    check(
-        growth_of(lambda n: USES["gradient"](lambda x: total(VECTORS[name](x)), points(n)), size),
-        1,
-        name,
-        0.1 if name == "reduceat" else 0.2,
-    )
+def test_work_is_linear_in_the_variables_and_leaves() -> None:
+    with Failures("calls") as failures:
+        for name, (prepared, exponent) in CALLS.items():
+            with failures.case(name):
+                require_growth(prepared, 8, exponent)
 
 
-@pytest.mark.parametrize("name", SERIES)
-def test_series_of_order_n(name: str) -> None:
-    check(growth_of(lambda n: lambda: ad.taylor(SERIES[name], 0.5, n), 4), 2, name)
+def test_memory_is_linear_in_the_length_of_a_vector() -> None:
+    sizes = {"reduceat": 100, "products between": 12, "the largest so far": 12}  # step by step
+    with Failures("vectors") as failures:
+        for name, function in VECTORS.items():
+            with failures.case(name):
+                margin = 0.1 if name == "reduceat" else 0.2
+                prepared = lambda n, f=function: USES["gradient"](lambda x: total(f(x)), points(n))  # noqa: E731
+                require_growth(prepared, sizes.get(name, 2000), bytes_margin=margin)
+
+
+def test_taylor_work_is_quadratic_in_the_order() -> None:
+    with Failures("series") as failures:
+        for name, function in SERIES.items():
+            with failures.case(name):
+                require_growth(lambda n, f=function: lambda: ad.taylor(f, 0.5, n), 4, 2)  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------------------------------------- the measure itself
@@ -290,12 +293,34 @@ def of_copied_operands(n: int) -> Program:
 
 
 @pytest.mark.parametrize("program", [by_steps, within_one_step, of_copied_operands])
-def test_what_is_quadratic_is_seen(program: Callable[[int], Program]) -> None:
-    growth = growth_of(program, 100)
+def test_growth_of_quadratic_programs(program: Callable[[int], Program]) -> None:
+    growth = growth_of(program, 40)
     assert max(growth.steps, growth.bytes) > 1.6
+    with pytest.raises(AssertionError, match="grow as"):
+        require_growth(program, 40, bytes_margin=0.2)
 
 
-def test_the_measure_is_that_of_the_program() -> None:
+def test_require_growth_sees_a_quadratic_part() -> None:
+    """A few steps for each pair of operands, in the midst of linear work, at the sizes of the tests here."""
+
+    def program(n: int) -> Program:
+        joining = of_parts("concatenate", "gradient")(n)
+
+        def run() -> None:
+            joining()
+            for _ in range(n):
+                for _ in range(n):
+                    pass
+                for _ in range(n):
+                    pass
+
+        return run
+
+    with pytest.raises(AssertionError, match=r"steps grow as n\*\*1\.[1-9]"):
+        require_growth(program, 8)
+
+
+def test_work_of_repeated_runs_agrees() -> None:
     _, once, again = (work_of(lambda: ad.grad(lambda x: total(chain(x, 50)))(points(3))) for _ in range(3))  # code is read once
     assert abs(once.steps - again.steps) < 0.05 * once.steps
     assert abs(once.bytes - again.bytes) < 0.05 * once.bytes
@@ -333,18 +358,17 @@ DRAWN: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("fold", [False, None])
-@pytest.mark.parametrize("drawn", DRAWN)
-def test_the_limit_bounds_all_that_is_drawn(drawn: str, fold: bool | None) -> None:
+def test_limit_bounds_the_size_of_a_picture(fold: bool | None) -> None:
     limit = 10
-    for n in (40, 160):
-        node = DRAWN[drawn](n)
-        for scopes in ("open", "closed"):
-            picture = cg.visualize_at(node, limit=limit, fold=fold, scopes=scopes, values=True, shapes=True, lines=True)
-            assert picture.source.count(" -> ") <= 8 * limit
-            assert picture.source.count("subgraph") <= limit
-            assert len(picture.source) < 16_000
-            nothing = len(cg.visualize_at(cg.variable(1.0)).html())
-            assert len(picture.html()) - nothing < 25_000
+    nothing = len(cg.visualize_at(cg.variable(1.0)).html())
+    with Failures("drawn") as failures:
+        for (name, draw), n, scopes in itertools.product(DRAWN.items(), (40, 160), ("open", "closed")):
+            with failures.case(f"{name}, {n}, scopes {scopes}"):
+                picture = cg.visualize_at(draw(n), limit=limit, fold=fold, scopes=scopes, values=True, shapes=True, lines=True)
+                assert picture.source.count(" -> ") <= 8 * limit
+                assert picture.source.count("subgraph") <= limit
+                assert len(picture.source) < 16_000
+                assert len(picture.html()) - nothing < 25_000
 
 
 def test_arrows_side_by_side_are_counted() -> None:

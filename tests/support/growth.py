@@ -78,7 +78,7 @@ def work_of(program: Callable[[], object]) -> Work:
     return Work(steps, total)
 
 
-def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth:
+def growth_of(prepared: Callable[[int], Callable[[], object]], n: int, runs: int = 1) -> Growth:
     """How the work of a program grows.
 
     Parameters
@@ -87,15 +87,45 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int) -> Growth
         Of a size, the program of that size.
     n : int
         The smallest of three sizes, n, 2n and 4n.
+    runs : int
+        How often each size runs. The least work counts, since a table of the process may grow meanwhile, and be copied.
     """
     prepared(4 * n)()  # what is found at first use, and the tables of the process that grow
-    a, b, c = counted = tuple([_least(prepared, k * n) for k in (1, 2, 4)])
+    a, b, c = counted = tuple([_least_work(prepared, k * n, runs) for k in (1, 2, 4)])
     return Growth(*[_exponent(x, y, z) for x, y, z in zip(a, b, c, strict=True)], counted)
 
 
-def _least(prepared: Callable[[int], Callable[[], object]], n: int) -> Work:
-    """The work of a program, the least of three times: meanwhile a table of the process may grow, and be copied."""
-    return Work(*map(min, zip(*[work_of(prepared(n)) for _ in range(3)], strict=True)))
+def require_growth(
+    prepared: Callable[[int], Callable[[], object]], n: int, exponent: float = 1, bytes_margin: float = 0.8
+) -> None:
+    """Raise unless steps and bytes grow at most as a power of the size.
+
+    Each size runs once, and three times before a failure is reported.
+
+    Parameters
+    ----------
+    prepared : callable
+        Of a size, the program of that size.
+    n : int
+        The smallest of three sizes, n, 2n and 4n.
+    exponent : float
+        The power.
+    bytes_margin : float
+        How much larger the exponent of the bytes may be. A list or a hash table that grows is copied now and then, by which
+        the bytes of small programs are uneven.
+    """
+    for runs in (1, 3):
+        growth = growth_of(prepared, n, runs)
+        if growth.steps < exponent + 0.1 and growth.bytes < exponent + bytes_margin:
+            return
+    raise AssertionError(
+        f"steps grow as n**{growth.steps:.2f} and bytes as n**{growth.bytes:.2f}, not n**{exponent}: {growth.counted}"
+    )
+
+
+def _least_work(prepared: Callable[[int], Callable[[], object]], n: int, runs: int) -> Work:
+    """The least work of several runs of a program."""
+    return Work(*map(min, zip(*[work_of(prepared(n)) for _ in range(runs)], strict=True)))
 
 
 def _exponent(a: int, b: int, c: int) -> float:
