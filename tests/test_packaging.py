@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -39,6 +40,7 @@ def declared(requirements: list[str]) -> set[str]:
     return found
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """The packages of others that a module imports at its top level, or when a function of it is called."""
     found = set()

@@ -90,7 +90,10 @@ except AttributeError as error:
     assert run(program) == f"{name} has no 'nowhere'\n"
 
 
-@pytest.mark.parametrize("room", ["compiled", "debugging", "drawing", "executor", "nn"])
+OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("compiled", "debugging", "drawing", "nn")]
+
+
+@pytest.mark.parametrize("room", ["executor", *OTHER_ROOMS])
 def test_rooms_are_attributes_at_first(room: str) -> None:
     assert run(f"import compgraph; print(compgraph.{room}.__name__)") == f"compgraph.{room}\n"
 
@@ -136,7 +139,12 @@ for name in sorted(set(sys.modules) - at_first):
     assert {"compgraph.drawing.dot", "compgraph.executor.cse", "autodiff.optimizers.adam", "compgraph.scipy.linalg"} <= {*late}
 
 
-@pytest.mark.parametrize("order", ORDERS)
+USUAL_ORDERS = ("before", "before the first variable", "after the first gradient", "in the function")
+
+
+@pytest.mark.parametrize(
+    "order", [pytest.param(order, marks=[] if order in USUAL_ORDERS else pytest.mark.exhaustive) for order in ORDERS]
+)
 def test_scipy_asks_nodes_whatever_is_imported_first(order: str) -> None:
     """Before the package, after it, after a variable was made, or in the function itself."""
     before, between, after = ORDERS[order]
@@ -161,7 +169,13 @@ assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
     run(program)
 
 
-@pytest.mark.parametrize("made", ["cg.Executor([y])", "y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        "cg.Executor([y])",
+        *[pytest.param(made, marks=pytest.mark.exhaustive) for made in ("y", "cg.conv(y, np.ones(1))", "ad.optimizers.Adam(x)")],
+    ],
+)
 def test_pickles_load_in_a_process_that_has_imported_nothing(made: str, tmp_path: Path) -> None:
     import pickle
 

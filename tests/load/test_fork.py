@@ -63,7 +63,7 @@ os._exit(0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
 def test_children_of_a_process_with_threads() -> None:
-    program = PROGRAM.replace("CHILDREN", "20")
+    program = PROGRAM.replace("CHILDREN", "10")
     ignore = ["-W", "ignore::DeprecationWarning"]  # that there are threads, from Python 3.12 on
     done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=500, check=False)
     assert done.stdout.split() == ["0", "0"], done.stderr
@@ -137,8 +137,14 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
-def test_fork_during_compilation_does_not_hang() -> None:
-    cases = [(0.0, 4), (0.05, 4), (0.0, 25)]  # the back end is imported; a program is made; it takes longer than a fork waits
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param([(0.0, 4)], id="import of the back end"),
+        pytest.param([(0.05, 4), (0.0, 25)], id="compilation", marks=pytest.mark.slow),  # the second outlasts what a fork waits
+    ],
+)
+def test_fork_during_compilation_does_not_hang(cases: list[tuple[float, int]]) -> None:
     program = COMPILING.replace("CASES", repr(cases))
     ignore = ["-W", "ignore::DeprecationWarning"]
     done = subprocess.run([sys.executable, *ignore, "-c", program], capture_output=True, text=True, timeout=300, check=False)

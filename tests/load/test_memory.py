@@ -20,6 +20,7 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad, value_and_grad, vjp
 from autodiff.reverse import gradient, gradients
+from tests.support.failures import Failures
 
 
 @pytest.fixture
@@ -74,23 +75,20 @@ def _rebound(x: Any) -> Any:
     return total
 
 
-@pytest.mark.usefixtures("_without_collector")
-@pytest.mark.parametrize("label", LOSSES)
-def test_a_graph_dies_with_its_last_reference(label: str) -> None:
+def check_freed(loss_of: Callable[[Any], Any]) -> None:
+    """Check that all nodes of a graph are freed with the last reference to it."""
     x = cg.variable([1.0, 2.0, 3.0, 4.0], "x")
-    loss = LOSSES[label](x)
+    loss = loss_of(x)
     watched = [weakref.ref(node) for node in graph_of(loss) if isinstance(node, cg.Node) and node is not x]
     assert watched
     del loss
     assert not [ref() for ref in watched if ref() is not None]
 
 
-@pytest.mark.usefixtures("_without_collector")
-@pytest.mark.parametrize("label", LOSSES)
-@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-def test_a_graph_dies_after_it_was_swept(label: str) -> None:
+def check_freed_after_sweeps(loss_of: Callable[[Any], Any]) -> None:
+    """Check that a graph and its derivatives are freed with the last reference to them."""
     x = cg.variable([1.0, 2.0, 3.0, 4.0], "x")
-    loss = LOSSES[label](x)
+    loss = loss_of(x)
     watched = [weakref.ref(node) for node in graph_of(loss) if isinstance(node, cg.Node) and node is not x]
     g = gradient(loss)
     assert g["x"].shape == (4,)
@@ -98,6 +96,16 @@ def test_a_graph_dies_after_it_was_swept(label: str) -> None:
     watched += [weakref.ref(node) for node in graph_of(higher) if isinstance(node, cg.Node) and node is not x]
     del g, loss, higher
     assert not [ref() for ref in watched if ref() is not None]
+
+
+@pytest.mark.usefixtures("_without_collector")
+@pytest.mark.parametrize("check", [check_freed, check_freed_after_sweeps])
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_graphs_are_freed_with_the_last_reference(check: Callable[[Callable[[Any], Any]], None]) -> None:
+    with Failures("losses") as failures:
+        for label, loss_of in LOSSES.items():
+            with failures.case(label):
+                check(loss_of)
 
 
 @pytest.mark.usefixtures("_without_collector")
@@ -184,6 +192,7 @@ def test_no_graph_keeps_nothing() -> None:
 # --------------------------------------------------------------------------------------------- long chains
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_without_collector")
 def test_a_million_operations() -> None:
     """Built, swept and freed without recursion, in time and memory linear in the length."""
@@ -216,8 +225,13 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+USUAL_CHAINS = ("reflected", "view", "several outputs", "of two")
+
+
 @pytest.mark.usefixtures("_without_collector")
-@pytest.mark.parametrize("label", CHAINS)
+@pytest.mark.parametrize(
+    "label", [pytest.param(label, marks=[] if label in USUAL_CHAINS else pytest.mark.exhaustive) for label in CHAINS]
+)
 def test_long_chains_of_every_kind(label: str) -> None:
     step = CHAINS[label]
     x = cg.variable([0.25, 0.5], "x")

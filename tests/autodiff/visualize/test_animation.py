@@ -456,6 +456,7 @@ def state(page: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_controls(page_file: Path) -> None:
     """Forward, back, first, last and the slider."""
     with opened(page_file) as page:
@@ -485,6 +486,7 @@ def test_controls(page_file: Path) -> None:
         assert state(page)["derivatives"]["x"] == "∂ −12"
 
 
+@pytest.mark.slow
 def test_playing(page_file: Path) -> None:
     """The page plays to its end and stops; a control pauses it; at the end it begins again."""
     with opened(page_file) as page:
@@ -506,6 +508,7 @@ def test_playing(page_file: Path) -> None:
         assert state(page)["step"] == step
 
 
+@pytest.mark.slow
 def test_keys(page_file: Path) -> None:
     """Arrows, Home, End and space, wherever the focus is."""
     with opened(page_file) as page:
@@ -532,6 +535,7 @@ def test_keys(page_file: Path) -> None:
         assert page.locator("#play").get_attribute("aria-label") == "Play"
 
 
+@pytest.mark.slow
 def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
     """The tab key goes through the graph and all controls."""
     with opened(page_file) as page:
@@ -544,6 +548,7 @@ def test_focus_is_seen_and_reaches_everything(page_file: Path) -> None:
         assert reached == ["graph", "first", "back", "play", "forward", "last", "slider"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 def test_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
@@ -614,6 +619,7 @@ def contrasts(page: Any) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_names_in_the_browser(tmp_path: Path) -> None:
     """A script in a name is text."""
     animate(awkward()).save(tmp_path / "awkward.html")
@@ -625,6 +631,7 @@ def test_names_in_the_browser(tmp_path: Path) -> None:
         assert page.locator("img").count() == 0
 
 
+@pytest.mark.slow
 def test_in_a_notebook(tmp_path: Path) -> None:
     """What a notebook shows is the page, in a frame of its own, that works there."""
     shown = tutorial()._repr_html_()
@@ -659,6 +666,7 @@ def test_play_and_forward_look_different() -> None:
     assert [bool(shape) for shape in shapes] == [True, True, False, True, True]  # play alone is filled
 
 
+@pytest.mark.slow
 def test_a_phone_turns_the_graph(page_file: Path) -> None:
     """Layers lie below one another there."""
     for width, is_turned in (("desktop", False), ("phone", True)):

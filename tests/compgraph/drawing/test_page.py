@@ -95,6 +95,7 @@ def test_dot_text_alone_has_no_page() -> None:
 # ----------------------------------------------------------------------------------------------- what is shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 def test_everything_is_seen(tmp_path: Path, width: str, dark: bool) -> None:
@@ -116,6 +117,7 @@ def test_everything_is_seen(tmp_path: Path, width: str, dark: bool) -> None:
         require_drawn(page.screenshot())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
 def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str) -> None:
     """In the direction asked for, and in the order of the operands; no two nodes overlap."""
@@ -139,6 +141,7 @@ def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str)
                 assert x >= a + c or a >= x + w or y >= b + d or b >= y + h
 
 
+@pytest.mark.slow
 def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
     """x - y is told from y - x."""
     x, y = variable(1.0, "x"), variable(2.0, "y")
@@ -151,6 +154,7 @@ def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
             x, y = y, x
 
 
+@pytest.mark.slow
 def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
     """A folded run has its box and its way back; what is cut off is counted."""
     with shown(tmp_path, layered(40)) as page:
@@ -160,6 +164,7 @@ def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
         assert "more" in page.locator("#rest").text_content()
 
 
+@pytest.mark.slow
 def test_names_run_nothing(tmp_path: Path) -> None:
     """Names are text in the picture, the panel, the hint and the labels for readers aloud."""
     with shown(tmp_path, np.stack([variable(1.0, name) for name in NASTY])) as page:
@@ -174,6 +179,7 @@ def test_names_run_nothing(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------- controls
 
 
+@pytest.mark.slow
 def test_zoom_and_pan(tmp_path: Path) -> None:
     """Buttons, wheel, dragging and keys."""
     with shown(tmp_path, expression()) as page:
@@ -205,6 +211,7 @@ def test_zoom_and_pan(tmp_path: Path) -> None:
         assert page.evaluate("eye.x") > 0
 
 
+@pytest.mark.slow
 def test_pinch(tmp_path: Path) -> None:
     """Two fingers that part make it larger."""
     with shown(tmp_path, expression(), "phone") as page:
@@ -216,6 +223,7 @@ def test_pinch(tmp_path: Path) -> None:
         assert scale(page) == pytest.approx(2 * whole)
 
 
+@pytest.mark.slow
 def test_search(tmp_path: Path) -> None:
     """What is typed is found, by name, operation or the name as written; Enter goes from one to the next."""
     with shown(tmp_path, expression()) as page:
@@ -243,6 +251,7 @@ def test_search(tmp_path: Path) -> None:
         assert page.evaluate("document.activeElement.id") == "query"
 
 
+@pytest.mark.slow
 def test_search_opens_what_hides(tmp_path: Path) -> None:
     """A match in a closed box is shown when one goes to it."""
     with shown(tmp_path, layered(), scopes="closed") as page:
@@ -253,6 +262,7 @@ def test_search_opens_what_hides(tmp_path: Path) -> None:
         assert page.locator(".node").count() > 3
 
 
+@pytest.mark.slow
 def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
     """A hint at the pointer, which leaves with it, or with Escape."""
     with shown(tmp_path, expression()) as page:
@@ -267,6 +277,7 @@ def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
         assert hint.is_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
     """Formula, value, adjoint and line of code; and the way to the neighbours."""
@@ -289,6 +300,7 @@ def test_click_opens_the_panel(tmp_path: Path, width: str) -> None:
         assert panel.is_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["LR", "TB"])
 def test_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
     """One at a time, where they are, or all at once; nested ones too."""
@@ -314,6 +326,7 @@ def test_boxes_open_and_close(tmp_path: Path, direction: str) -> None:
         assert page.get_by_role("button", name="Open all").is_disabled()
 
 
+@pytest.mark.slow
 def test_turn(tmp_path: Path) -> None:
     """From left to right, or from top to bottom."""
     with shown(tmp_path, layered()) as page:
@@ -322,6 +335,7 @@ def test_turn(tmp_path: Path) -> None:
         assert page.evaluate("size.w / size.h") < 1 < across
 
 
+@pytest.mark.slow
 def test_keys_alone(tmp_path: Path) -> None:
     """Tab goes through the nodes in the order of computation, focus is seen, Enter opens the panel and closes boxes."""
     with shown(tmp_path, layered()) as page:
@@ -346,6 +360,7 @@ def test_keys_alone(tmp_path: Path) -> None:
         assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
+@pytest.mark.slow
 def test_every_control_has_a_name(tmp_path: Path) -> None:
     """For readers who do not see the page."""
     with shown(tmp_path, layered()) as page:
@@ -355,6 +370,7 @@ def test_every_control_has_a_name(tmp_path: Path) -> None:
         assert page.evaluate("document.documentElement.lang") == "en"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_theme(tmp_path: Path, theme: str) -> None:
     """The one asked for goes before the browser's; the button changes it."""
@@ -366,6 +382,7 @@ def test_the_theme(tmp_path: Path, theme: str) -> None:
         require_drawn(page.screenshot())
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
     """Hundreds of nodes that do not repeat take less than a second in the browser."""
     choose = np.random.default_rng(0)
@@ -379,6 +396,7 @@ def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
         require_drawn(page.screenshot())
 
 
+@pytest.mark.slow
 def test_a_phone_turns_the_page(tmp_path: Path) -> None:
     """On a narrow screen the graph lies as it is larger, until the reader turns it; on a wide one as it was asked for."""
     with shown(tmp_path, expression(), "phone") as page:
@@ -393,6 +411,7 @@ def test_a_phone_turns_the_page(tmp_path: Path) -> None:
         assert not page.evaluate("across")
 
 
+@pytest.mark.slow
 def test_labels_lie_free(tmp_path: Path) -> None:
     """No arrow passes through the text of an adjoint, and none is hidden by a node."""
     output = expression()

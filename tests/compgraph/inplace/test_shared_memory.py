@@ -6,6 +6,8 @@ argument, when plain NumPy runs it.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +18,7 @@ import pytest
 
 import compgraph as cg
 from autodiff import grad, jvp, rule
-from tests.support import every_name
-from tests.support.cases import tables as cases
+from tests.support.failures import Failures
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +50,9 @@ COPIED = {"np.lib.stride_tricks.as_strided", "np.asmatrix"}  # of nodes these ar
 
 def sharing() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
     """The examples that share memory: a few of each operation, all of each public name."""
+    from tests.support import every_name
+    from tests.support.cases import tables as cases
+
     found: Counter[str] = Counter()
     for case in (*cases.CASES, *cases.COMPOSED_CASES):
         if found[case.opname] < MOST and usable(case.args) and shared(case.function, case.args):
@@ -60,7 +64,12 @@ def sharing() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
                 yield f"{name} {label}", function, tuple(args)
 
 
-TABLE = {label: (function, args) for label, function, args in sharing()}
+@functools.cache
+def sharing_table() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Return the examples by label."""
+    return {label: (function, args) for label, function, args in sharing()}
+
+
 PROGRAMS: dict[str, Callable[[Callable[[Any], Any], Any, Any], Any]] = {
     "a view, then a fill": lambda view, a, x: read(view(a), fill(a, np.sin(x))),
     "a view between two fills": lambda view, a, x: (fill(a, x), read(view(a), fill(a, np.sin(x))))[1],
@@ -129,16 +138,29 @@ def check(program: Any, blank: Any, function: Any, args: tuple[Any, ...], second
     assert np.isclose(jvp(along, [first], [direction])[1], curve, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("label", TABLE)
-def test_views_and_fills(label: str) -> None:
-    function, args = TABLE[label]
-    number = sum(map(ord, label))
-    for at, (name, program) in enumerate(PROGRAMS.items()):
-        buffer = list(BUFFERS)[(number + at) % len(BUFFERS)]
-        try:
-            check(program, BUFFERS[buffer], function, args, (number + at) % 3 == 0)
-        except AssertionError as error:
-            raise AssertionError(f"{name}, {buffer}: {error}") from error
+def check_examples(first: bool) -> None:
+    """Check by all programs the first example of each operation, or all others."""
+    seen = set()
+    with Failures("views") as failures:
+        for label, (function, args) in sharing_table().items():
+            is_first = label.split()[0] not in seen
+            seen.add(label.split()[0])
+            if is_first is not first:
+                continue
+            number = sum(map(ord, label))
+            for at, (name, program) in enumerate(PROGRAMS.items()):
+                buffer = list(BUFFERS)[(number + at) % len(BUFFERS)]
+                with failures.case(f"{label}: {name}, {buffer}"):
+                    check(program, BUFFERS[buffer], function, args, (number + at) % 3 == 0)
+
+
+def test_views_and_fills() -> None:
+    check_examples(first=True)
+
+
+@pytest.mark.exhaustive
+def test_views_and_fills_of_other_examples() -> None:
+    check_examples(first=False)
 
 
 OVERLAPPING: dict[str, Callable[[Any], Any]] = {
@@ -162,11 +184,8 @@ SEEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("seen", SEEN)
-@pytest.mark.parametrize("laid", LAID)
-@pytest.mark.parametrize("overlapping", OVERLAPPING)
-def test_second_order_of_views_that_overlap_themselves(overlapping: str, laid: str, seen: str) -> None:
-    """Their values become parts of a graph, with a buffer of any layout, when a value with a tangent is written there."""
+def check_overlapping_view(overlapping: str, laid: str, seen: str) -> None:
+    """Check the second order of a view whose buffer receives a value with a tangent."""
 
     def program(view: Callable[[Any], Any], a: Any, x: Any) -> Any:
         fixed = view(a)
@@ -178,12 +197,19 @@ def test_second_order_of_views_that_overlap_themselves(overlapping: str, laid: s
     check(program, LAID[laid], OVERLAPPING[overlapping], (x,), True)
 
 
+def test_overlapping_views_second_order() -> None:
+    with Failures("overlapping views") as failures:
+        for overlapping, laid, seen in itertools.product(OVERLAPPING, LAID, SEEN):
+            with failures.case(f"{overlapping}, {laid}, {seen}"):
+                check_overlapping_view(overlapping, laid, seen)
+
+
 def test_the_table_is_full() -> None:
     """What is found depends on NumPy's handing out views; these are known to."""
-    names = {label.split()[0] for label in TABLE}
+    names = {label.split()[0] for label in sharing_table()}
     views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
     assert names >= views | {"np.broadcast_arrays", "np.linalg.diagonal", "np.atleast_2d", "np.asanyarray", "np.ndarray.view"}
-    read_only = [f(np.array(args[0])) for label, (f, args) in TABLE.items() if label.split()[0] == "broadcast_to"]
+    read_only = [f(np.array(args[0])) for label, (f, args) in sharing_table().items() if label.split()[0] == "broadcast_to"]
     assert read_only
     assert not any(v.flags.writeable for v in read_only)
 

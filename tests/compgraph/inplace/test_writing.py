@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from autodiff import check_grads, grad, jvp, vjp
 from autodiff.grads import exp_grad, mul_grad
 from autodiff.reverse import gradient
 from tests.support.arguments import DESCENDING
+from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
@@ -157,20 +159,23 @@ def written(write: Write, x: Any, v: Any) -> Any:
     return np.concatenate([np.sin(a), before, np.cos(view) * a[:, :1]], axis=1)
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_written_as_numpy_writes(write: Write) -> None:
-    for dtype in (np.float64, np.float32):
-        x, v = X.astype(dtype), V.astype(dtype)
-        expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
-        assert isinstance(found, cg.Node)
-        assert found.dtype == expected.dtype
-        assert np.array_equal(found.value, expected)
+def test_writes_give_values_of_numpy() -> None:
+    with Failures("writes") as failures:
+        for (name, write), dtype in itertools.product(WRITES.items(), (np.float64, np.float32)):
+            with failures.case(f"{name}, {dtype.__name__}"):
+                x, v = X.astype(dtype), V.astype(dtype)
+                expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
+                assert isinstance(found, cg.Node)
+                assert found.dtype == expected.dtype
+                assert np.array_equal(found.value, expected)
 
 
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_derivatives_of_what_was_written(write: Write) -> None:
+def test_writes_derivatives() -> None:
     """Both modes, and the second order in all four mixtures of them, against central differences."""
-    check_grads(lambda x, v: written(write, x, v), [X, V], order=2)
+    with Failures("writes") as failures:
+        for name, write in WRITES.items():
+            with failures.case(name):
+                check_grads(lambda x, v, write=write: written(write, x, v), [X, V], order=2)  # type: ignore[misc]
 
 
 COMPLEX: dict[str, Write] = {
@@ -184,12 +189,14 @@ COMPLEX: dict[str, Write] = {
 }
 
 
-@pytest.mark.parametrize("write", COMPLEX.values(), ids=COMPLEX)
-def test_complex(write: Write) -> None:
+def test_complex_writes() -> None:
     x, v = X + 1j * X[::-1], V - 0.6j * V[::-1]
-    expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
-    assert np.array_equal(found.value, expected)
-    check_grads(lambda x, v: written(write, x, v), [x, v], order=2)
+    with Failures("complex writes") as failures:
+        for name, write in COMPLEX.items():
+            with failures.case(name):
+                expected, found = written(write, x, v), written(write, cg.variable(x), cg.variable(v))
+                assert np.array_equal(found.value, expected)
+                check_grads(lambda x, v, write=write: written(write, x, v), [x, v], order=2)  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------------------------------- buffers
@@ -277,8 +284,8 @@ REFUSED: dict[str, tuple[Write, type[Exception]]] = {
 }
 
 
-@pytest.mark.parametrize(("write", "error"), REFUSED.values(), ids=REFUSED)
-def test_what_numpy_refuses_changes_nothing(write: Write, error: type[Exception]) -> None:
+def check_invalid_write(write: Write, error: type[Exception]) -> None:
+    """Check that a write raises as NumPy's does, and changes neither values nor derivatives."""
     with pytest.raises(error):
         write(X.copy(), V)
     for make in (lambda x: x * 1, lambda x: cg.zeros(x.shape) + x, lambda x: np.copy(x)):
@@ -301,6 +308,13 @@ def test_what_numpy_refuses_changes_nothing(write: Write, error: type[Exception]
     value, tangent = jvp(f, [X], [np.ones_like(X)])
     assert np.array_equal(value, X * 2)
     assert np.array_equal(tangent, np.full_like(X, 2))
+
+
+def test_invalid_writes_change_nothing() -> None:
+    with Failures("invalid writes") as failures:
+        for name, (write, error) in REFUSED.items():
+            with failures.case(name):
+                check_invalid_write(write, error)
 
 
 def test_variables() -> None:

@@ -40,7 +40,10 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+USUAL = ("attribute, in a function", "import within vmap")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in USUAL else pytest.mark.exhaustive) for name in PROGRAMS])
 def test_modules_that_arrive_late(name: str) -> None:
     """In a process that has not imported them: the derivative is right the first time."""
     lines = [
@@ -57,6 +60,7 @@ def test_modules_that_arrive_late(name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_modules_that_arrive_while_others_compute() -> None:
     """Threads that make variables look for what was imported; nobody waits for ever."""
     program = """

@@ -44,6 +44,7 @@ PARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", PARTS)
 def test_their_own_tests_pass(which: str, tmp_path: Path) -> None:
     spec = importlib.util.find_spec(which.split("'")[0])

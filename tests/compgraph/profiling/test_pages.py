@@ -69,6 +69,7 @@ def test_saving(tmp_path: Path) -> None:
         p.memory(tmp_path / "none" / "p.html")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", PAGES)
@@ -95,6 +96,7 @@ def test_everything_is_seen(tmp_path: Path, name: str, width: str, dark: bool) -
             assert page.locator(".sweep").count() == 4  # three, and the one of the legend
 
 
+@pytest.mark.slow
 def test_the_flame_graph_answers(tmp_path: Path) -> None:
     path = tmp_path / "p.html"
     profiled().flamegraph(path)
@@ -117,6 +119,7 @@ def test_the_flame_graph_answers(tmp_path: Path) -> None:
         assert page.locator(".found").count() == 0
 
 
+@pytest.mark.slow
 def test_the_picture_of_memory_answers(tmp_path: Path) -> None:
     p = profiled()
     path = tmp_path / "p.html"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from tests.support.failures import Failures
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
@@ -47,14 +48,13 @@ def outcome(call: Callable[[], Any]) -> Any:
     return [(a.dtype, a.shape, np.where(np.isnan(a), np.nan, a).astype(a.dtype).tobytes()) for a in arrays]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("sign", OPERATORS)
-def test_bits_of_scalars(sign: str, dtype: Any) -> None:
+def check_bits(sign: str, dtype: Any, repeats: int) -> None:
+    """Check an operator between all forms of scalars and all kinds of numbers, for random values."""
     rng = np.random.default_rng(sum(map(ord, sign)))
     operate = OPERATORS[sign]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(12):
+        for _ in range(repeats):
             plain = rng.uniform(0.1, 3, 3).astype(dtype)
             node = cg.variable(plain)
             for form, of in FORMS.items():
@@ -66,3 +66,12 @@ def test_bits_of_scalars(sign: str, dtype: Any) -> None:
                         assert outcome(lambda: operate(number, x)) == outcome(lambda: operate(number, a)), place  # noqa: B023
                 other, another = FORMS["a sum"](plain), FORMS["a sum"](node)
                 assert outcome(lambda: operate(x, another)) == outcome(lambda: operate(a, other)), form  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("repeats", [4, pytest.param(12, marks=pytest.mark.exhaustive)])
+def test_operators_of_scalars_have_the_bits_of_numpy(dtype: Any, repeats: int) -> None:
+    with Failures("operators") as failures:
+        for sign in OPERATORS:
+            with failures.case(sign):
+                check_bits(sign, dtype, repeats)

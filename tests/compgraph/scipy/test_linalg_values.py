@@ -14,7 +14,7 @@ from autodiff.reverse import gradients
 from compgraph.graph import to_plain
 from compgraph.scipy import enter_imported, policy_of
 from tests.support.cases.linear_algebra import definite
-from tests.support.for_each import for_each
+from tests.support.failures import Failures
 
 MATRIX, COUNTS, VECTOR = definite(3, 3), np.array([[4, 1, 0], [1, 5, 2], [0, 2, 6]]), np.array([1.0, 2.0, 3.5])
 NUMBERS, STACK, NARROW = np.array([1, 2, 3]), np.stack([definite(3, 3), 2 * definite(3, 3)]), definite(3, 3).astype(np.float32)
@@ -73,9 +73,17 @@ def test_every_function_is_called() -> None:
     assert policy_of("linalg").instead.keys() == CALLS.keys()
 
 
-@for_each(("name", "place"), [(name, place) for name, calls in CALLS.items() for place in range(len(calls))])
-def test_values_and_errors(name: str, place: int) -> None:
-    ours, theirs, arguments = policy_of("linalg").instead[name], getattr(sl, name), CALLS[name][place]
+def test_replacements_give_values_and_errors_of_scipy() -> None:
+    with Failures("scipy.linalg") as failures:
+        for name, calls in CALLS.items():
+            for place, arguments in enumerate(calls):
+                with failures.case(f"{name}, call {place}"):
+                    check_call(name, arguments)
+
+
+def check_call(name: str, arguments: tuple[Any, ...]) -> None:
+    """Check values, shapes, dtypes and errors of one call against SciPy's."""
+    ours, theirs = policy_of("linalg").instead[name], getattr(sl, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -112,7 +120,7 @@ GRAPHS: dict[str, Any] = {
 }
 
 
-@for_each("name", GRAPHS)
+@pytest.mark.parametrize("name", GRAPHS)
 def test_graphs_run_again_with_other_numbers(name: str) -> None:
     enter_imported()
     function = GRAPHS[name]
