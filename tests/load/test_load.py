@@ -219,7 +219,7 @@ def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
 
     steps(100)
     few = peak_of(lambda: steps(200))
-    many = peak_of(lambda: steps(number(1_500, 100_000)))
+    many = peak_of(lambda: steps(number(800, 100_000)))
     assert many < few + 1_000_000
     gc.collect()
     before = len(gc.get_objects())

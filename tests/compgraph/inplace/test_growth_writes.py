@@ -16,6 +16,7 @@ from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
 from autodiff.reverse import writes
 from compgraph.graph import snapshot
 from tests.programs.test_in_place_programs import run, starting
+from tests.support.failures import Failures
 from tests.support.growth import calls
 
 Array = np.ndarray[Any, Any]
@@ -93,14 +94,17 @@ MODES: dict[str, Callable[[Any], Callable[[Array], Any]]] = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("loop", LOOPS)
-def test_calls_are_linear(loop: str, mode: str) -> None:
-    derive = MODES[mode](LOOPS[loop])
+def test_calls_are_linear(mode: str) -> None:
     size = 12 if mode == "hessian" else 40
-    derive(point(5))
-    counted = [calls(lambda n=n: derive(point(n))) for n in (size, 2 * size, 4 * size)]  # type: ignore[misc]
-    first, second = counted[1] - counted[0], counted[2] - counted[1]
-    assert second < 2.2 * first, counted
+    with Failures(mode) as failures:
+        for name, loop in LOOPS.items():
+            with failures.case(name):
+                derive = MODES[mode](loop)
+                for _ in range(3):  # the first imports modules, which the others patch
+                    derive(point(5))
+                counted = [calls(lambda n=n, derive=derive: derive(point(n))) for n in (size, 2 * size, 4 * size)]  # type: ignore[misc]
+                first, second = counted[1] - counted[0], counted[2] - counted[1]
+                assert second < 2.2 * first, counted
 
 
 @pytest.mark.parametrize("derive", [jacobian, jacrev, jacfwd, lambda f: jacobian(f, sparse=True)])
@@ -147,7 +151,7 @@ def smooth(held: list[Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered", "ignore:jacrev", "ignore:hessian")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *[pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 6)]])
 def test_directions_together_are_those_one_by_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     compared = 0

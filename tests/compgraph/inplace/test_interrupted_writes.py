@@ -6,6 +6,7 @@ KeyboardInterrupt. Afterwards nothing has changed, or the write is whole, or wha
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from autodiff import jvp
 from autodiff.forward import variables
 from autodiff.reverse import gradient
 from compgraph.graph import Memory
+from tests.support.failures import Failures
 from tests.support.interruption import Interruption
 
 # What is interrupted while a generator is closed is told as a warning.
@@ -96,15 +98,38 @@ def run_through(make: Callable[[Any], Any], change: Callable[[Any, Any], Any], f
         at += step
 
 
-@pytest.mark.parametrize("buffer", BUFFERS)
-@pytest.mark.parametrize("write", WRITES)
-def test_a_write_and_its_entry_are_one_step(write: str, buffer: str) -> None:
-    seed = sum(map(ord, write + buffer))
-    step = 3 if write == "y *= 10" and buffer == "of a derivative" else 41
-    assert run_through(BUFFERS[buffer], WRITES[write], 1 + seed % step, step) > 0
+def check_atomic(pairs: list[tuple[str, str]], step: int) -> None:
+    """Interrupt writes into buffers before every so many bytecodes."""
+    with Failures("interrupted") as failures:
+        for write, buffer in pairs:
+            with failures.case(f"{write}, {buffer}"):
+                seed = sum(map(ord, write + buffer))
+                assert run_through(BUFFERS[buffer], WRITES[write], 1 + seed % step, step) > 0
 
 
-@pytest.mark.parametrize("write", ["x *= 10", "x[1:] = 2", "np.multiply out", "x.sort()", "x.flat"])
+PAIRS = [*itertools.product(WRITES, BUFFERS)]
+USUAL_PAIRS = [*zip(WRITES, itertools.cycle(BUFFERS))]
+
+
+def test_interrupted_writes_are_atomic() -> None:
+    """Each form of writing, with one kind of buffer."""
+    check_atomic(USUAL_PAIRS, 41)
+
+
+def test_interrupted_multiplication_is_atomic() -> None:
+    check_atomic([("y *= 10", "of a derivative")], 7)
+
+
+@pytest.mark.exhaustive
+def test_interrupted_writes_are_atomic_in_all_buffers() -> None:
+    check_atomic([pair for pair in PAIRS if pair not in USUAL_PAIRS], 41)
+    check_atomic([("y *= 10", "of a derivative")], 3)
+
+
+OTHER_WRITES = [pytest.param(write, marks=pytest.mark.exhaustive) for write in ("x *= 10", "np.multiply out", "x.sort()")]
+
+
+@pytest.mark.parametrize("write", ["x[1:] = 2", "x.flat", *OTHER_WRITES])
 def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
     changes: dict[str, Callable[[Any], Any]] = {
         "x *= 10": lambda x: operator.imul(x, 10),
@@ -132,8 +157,18 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
     assert told
 
 
-@pytest.mark.parametrize("carried", [False, True])
-@pytest.mark.parametrize("write", ["y *= 10", "y[1:] = node", "np.add out", "y.sort()"])
+@pytest.mark.parametrize(
+    ("write", "carried"),
+    [
+        ("y *= 10", False),
+        ("y[1:] = node", True),
+        *[
+            pytest.param(write, carried, marks=pytest.mark.exhaustive)
+            for write, carried in itertools.product(("y *= 10", "y[1:] = node", "np.add out", "y.sort()"), (False, True))
+            if (write, carried) not in (("y *= 10", False), ("y[1:] = node", True))
+        ],
+    ],
+)
 def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
     """A function that catches the interrupt and goes on has a tangent that belongs to its value, or raises."""
     direction = np.array([1.0, -2.0, 0.5])

@@ -137,6 +137,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.slow
 def test_numba_imported_first_is_patched() -> None:
     pytest.importorskip("numba", reason="needs numba")
     subprocess.run([sys.executable, "-c", EARLY], check=True)
