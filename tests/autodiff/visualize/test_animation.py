@@ -664,6 +664,12 @@ def test_in_a_notebook(tmp_path: Path) -> None:
         require_drawn(page.screenshot())
 
 
+def test_notebooks_show_the_page_in_a_frame() -> None:
+    animation = short()
+    (page,) = re.findall(r'<iframe srcdoc="([^"]*)" ', animation._repr_html_())
+    assert html.unescape(page) == animation.html()
+
+
 def test_names_are_written_as_on_paper() -> None:
     """As `visualize_at` writes them; two that are then the same are told apart."""
     x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
@@ -677,6 +683,8 @@ def test_the_title_names_the_variables() -> None:
     assert "Reverse mode: the derivative of f with respect to w<" in animate(w * w).html()
     assert "Reverse mode: the gradient of f with respect to w and b₁<" in animate(w * b).html()
     assert "Forward mode: f as w moves<" in animate(w * w, mode="forward").html()
+    many = animate(np.sum(np.stack([variable(1.0) for _ in range(9)])))
+    assert "Reverse mode: the gradient of f<" in many.html()
 
 
 def test_play_and_forward_look_different() -> None:
