@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import scipy.special  # noqa: F401  (before its rules, which are incomplete if they import it while a graph exists)
+
 from autodiff import grads
 from autodiff.grads.scipy.special.entering import UNKNOWN
 from autodiff.rules import rules

@@ -679,6 +679,7 @@ def test_names_are_written_as_on_paper() -> None:
 
 def test_the_title_names_the_variables() -> None:
     """As the user calls them, also where no name was given."""
+    cg.reset()
     w, b = variable(2.0), variable(3.0, "b_1")
     assert "Reverse mode: the derivative of f with respect to w<" in animate(w * w).html()
     assert "Reverse mode: the gradient of f with respect to w and b₁<" in animate(w * b).html()
