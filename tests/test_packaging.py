@@ -24,8 +24,8 @@ EXTRAS = {
     "examples": ["examples", "distributed"],
     "tests": ["test"],
 }
-# Each comes with another one that is declared, whose it is: pytest, nbmake, scikit-learn.
-WITH_OTHERS = {"tests": {"pluggy", "nbformat", "joblib"}}
+# Packages that come with declared ones: pytest, nbmake, scikit-learn, pytest-cov.
+WITH_OTHERS = {"tests": {"pluggy", "nbformat", "joblib", "coverage"}}
 
 
 def declared(requirements: list[str]) -> set[str]:

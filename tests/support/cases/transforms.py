@@ -188,8 +188,8 @@ for f in (np.emath.arccos, np.emath.arcsin, np.emath.arctanh):
         ("zero size", f, real(0, 2)),
     ]
 COMPOSED_UFUNCS["emath_power"] = [
-    ("positive", np.emath.power, positive(3), shifted(3)),
-    ("negative", np.emath.power, negative(2, 3), shifted(3)),
+    ("positive", np.emath.power, positive(2, 3), shifted(3)),
+    ("negative", np.emath.power, negative(3), shifted(3)),
     ("both", lambda x, p: np.real(np.emath.power(x, p) * 1j) + np.abs(np.emath.power(x, p)), off_zero(4), shifted(4)),
     ("a whole number", lambda x: np.emath.power(x, -2), off_zero(4)),
     ("numbers", lambda x: np.emath.power(x, [-1, 0.5, 2]), off_zero(3)),
