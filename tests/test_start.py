@@ -169,6 +169,22 @@ assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
     run(program)
 
 
+@pytest.mark.parametrize("first", ["compgraph.scipy.special", "compgraph.scipy.linalg", "autodiff.grads.scipy.special.bessel"])
+def test_import_of_a_policy_or_a_rule_before_scipy(first: str) -> None:
+    """What an import of SciPy enters is complete, if a module of the packages was the first to import it."""
+    program = f"""
+import compgraph as cg, autodiff as ad
+x = cg.variable(0.5)
+import {first}
+import numpy as np
+import scipy.linalg
+import scipy.special
+assert np.isclose(ad.reverse.gradient(scipy.special.erf(x))[x], 2 / np.sqrt(np.pi) * np.exp(-0.25))
+assert isinstance(scipy.linalg.inv(np.eye(2) * x), cg.Node)
+"""
+    run(program)
+
+
 @pytest.mark.parametrize(
     "made",
     [

@@ -55,7 +55,9 @@ def enter_imported() -> None:
     enter_readers()
     with _lock:
         if not _seen:
-            sys.meta_path.insert(0, Arrivals(FAMILIES, _arrived))
+            # A policy that is imported first imports SciPy's module, which is entered when the policy is complete.
+            policies = {f"{__package__}.{family}" for family in FAMILIES.values()}
+            sys.meta_path.insert(0, Arrivals({*FAMILIES, *policies}, _arrived))
         _seen = len(sys.modules)
         _waiting.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
         _enter_waiting()
@@ -67,7 +69,7 @@ def _arrived(modules: list[str]) -> None:
     A thread that loads a module holds the lock of that import, for which one that enters families may wait. So this does not
     wait for the latter; it finds what has arrived.
     """
-    _waiting.extend(modules)
+    _waiting.extend([module for module in modules if module in FAMILIES])
     if _lock.acquire(blocking=False):
         try:
             _enter_waiting()

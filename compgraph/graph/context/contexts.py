@@ -270,14 +270,15 @@ class Context:
 
     def _leave(self) -> Layer:
         """Take off the layer that this ``with`` statement entered, and give it."""
-        if not self._entered:
+        entered = self._entered[::-1]  # a copy, since other threads leave meanwhile
+        if not entered:
             raise RuntimeError("a context was left that is not entered")
-        layer = self._entered[-1]
-        if len(self._entered) > 1:  # perhaps in several threads, tasks or generators: which layer is this statement's?
+        layer = entered[0]
+        if len(entered) > 1:  # perhaps in several threads, tasks or generators: which layer is this statement's?
             mine, statement = set(_chain()), id(frame_up(2))
-            layer = next((e for e in reversed(self._entered) if e.statement == statement), layer)
+            layer = next((e for e in entered if e.statement == statement), layer)
             if layer not in mine:
-                layer = next((e for e in reversed(self._entered) if e in mine), layer)
+                layer = next((e for e in entered if e in mine), layer)
         self._entered.remove(layer)
         _drop(layer)
         return layer

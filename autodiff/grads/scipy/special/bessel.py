@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from ....rules import Rule
 from ...power_series import near
-from .entering import ROOT_PI, real_only, sc, several, special
+from .entering import ROOT_PI, real_only, several, special
 
 # Bessel functions
 special_j0_grad = special("j0", lambda g, out, x: -g * sc.j1(x))

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
-from .entering import sc, special
+from .entering import special
 from .gamma import beta_density
 from .parameters import betainc_slopes
 from .statistics import f_noncentral, f_shift, t_moment, t_noncentral, t_shift

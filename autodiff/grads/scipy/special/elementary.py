@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from ....rules import Rule
 from ...elementwise import in_dtype
 from ...power_series import near
-from .entering import DEGREE, ROOT_2PI, enter_piecewise, sc, several, special
+from .entering import DEGREE, ROOT_2PI, enter_piecewise, several, special
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)

@@ -1,26 +1,21 @@
 """How SciPy's ufuncs are entered: what the modules of their families share.
 
-Each ufunc of ``scipy.special`` is recorded, if SciPy is installed, under its own name with the prefix ``special_``. Its
+Each ufunc of ``scipy.special`` is recorded under its own name with the prefix ``special_``. Its
 rule has a formula for each argument; an argument whose derivative is not known is given by its name, as a string, and
 asking for that derivative raises a TypeError that says so.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
+import scipy.special as sc
+
 from compgraph import operations
 
 from ....rules import Formula, Rule, elementwise, general
-
-sc: Any
-try:
-    sc = importlib.import_module("scipy.special")
-except ImportError:  # SciPy is optional
-    sc = None
 
 DEGREE = math.pi / 180
 ROOT_PI = math.sqrt(math.pi)
@@ -84,8 +79,7 @@ def enter(name: str) -> str:
 def enter_piecewise(name: str) -> None:
     """Let a ufunc that is piecewise constant be recorded."""
     enter(name)
-    if sc is not None:
-        operations.PIECEWISE.add(getattr(sc, name))
+    operations.PIECEWISE.add(getattr(sc, name))
 
 
 def _unknown(name: str, argument: str) -> Formula:

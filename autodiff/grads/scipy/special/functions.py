@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from ....rules import Rule, elementwise, general, spread
-from .entering import sc
 
 # -------------------------------------------------------------------------------------------- sums of exponentials
 

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from ....rules import Rule
-from .entering import ROOT_2PI, ROOT_PI, enter_piecewise, sc, special
+from .entering import ROOT_2PI, ROOT_PI, enter_piecewise, special
 from .parameters import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from compgraph.protocols import stop_gradient
-
-from .entering import sc
 
 # y = exp(s - exp(-s)), for what decays exponentially: of 250 steps in s the sum is exact to rounding, also where the rate of
 # the decay is known within a factor of some hundreds only.

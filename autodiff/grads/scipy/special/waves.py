@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.special as sc
 
 from ....rules import Formula, Rule
-from .entering import DEGREE, sc, several, special
+from .entering import DEGREE, several, special
 
 
 def _solution(name: str, parameters: str, curvature: Formula, unit: float = 1) -> Rule:
