@@ -207,12 +207,17 @@ class Split:
         return dict(sorted(self._hosts.address.items()))
 
     def close(self) -> None:
-        """Let the machines forget their parts."""
+        """Drop the parts on the machines, and close the client if it was made of an address. A second call does nothing more."""
+        if self._is_closed():
+            return
         self._hosts.run(self._hosts.close())
         self._whole = False
         if self._owns:
             self._client.close()
             self._owns = False
+
+    def _is_closed(self) -> bool:
+        return self._client is not None and self._client.status == "closed"
 
     def __enter__(self) -> Split:
         return self
@@ -237,6 +242,8 @@ class Split:
                 f"the {describe(changed[0])} was updated here, but Split has taken its value to the machines; use "
                 "load_state_dict for parameters, and a placeholder for what changes"
             )
+        if self._is_closed():
+            raise RuntimeError("the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open.")
         return self._hosts.run(self._surely(what, given))
 
     async def _surely(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None) -> Any:

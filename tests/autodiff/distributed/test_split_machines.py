@@ -96,6 +96,9 @@ def test_split_takes_the_address_of_a_scheduler(cluster: LocalCluster) -> None:
     with dist.Split(loss, parameters, cluster.scheduler_address, place=TWO, optimizer=ADAM) as net:
         assert train(net, range(2)) == train(here, range(2))
         assert len(set(net.machines.values())) == 2
+    net.close()
+    with pytest.raises(RuntimeError, match=r"the client of this Split is closed"):
+        net.run(rows(7))
 
 
 def require_the_same_bits(client: Client, place: Any, optimizer: Any) -> None:
