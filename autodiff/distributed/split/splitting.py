@@ -243,7 +243,9 @@ class Split:
                 "load_state_dict for parameters, and a placeholder for what changes"
             )
         if self._is_closed():
-            raise RuntimeError("the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open.")
+            raise RuntimeError(
+                "the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open."
+            )
         return self._hosts.run(self._surely(what, given))
 
     async def _surely(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None) -> Any:

@@ -195,15 +195,15 @@ def test_split_replaces_machine_that_leaves_without_answer(monkeypatch: pytest.M
 def test_split_machine_that_leaves_during_pass(part: int) -> None:
     x, u, v = cg.placeholder((None, 4), name="x"), cg.variable(np.ones(4), "u"), cg.variable(np.ones(4), "v")
     with cg.scope("first"):
-        h = resting(cg.sin(x * u), seconds=0.2 if part == 0 else 0.0)
+        h = resting(cg.sin(x * u), seconds=0.05 if part == 0 else 0.0)
     with cg.scope("second"):
-        out = cg.mean(resting(h * v, seconds=0.2 if part == 1 else 0.0) ** 2)
+        out = cg.mean(resting(h * v, seconds=0.05 if part == 1 else 0.0) ** 2)
     feed = {"x": np.arange(8.0).reshape(2, 4)}
     here = dist.Split(out, [u, v], None, place=TWO, optimizer=ADAM)
     with threads_of(3) as client, dist.Split(out, [u, v], client, place=TWO, optimizer=ADAM) as net:
         values = [net.step(feed)]
         leaving = net.machines[part]
-        timer = threading.Timer(0.1, close_thread, (client, leaving))
+        timer = threading.Timer(0.025, close_thread, (client, leaving))
         timer.start()
         values.append(net.step(feed))
         timer.join()
