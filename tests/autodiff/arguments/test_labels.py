@@ -7,13 +7,14 @@ import sys
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-import xarray as xr
 
 import autodiff as ad
 import compgraph as cg
 from tests.support.for_each import for_each
+
+pd = pytest.importorskip("pandas", reason="pandas is optional")
+xr = pytest.importorskip("xarray", reason="xarray is optional")
 
 SERIES = pd.Series([1.0, 2.0, 3.0], index=list("abc"), name="s")
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["p", "q"])

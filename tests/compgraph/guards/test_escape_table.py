@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 import scipy
 
@@ -44,6 +43,8 @@ from compgraph.graph import ACTIVE
 from compgraph.guards import escapes
 from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
 from tests.support.failures import Failures
+
+pandas = pytest.importorskip("pandas", reason="pandas is optional")
 
 PARTS = ("fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 for part in PARTS:

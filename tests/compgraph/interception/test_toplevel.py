@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas
 import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
+
+pandas = pytest.importorskip("pandas", reason="pandas is optional")
 
 POINT = np.array([0.7, 1.9])
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
-from matplotlib.mathtext import MathTextParser
 
 import autodiff as ad
 import compgraph as cg
@@ -22,7 +21,8 @@ from tests.support.failures import Failures
 from tests.support.formulas import TOKENS, Latex, computed, values_of
 
 variable: Callable[..., Any] = cg.variable
-PARSER = MathTextParser("agg")
+mathtext = pytest.importorskip("matplotlib.mathtext", reason="matplotlib is optional")
+PARSER = mathtext.MathTextParser("agg")
 
 
 def require_valid(formula: cg.Formula) -> None:

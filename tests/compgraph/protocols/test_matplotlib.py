@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
 
 import compgraph as cg
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
 matplotlib.use("Agg")
 
