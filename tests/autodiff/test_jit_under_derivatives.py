@@ -12,6 +12,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 
+pytest.importorskip("llvmlite", reason="without a compiler these functions run as NumPy")
+
 pytestmark = pytest.mark.portable
 
 Array = np.ndarray[Any, Any]

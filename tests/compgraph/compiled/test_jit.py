@@ -26,6 +26,8 @@ from compgraph.compiled import Jitted, worker
 from tests.support.jitting import agrees, compiled, is_compiled, refused, same
 from tests.support.sampling import check_each
 
+pytest.importorskip("llvmlite", reason="without a compiler these functions run as NumPy")
+
 pytestmark = pytest.mark.portable
 
 RNG = np.random.default_rng(0)
