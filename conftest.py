@@ -20,10 +20,11 @@ _FINISHED = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options by which a share of the exhaustive tests is chosen."""
-    group = parser.getgroup("exhaustive tests")
+    """Add the options by which a part of the tests is chosen."""
+    group = parser.getgroup("parts of the tests")
     group.addoption("--share", type=float, default=1.0, help="run a random share of the exhaustive tests, such as 0.1")
     group.addoption("--seed", type=int, default=0, help="the seed by which that share is chosen")
+    group.addoption("--first-cases", action="store_true", help="run the first cases of each operation only, by all checks")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,6 +67,12 @@ def share(request: pytest.FixtureRequest) -> float:
 def seed(request: pytest.FixtureRequest) -> int:
     """The seed by which the share is chosen."""
     return int(request.config.option.seed)
+
+
+@pytest.fixture
+def first_cases(request: pytest.FixtureRequest) -> bool:
+    """Whether only the first cases of each operation run."""
+    return bool(request.config.option.first_cases)
 
 
 def pytest_collection_finish() -> None:

@@ -20,38 +20,42 @@ Pairs = list[tuple[Case, str]]
 IN_TURN = 2  # transforms by which each case is checked in every run
 
 
-def pairs_of(operation: str) -> tuple[Pairs, Pairs]:
-    """Pairs of a case and a check: those of every run, and the rest of the cross product.
+def pairs_of(operation: str) -> tuple[Pairs, Pairs, Pairs]:
+    """Pairs of a case and a check: of the first case of each kind, of the others in every run, and the rest.
 
-    Every run has the first case of each kind by all checks, and the others by the checks of rules, by `vmap`, which is
-    cheap and has branches for arguments of its own, and by some of the transforms in turn.
+    The first case of each kind is run through all checks. The others are run through the checks of rules, through `vmap`, which
+    is cheap and has branches for arguments of its own, and through some of the transforms in turn.
     """
-    usual: Pairs = []
+    first: Pairs = []
+    others: Pairs = []
     rest: Pairs = []
     kinds = set()
     turns = itertools.cycle(TRANSFORMS)
     for _ in range(OPERATIONS.index(operation) % len(TRANSFORMS)):  # operations of few cases begin with different ones
         next(turns)
     for case in cases_of(operation):
-        is_first = case.kind not in kinds
-        kinds.add(case.kind)
-        chosen = CHECKS.keys() if is_first else {*RULE_CHECKS, "vmap", *itertools.islice(turns, IN_TURN)}
+        if case.kind not in kinds:
+            kinds.add(case.kind)
+            first += [(case, name) for name in CHECKS]
+            continue
+        chosen = {*RULE_CHECKS, "vmap", *itertools.islice(turns, IN_TURN)}
         for name in CHECKS:
-            (usual if name in chosen else rest).append((case, name))
-    return usual, rest
+            (others if name in chosen else rest).append((case, name))
+    return first, others, rest
 
 
 @pytest.mark.portable
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_op(operation: str) -> None:
-    run_checks(operation, pairs_of(operation)[0])
+def test_op(operation: str, first_cases: bool) -> None:
+    first, others, _ = pairs_of(operation)
+    run_checks(operation, first if first_cases else first + others)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_op_cross_product(operation: str, share: float, seed: int) -> None:
     """The rest of the cross product, or a random share of it: ``--share 0.1 --seed 7``."""
-    rest = pairs_of(operation)[1]
+    _, _, rest = pairs_of(operation)
     if share < 1:
         rest = random.Random(f"{seed} {operation}").sample(rest, round(share * len(rest)))
     run_checks(operation, rest)
