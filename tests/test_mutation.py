@@ -56,13 +56,13 @@ def test_mutants_of_a_line() -> None:
     with Failures("mutants") as failures:
         for line, expected in MADE.items():
             with failures.case(line):
-                made = [str(site).partition(" ")[2] for site in sites_of("rules", "m.py", line)]
+                made = [str(site).partition(" ")[2] for site in sites_of("guards", "m.py", line)]
                 assert sorted(made) == sorted(expected)
 
 
 def test_mutant_replaces_its_expression_alone() -> None:
     text = "é = 1\n\n\ndef f(x):\n    return 'é', 2 * (x -\n              y)\n"
-    (site,) = (site for site in sites_of("rules", "m.py", text) if site.kind == "operands swapped")
+    (site,) = (site for site in sites_of("guards", "m.py", text) if site.kind == "operands swapped")
     assert site.applied_to(text) == "é = 1\n\n\ndef f(x):\n    return 'é', 2 * ((y - x))\n"
     assert site.function == (4, 6)
     assert str(site) == "m.py:5:22 operands swapped 'x - y' -> 'y - x'"
@@ -92,7 +92,7 @@ def test_mutant_is_noticed_by_a_test_that_depends_on_it(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
 
     def noticed(kind: str, before: str) -> str:
-        (site,) = (s for s in sites_of("rules", "m.py", text) if (s.kind, s.before) == (kind, before))
+        (site,) = (s for s in sites_of("guards", "m.py", text) if (s.kind, s.before) == (kind, before))
         return tree.noticing(site, ["test_m.py::test_bad", "test_m.py::test_good"], {})
 
     assert noticed("operator", "2 * x") == "test_m.py::test_good"  # test_bad fails without the mutation as well
@@ -108,3 +108,9 @@ def test_mutant_that_never_ends_is_noticed(tmp_path: Path) -> None:
     tree.write("m.py", "n = 1\n")
     passed, found = tree.run(["test_m.py"], 2)
     assert (passed, found["failed"]) == (False, ["time limit"])
+
+
+def test_conditions_are_mutated_in_guards_only() -> None:
+    text = "def f(x):\n if x and y: return g"
+    assert sites_of("guards", "m.py", text) != []
+    assert sites_of("rules", "m.py", text) == []

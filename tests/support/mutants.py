@@ -162,7 +162,10 @@ def indices(node: ast.AST) -> Iterator[Mutation]:
                     yield "index", bound, ast.Constant((_integer(bound) or 0) + 1)  # type: ignore[misc]
 
 
-MUTATIONS: list[Callable[[ast.AST], Iterator[Mutation]]] = [arithmetic, conditions, calls, indices]
+MUTATIONS: list[Callable[[ast.AST], Iterator[Mutation]]] = [arithmetic, calls, indices]
+# Conditions are the subject of guards. In the other families most of them choose between a short way and a general one, which
+# compute the same.
+MUTATIONS_OF_GUARDS = [*MUTATIONS, conditions]
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,7 @@ class _Finder(ast.NodeVisitor):
 
     def __init__(self, family: str, path: str, text: str) -> None:
         self.family, self.path = family, path
+        self.mutations = MUTATIONS_OF_GUARDS if family == "guards" else MUTATIONS
         self.function = (1, text.count("\n") + 1)
         self.is_import = True
         self.sites: list[Site] = []
@@ -213,7 +217,7 @@ class _Finder(ast.NodeVisitor):
         """Collect the mutations of a node, and visit what it holds."""
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
-        for mutate in MUTATIONS:
+        for mutate in self.mutations:
             for kind, old, new in mutate(node):
                 if not any(isinstance(part, ast.JoinedStr) for part in ast.walk(old)):
                     start, end = (old.lineno, old.col_offset), (old.end_lineno or 0, old.end_col_offset or 0)
