@@ -94,6 +94,11 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         (name, getattr(scipy.ndimage, name), im + 4)
         for name in ("sum", "mean", "variance", "standard_deviation", "maximum", "median", "center_of_mass")
     ],
+    "far places": [  # beyond the first period on either side
+        (f"{mode} {shift}", partial(scipy.ndimage.map_coordinates, order=1, mode=mode, cval=0.5), im, at + shift)
+        for mode in MODES
+        for shift in (-20.45, 17.23)
+    ],
     "others": [
         ("zoom grid", lambda i: scipy.ndimage.zoom(i, (2, 1.5), order=1, mode="grid-constant", grid_mode=True), im),
         ("zoom factor", lambda i: scipy.ndimage.zoom(i, [2.0, 0.5], order=1), im),

@@ -186,3 +186,14 @@ def test_comparisons_with_numbers_out_of_range_are_exact(dtype: Any) -> None:
     values = np.array([limits.min, 0, 44, 100, limits.max, np.array(-56).astype(dtype)], dtype)
     for f in OUT_OF_RANGE:
         assert_same(cg.jit(f).compile(np.ones(6, dtype))(values), f(values))
+
+
+def test_shifts_by_more_than_the_bits_match_numpy() -> None:
+    for dtype in INTEGERS:
+        bits = 8 * np.dtype(dtype).itemsize
+        a = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 100, 99], dtype)
+        a[2:] = -a[2:] if np.dtype(dtype).kind == "i" else a[2:]
+        for function in (np.left_shift, np.right_shift):
+            for count in (bits - 1, bits, bits + 3, 120):
+                b = np.full(4, count, dtype)
+                assert_same(found_by(function, a, b), function(a, b))
