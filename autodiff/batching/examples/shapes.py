@@ -114,7 +114,6 @@ def tile(call: Call) -> Any:
     if "reps" not in call.options:  # they differ
         raise OneByOneError
     reps = tuple(np.atleast_1d(np.asarray(call.options["reps"], int)).tolist())
-    reps = (1,) * (call.ndims[0] - len(reps)) + reps
     return np.tile(front(call.first(), len(reps)), (1, *reps))
 
 

@@ -18,10 +18,20 @@ from autodiff.reverse.batched_sweep import sweep_batch
 from autodiff.reverse.sweep import collect
 from autodiff.rules.rule import rules
 from tests.support.arguments import Case
-from tests.support.checks.jacobians import COUNT, check_together, near
+from tests.support.cases import cases_of
+from tests.support.checks.jacobians import COUNT, check_together, check_together_in_both_precisions, near
+from tests.support.failures import Failures
 from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]
+
+
+def test_jacobian_of_every_index_passes_directions_together() -> None:
+    """Arrays with slices between them move the axis of the directions, other indices leave it in front."""
+    with Failures("indices") as failures:
+        for case in cases_of("getitem"):
+            with failures.case(str(case)):
+                check_together_in_both_precisions(case)
 
 
 SQUARE = np.array([[3.0, 0.5, 0.2], [0.4, 2.0, -0.3], [0.1, 0.6, 1.0]])

@@ -407,6 +407,14 @@ def decimal_precision() -> Any:
     return lambda x: x * float(decimal.Decimal(1) / 3), lambda value: setattr(decimal.getcontext(), "prec", int(value) + 2)
 
 
+def decimal_precision_alone() -> Any:
+    """No other function of a library is called, whose settings would be compared too."""
+    third = decimal.Decimal("0.333333")
+    return lambda x: 2 * x if decimal.Decimal(1) / 3 < third else x, lambda value: setattr(
+        decimal.getcontext(), "prec", 2 + 20 * (value == 3.0)
+    )
+
+
 def print_options() -> Any:
     table = np.array([1 / 3])
     return lambda x: x * len(str(table)), lambda value: np.set_printoptions(precision=int(value) + 2)
@@ -483,6 +491,7 @@ STATES = {
     "arguments of an exception": arguments_of_an_exception,
     "keywords of a partial": keywords_of_a_partial,
     "context of decimal": decimal_precision,
+    "context of decimal alone": decimal_precision_alone,
     "print options": print_options,
     "base of a view": base_of_a_view,
     "records": lambda: (lambda x: x * _RECORDS["v"][0], lambda value: _RECORDS.__setitem__(0, (value,))),
