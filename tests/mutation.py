@@ -98,7 +98,7 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_sessionfinish(session: Any) -> None:
-    """Write what was noted."""
+    """Write the records."""
     if "MUTATION_REPORT" in os.environ and not hasattr(session.config, "workerinput"):
         Path(os.environ["MUTATION_REPORT"]).write_text(json.dumps({"durations": _durations, "failed": [*_failed]}))
 
@@ -226,7 +226,7 @@ class Map:
         return self._lines[path]
 
     def executing(self, path: str, first: int, last: int) -> set[str]:
-        """Return the tests that execute one of these lines."""
+        """Return the tests that execute one of the lines."""
         lines = self.lines(path)
         return set().union(*(lines.get(line, ()) for line in range(first, last + 1)))
 
@@ -257,7 +257,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant: the test that noticed it, or nothing; and how many tests were offered."""
+    """The outcome for a mutant: the test that noticed it, if any, and the number of tests."""
 
     name: str
     family: str

@@ -33,7 +33,7 @@ class Failures:
         try:
             with warnings.catch_warnings():
                 yield
-        except pytest.fail.Exception as failure:  # of pytest.raises and the like, which is no Exception
+        except pytest.fail.Exception as failure:  # raised by pytest.raises; it derives from BaseException
             self._add(name, AssertionError(str(failure)))
         except Exception as error:
             self._add(name, error)

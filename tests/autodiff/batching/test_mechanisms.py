@@ -36,7 +36,7 @@ def check_directions(case: Case) -> None:
 @pytest.mark.parametrize("count", FEW_AND_MANY)
 @pytest.mark.parametrize("kind", KINDS)
 def test_directions_of_rule_kind(kind: str, count: int) -> None:
-    """Batches of adjoints and of tangents, by the rule and by its gradient, are passed as one by one."""
+    """Batches of adjoints and of tangents, by the rule and by its gradient, are passed as by a loop."""
     search(check_directions, count, case=KINDS[kind])
 
 

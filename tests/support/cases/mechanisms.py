@@ -1,7 +1,7 @@
 """Cases for the mechanisms that all rules share: arbitrary shapes, dtypes and options, for each kind of rule.
 
 Each strategy draws a `Case` of one kind of rule. Shapes include zero sizes and zero dimensions, and shapes that broadcast;
-arguments are real or complex. What is special about a single operation is in the tables of the other modules.
+arguments are real or complex. The tables of the other modules have the cases of single operations.
 """
 
 from __future__ import annotations

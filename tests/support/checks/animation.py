@@ -63,7 +63,7 @@ def check_tangents(case: Case, position: int) -> None:
     out = case.function(*variables)
     sweep = forward(out, variables[position], direction)
     expected = jvp(lambda x: with_argument(case, position, x), (argument,), (direction,))[1]
-    # A number is a 0-d array there and a scalar here, of which complex ones are rounded in other ways.
+    # Forward mode computes with 0-d arrays, the sweep with scalars. Complex scalars round differently.
     np.testing.assert_allclose(sweep.result[out], expected, rtol=1e-14, atol=1e-15)
 
 

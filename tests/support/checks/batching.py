@@ -49,7 +49,7 @@ def require_same(found: Any, expected: Any) -> None:
 
 
 def require_loop(f: Callable[..., Any], case: Case) -> None:
-    """Fail unless `vmap` of a function gives the results of a loop, or raises where the case says so."""
+    """Fail unless `vmap` of a function gives the results of a loop, or raises for a case in REFUSED."""
     elements = batch_elements(case)
     batch = tuple(np.stack([args[i] for args in elements]) for i in range(len(elements[0])))
     expected = stacked([f(*args) for args in elements])

@@ -39,7 +39,7 @@ def random_batch(array: Any, rng: np.random.Generator, count: int = COUNT) -> Ar
 
 
 def check_together(case: Case, order: int = 1, rtol: float = 1e-12) -> None:
-    """Adjoints and tangents of many directions passed together are those passed one by one: of a case, or its gradient."""
+    """Compare many directions passed together with each direction by itself, for a case or for its gradient."""
     rng = np.random.default_rng(zlib.crc32(f"{case.opname}: {case.label}".encode()))
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)
@@ -58,7 +58,7 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
     """
     nodes = collect(out)
     if isinstance(nodes, Events):
-        return  # written into: those are passed one by one
+        return  # a graph with writes passes each direction by itself
     seeds, wanted = random_batch(out, rng), set(variables)
     tangents = {x: random_batch(x, rng) for x in variables}
     for batch in (seeds, *tangents.values()):

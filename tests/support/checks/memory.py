@@ -1,4 +1,4 @@
-"""Whose memory contributions and gradients lie in."""
+"""Memory of contributions and of gradients: new arrays, or views of documented arrays."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def random_like(array: Any, rng: np.random.Generator) -> Any:
 
 
 def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
-    """What all modes make of a case, for a variable in place of each argument."""
+    """The results of all modes, with a variable in place of each argument."""
     rng = np.random.default_rng(zlib.crc32(f"{case.opname}: {case.label}".encode()))
     tangents = [random_like(x, rng) for x in case.args]
     variables = [cg.variable(x) for x in case.args]
@@ -57,7 +57,7 @@ def plain(value: Any) -> list[Any]:
 
 def check_opaque(case: Case) -> None:
     """A rule that computed from `np.asarray(node)` would raise here, or differ from the rule on ordinary nodes."""
-    cg.interception(False)  # names and SciPy's functions mean what they do elsewhere
+    cg.interception(False)  # NumPy's and SciPy's own functions
     try:
         _compare(case)
     finally:

@@ -64,7 +64,7 @@ def flat(arrays: Any) -> Any:
 
 
 def product(adjoints: Any, tangents: Any) -> float:
-    """What adjoints make of tangents."""
+    """The real inner product of adjoints and tangents."""
     return float(sum(np.sum(np.real(a * t)) for a, t in zip(adjoints, tangents, strict=True)))
 
 
@@ -198,7 +198,7 @@ def _windowed(x: Array, step: int) -> Array:
 
 
 def check_layouts(case: Case) -> None:
-    """How arguments lie in memory does not matter."""
+    """Derivatives do not depend on the memory layout of the arguments."""
     u, v = directions(case)
     expected = vjp(case.function, *case.args)[1](u)
     tangent = jvp(case.function, case.args, v)[1]

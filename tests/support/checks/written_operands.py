@@ -19,7 +19,7 @@ def loss(out: Any) -> Any:
 
 
 def spoilt(others: list[Any]) -> None:
-    """Write into arrays what they did not hold before."""
+    """Overwrite arrays with different numbers."""
     for other in others:
         if isinstance(other, np.ndarray):
             other[...] = other[::-1].copy() * 3 + 1 if other.ndim else 7

@@ -26,7 +26,7 @@ SHAPES = array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=9)
 
 
 def numbers(draw: Any, shape: Shape, dtype: Any, low: int = -3, high: int = 4) -> Array:
-    """Small integers, whose sums and products are exact, that lie in memory in one of several ways."""
+    """Small integers, with exact sums and products, in one of several memory layouts."""
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     layout = draw(st.sampled_from(["C", "F", "strided", "reversed", "broadcast"]))
     wide = rng.integers(low, high, tuple(2 * n for n in shape)).astype(dtype)
