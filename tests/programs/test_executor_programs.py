@@ -16,7 +16,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradients
-from tests.support.sampling import Cases, check_each, sample_and_rest, split
+from tests.support.for_each import for_each, sampled
 
 pytestmark = pytest.mark.portable
 
@@ -231,7 +231,11 @@ def assert_as_eager(found: list[Any], program: Program, at: Leaves) -> None:
             np.testing.assert_allclose(a, e, rtol=1e-7, atol=1e-7)
 
 
-def check_runs(writing: bool, simplify: bool, seed: int) -> None:
+@sampled
+@for_each("writing", [True, False])
+@for_each("simplify", [True, False])
+@for_each("seed", range(8))
+def test_runs_of_executor_are_eager(writing: bool, simplify: bool, seed: int) -> None:
     program = Program(seed, writing)
     leaves, nodes = recorded(program, fed(program, 0))
     executor = cg.Executor(nodes, simplify=simplify)
@@ -251,15 +255,11 @@ def check_runs(writing: bool, simplify: bool, seed: int) -> None:
                 np.testing.assert_array_equal(a, e, err_msg="a later run wrote into a result")
 
 
-@pytest.mark.parametrize("cases", sample_and_rest([True, False], [True, False], range(8)))
-def test_runs_of_executor_are_eager(cases: Cases) -> None:
-    check_each(check_runs, cases)
-
-
 INDEX_CASES = [(bool((seed + k) % 2), seed) for k in range(2) for seed in range(12)]
 
 
-def check_indices_of_writes(fuse: bool, seed: int) -> None:
+@for_each(("fuse", "seed"), INDEX_CASES[:4], rest=INDEX_CASES[4:])
+def test_other_indices_of_writes_are_eager_or_raise(fuse: bool, seed: int) -> None:
     program = Program(seed, writing=True)
     leaves, nodes = recorded(program, fed(program, 0))
     executor = cg.Executor(nodes, fuse=fuse)
@@ -273,11 +273,6 @@ def check_indices_of_writes(fuse: bool, seed: int) -> None:
             continue
         assert_as_eager(found, program, at)
     assert all("write" in message or "np." in message for message in refused)
-
-
-@pytest.mark.parametrize("cases", split(INDEX_CASES[:4], INDEX_CASES[4:]))
-def test_other_indices_of_writes_are_eager_or_raise(cases: Cases) -> None:
-    check_each(check_indices_of_writes, cases)
 
 
 def test_threads_run_one_program_on_values_of_their_own() -> None:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pytest
 
 
 class Failures:
-    """Collects the failures of cases, and raises all of them together at the end.
+    """Collects the failures of cases, and raises all of them together at the end. Without any case, it fails.
 
     Examples
     --------
@@ -24,14 +25,16 @@ class Failures:
 
     def __init__(self, subject: str) -> None:
         self.subject = subject
+        self.count = 0
         self.names: list[str] = []
         self.errors: list[Exception] = []
 
     @contextmanager
     def case(self, name: str) -> Iterator[None]:
-        """Run a case with warning filters of its own, and keep its failure."""
+        """Run a case with its own warning filters and ``np.errstate``, and keep its failure."""
+        self.count += 1
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), np.errstate():
                 yield
         except pytest.fail.Exception as failure:  # raised by pytest.raises; it derives from BaseException
             self._add(name, AssertionError(str(failure)))
@@ -47,5 +50,8 @@ class Failures:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.errors and error is None:
+        if error is not None:
+            return
+        assert self.count, f"{self.subject}: no cases"
+        if self.errors:
             raise ExceptionGroup(f"{self.subject}: {'; '.join(self.names)}", self.errors)

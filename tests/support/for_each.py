@@ -1,27 +1,32 @@
-"""Tests that go through their parameters in one run, and report each that fails."""
+"""Tests that go through their cases in one item of pytest and report every failure by name."""
 
 from __future__ import annotations
 
 import inspect
-import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import wraps
+from itertools import cycle, islice, product
 from typing import Any
 
 import pytest
 
+import compgraph as cg
 from tests.support.failures import Failures
 
 Test = Callable[..., None]
+Place = tuple[int, ...]  # the position of a case along each axis
+
+PARTS = pytest.mark.parametrize("part", ["sample", pytest.param("rest", marks=pytest.mark.exhaustive)])
 
 
-def for_each(names: str | tuple[str, ...], values: Iterable[Any], ids: Any = None) -> Callable[[Test], Test]:
+def for_each(
+    names: str | tuple[str, ...], values: Iterable[Any], ids: Any = None, rest: Iterable[Any] = ()
+) -> Callable[[Test], Test]:
     """Call a test for each value, like ``pytest.mark.parametrize``, but as one item of pytest.
 
-    Decorators above each other make a cross product. Each call has warning filters and a ``monkeypatch`` of its own. Other
-    fixtures are shared. A case that skips itself does not skip the others.
+    Stacked decorators make a cross product. Each case has its own warning filters, ``np.errstate``, names of nodes and
+    ``monkeypatch``. Other fixtures are shared. A case that skips itself does not skip the others. A test without cases fails.
 
     Parameters
     ----------
@@ -30,13 +35,22 @@ def for_each(names: str | tuple[str, ...], values: Iterable[Any], ids: Any = Non
     values : iterable
         Their values. A mapping gives its keys.
     ids : iterable or callable, optional
-        Names for the report of failures.
+        Names of the values, for the report of failures.
+    rest : iterable, optional
+        Further values, for the exhaustive tests only.
+
+    Examples
+    --------
+    >>> @for_each("seed", range(4), rest=range(4, 40))
+    ... def test_random_programs(seed): ...
     """
-    parameters = tuple([part.strip() for part in names.split(",")]) if isinstance(names, str) else tuple(names)
+    parameters = tuple([name.strip() for name in names.split(",")]) if isinstance(names, str) else tuple(names)
+    few = list(values)
+    axis = _Axis(parameters, [*few, *rest], len(few), ids)
 
     def decorate(test: Test) -> Test:
-        own = [_Axis(parameters, values, ids), *getattr(test, "axes", [])]
-        return _loop(test, getattr(test, "body", test), own, sampled=False)
+        loop = getattr(test, "loop", _Loop(test))
+        return _as_test(replace(loop, axes=(axis, *loop.axes)), test)
 
     return decorate
 
@@ -44,23 +58,20 @@ def for_each(names: str | tuple[str, ...], values: Iterable[Any], ids: Any = Non
 def sampled(test: Test) -> Test:
     """Run a sample of a cross product by default, and mark the rest as exhaustive.
 
-    The sample has each value of the longest axis once, and all combinations of the values of the others.
+    The sample has each value of the longest axis, and each combination of the values of the other axes.
     """
-    body: Any = test
-    rest = pytest.param("rest", marks=pytest.mark.exhaustive)
-    return pytest.mark.parametrize("part", ["sample", rest])(_loop(test, body.body, body.axes, sampled=True))
+    decorated: Any = test
+    return _as_test(replace(decorated.loop, is_sampled=True), test)
 
 
+@dataclass(frozen=True)
 class _Axis:
-    """Values of parameters, with their names."""
+    """Values of parameters, the first few of which are for the default run."""
 
-    def __init__(self, parameters: tuple[str, ...], values: Iterable[Any], ids: Any) -> None:
-        self.parameters = parameters
-        self.values = list(values)
-        self.ids = ids
-
-    def __len__(self) -> int:
-        return len(self.values)
+    parameters: tuple[str, ...]
+    values: list[Any]
+    few: int
+    ids: Any
 
     def arguments(self, place: int) -> dict[str, Any]:
         value = self.values[place]
@@ -71,66 +82,73 @@ class _Axis:
             return str(self.ids(self.values[place]))
         if self.ids is not None:
             return str(list(self.ids)[place])
-        return "-".join(_name(name, value, place) for name, value in self.arguments(place).items())
+        return "-".join([_name(parameter, value, place) for parameter, value in self.arguments(place).items()])
 
 
 def _name(parameter: str, value: Any, place: int) -> str:
-    if value is None or isinstance(value, (str, int, float, complex)):
-        return str(value)
-    name = getattr(value, "__name__", "<")
-    return f"{parameter}{place}" if "<" in name else name
+    name = str(getattr(value, "__name__", value))
+    return name if "<" not in name and len(name) <= 60 else f"{parameter}{place}"
 
 
-def _sample(lengths: list[int]) -> set[tuple[int, ...]]:
-    """Positions that go once through the longest axis, and through all combinations of the others."""
-    longest = lengths.index(max(lengths))
-    others = [k for k in range(len(lengths)) if k != longest]
-    found = set()
-    for count in range(max(lengths[longest], math.prod([lengths[k] for k in others]))):
-        places = [count % lengths[longest]] * len(lengths)
-        rest = count
-        for k in others:
-            rest, places[k] = divmod(rest, lengths[k])
-        found.add(tuple(places))
-    return found
+@dataclass(frozen=True)
+class _Loop:
+    """A test of one case, and the axes of the cases."""
 
+    body: Test
+    axes: tuple[_Axis, ...] = ()
+    is_sampled: bool = False
 
-def _places(axes: list[_Axis], part: str) -> Iterator[tuple[int, ...]]:
-    """The positions along all axes: of everything, of a sample, or of the rest."""
-    lengths = [len(axis) for axis in axes]
-    sample = _sample(lengths)
-    for places in itertools.product(*map(range, lengths)):
-        if part == "all" or (places in sample) == (part == "sample"):
-            yield places
+    @property
+    def has_rest(self) -> bool:
+        return self.is_sampled or any(axis.few < len(axis.values) for axis in self.axes)
 
+    def places(self, part: str) -> list[Place]:
+        few = [axis.few for axis in self.axes]
+        sample = {*(_sample(few) if self.is_sampled else product(*map(range, few)))}
+        everything = product(*[range(len(axis.values)) for axis in self.axes])
+        return [place for place in everything if (place in sample) == (part == "sample")]
 
-def _loop(test: Test, body: Test, axes: list[_Axis], sampled: bool) -> Test:
-    @wraps(test)
-    def loop(*args: Any, part: str = "all", monkeypatch: Any = None, **fixtures: Any) -> None:
-        skipped, count = "", 0
-        with Failures(body.__name__) as failures:
-            for places in _places(axes, part):
-                pairs = list(zip(axes, places, strict=True))
-                given = {name: value for axis, place in pairs for name, value in axis.arguments(place).items()}
-                with (
-                    failures.case(", ".join([axis.name(place) for axis, place in pairs])),
-                    nullcontext() if monkeypatch is None else monkeypatch.context() as own,
-                ):
-                    if monkeypatch is not None:
-                        given["monkeypatch"] = own
-                    count += 1
+    def signature(self) -> inspect.Signature:
+        """The fixtures for pytest: the parameters of the body that have no axis, and the part."""
+        taken = {name for axis in self.axes for name in axis.parameters}
+        fixtures = [p for name, p in inspect.signature(self.body).parameters.items() if name not in taken]
+        part = [inspect.Parameter("part", inspect.Parameter.KEYWORD_ONLY)] if self.has_rest else []
+        return inspect.Signature([*fixtures, *part])
+
+    def run(self, part: str, args: tuple[Any, ...], fixtures: dict[str, Any]) -> None:
+        skips, places = [], self.places(part)
+        with Failures(self.body.__name__) as failures:
+            for place in places:
+                pairs = list(zip(self.axes, place, strict=True))
+                arguments = {name: value for axis, k in pairs for name, value in axis.arguments(k).items()}
+                cg.reset()
+                with failures.case(", ".join([axis.name(k) for axis, k in pairs])), pytest.MonkeyPatch.context() as monkeypatch:
+                    own = {"monkeypatch": monkeypatch} if "monkeypatch" in fixtures else {}
                     try:
-                        body(*args, **given, **fixtures)
+                        self.body(*args, **{**fixtures, **own, **arguments})
                     except pytest.skip.Exception as reason:
-                        skipped, count = str(reason), count - 1
-        if skipped and not count:
-            pytest.skip(skipped)
+                        skips.append(str(reason))
+        if len(skips) == len(places):
+            pytest.skip(skips[-1])
 
-    looped: Any = loop
-    taken = {name for axis in axes for name in axis.parameters}
-    kept = [p for name, p in inspect.signature(body).parameters.items() if name not in taken]
-    if sampled:
-        kept.append(inspect.Parameter("part", inspect.Parameter.KEYWORD_ONLY))
-    looped.__signature__ = inspect.Signature(kept)
-    looped.axes, looped.body = axes, body
-    return loop
+
+def _sample(lengths: list[int]) -> Iterator[Place]:
+    """Places that go once through the longest axis, or once through all combinations of the others, whichever are more."""
+    longest = lengths.index(max(lengths))
+    others = list(product(*[range(n) for k, n in enumerate(lengths) if k != longest]))
+    pairs = zip(cycle(range(lengths[longest])), cycle(others))
+    for k, other in islice(pairs, max(lengths[longest], len(others))):
+        yield (*other[:longest], k, *other[longest:])
+
+
+def _as_test(loop: _Loop, test: Test) -> Test:
+    """Return a loop as a function that pytest can collect, with the marks of a test."""
+
+    @wraps(test)
+    def run(*args: Any, part: str = "sample", **fixtures: Any) -> None:
+        loop.run(part, args, fixtures)
+
+    looped: Any = run
+    has_mark = "loop" in vars(test) and vars(test)["loop"].has_rest
+    looped.loop, looped.__signature__ = loop, loop.signature()
+    return PARTS(looped) if loop.has_rest and not has_mark else looped

@@ -14,7 +14,6 @@ import tracemalloc
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +22,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.compiled import Jitted, worker
+from tests.support.for_each import for_each
 from tests.support.jitting import agrees, compiled, is_compiled, refused, same
-from tests.support.sampling import check_each
 
 pytest.importorskip("llvmlite", reason="without a compiler these functions run as NumPy")
 
@@ -94,22 +93,15 @@ def _bumped(x: Any) -> Any:
     return x
 
 
-def check_values(name: str) -> None:
+@for_each("name", FUNCTIONS)
+def test_values_are_those_of_the_function(name: str) -> None:
     agrees(FUNCTIONS[name], (A,), (B,), (A * 3,), programs=None)
 
 
-def test_values_are_those_of_the_function() -> None:
-    check_each(check_values, zip(FUNCTIONS))
-
-
-def check_dtype(dtype: Any) -> None:
+@for_each("dtype", [np.float64, np.float32, np.float16, np.complex128, np.complex64, np.int64, np.int8, np.uint8, bool])
+def test_values_of_all_dtypes_are_those_of_the_function(dtype: Any) -> None:
     x, y = (A * 3).astype(dtype), (B * 5).astype(dtype)
     agrees(lambda a, b: (a + b, a * b, a + 1, a * 2.5, a.sum(), a == b), (x, y), (y, x))
-
-
-def test_values_of_all_dtypes_are_those_of_the_function() -> None:
-    dtypes = [np.float64, np.float32, np.float16, np.complex128, np.complex64, np.int64, np.int8, np.uint8, bool]
-    check_each(check_dtype, zip(dtypes))
 
 
 LAYOUTS = {
@@ -124,14 +116,11 @@ LAYOUTS = {
 }
 
 
-def check_layout(name: str) -> None:
+@for_each("name", LAYOUTS)
+def test_values_of_all_layouts_are_those_of_the_function(name: str) -> None:
     x = LAYOUTS[name]
     jitted = agrees(lambda x: (x * 2, x.reshape(-1), x.sum(), x.T @ x), (x,))
     assert same(jitted(x + 1), jitted.__wrapped__(x + 1))
-
-
-def test_values_of_all_layouts_are_those_of_the_function() -> None:
-    check_each(check_layout, zip(LAYOUTS))
 
 
 def test_fortran_results_stay_so() -> None:
@@ -563,7 +552,9 @@ EQUAL: list[list[Any]] = [
 ]
 
 
-def check_static_arguments(values: list[Any], declared: bool) -> None:
+@for_each("values", EQUAL)
+@for_each("declared", [True, False])
+def test_distinguishable_static_arguments_have_separate_programs(values: list[Any], declared: bool) -> None:
     def f(x: Any, value: Any) -> Any:
         return x * sum(map(ord, text_of(value)))
 
@@ -572,10 +563,6 @@ def check_static_arguments(values: list[Any], declared: bool) -> None:
         jitted.compile(A, value)
     for value in values:
         assert same(jitted(A, value), f(A, value)), value
-
-
-def test_distinguishable_static_arguments_have_separate_programs() -> None:
-    check_each(check_static_arguments, product(EQUAL, [True, False]))
 
 
 def test_equal_static_arguments_share_a_program() -> None:

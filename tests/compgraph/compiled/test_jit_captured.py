@@ -20,8 +20,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled, refused, same
-from tests.support.sampling import check_each
 
 pytest.importorskip("llvmlite", reason="without a compiler these functions run as NumPy")
 
@@ -503,7 +503,8 @@ STATES = {
 }
 
 
-def check_changes(name: str) -> None:
+@for_each("name", STATES)
+def test_state_that_changes_is_noticed(name: str) -> None:
     f, change = STATES[name]()
     with np.printoptions(), decimal.localcontext():
         jitted = compiled(f, X)
@@ -511,10 +512,6 @@ def check_changes(name: str) -> None:
             change(value)
             assert same(jitted(X), f(X)), jitted.report()
         assert "program 2" in jitted.report(), jitted.report()
-
-
-def test_state_that_changes_is_noticed() -> None:
-    check_each(check_changes, zip(STATES))
 
 
 class Held0:
@@ -537,13 +534,10 @@ UNKNOWN = {
 }
 
 
-def check_unknown(name: str) -> None:
+@for_each("name", UNKNOWN)
+def test_state_that_cannot_be_compared_is_not_compiled(name: str) -> None:
     value = UNKNOWN[name]
     refused(lambda x: x * (value is not None), X, words="variable 'value'")
-
-
-def test_state_that_cannot_be_compared_is_not_compiled() -> None:
-    check_each(check_unknown, zip(UNKNOWN))
 
 
 class Probed:

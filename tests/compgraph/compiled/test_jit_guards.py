@@ -10,8 +10,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 from tests.support.jitting import agrees, compiled, is_compiled, refused, same
-from tests.support.sampling import check_each
 
 X = np.linspace(-1.0, 2.0, 6)
 
@@ -204,16 +204,13 @@ LENGTHS = {
 }
 
 
-def check_lengths(name: str) -> None:
+@for_each("name", LENGTHS)
+def test_lengths_that_depend_on_values_are_guarded(name: str) -> None:
     f = LENGTHS[name]
     jitted = cg.jit(f).compile(np.array([1.0, 2.0, 3.0, 0.5]))
     for values in ([3, -1, 0.4, 0.4], [1, 2, 3, 0.5], [5, 6, 7, 8], [0.5, 3, 2, 1]):
         x = np.array(values, float)
         assert same(jitted(x), f(x)), values
-
-
-def test_lengths_that_depend_on_values_are_guarded() -> None:
-    check_each(check_lengths, zip(LENGTHS))
 
 
 def test_widths_of_padding_are_guarded_in_gradients() -> None:
@@ -252,7 +249,8 @@ def outcome(f: Any, x: Any) -> Any:
     return {str(warning.message) for warning in caught}
 
 
-def check_outcomes(name: str) -> None:
+@for_each("name", UNUSED)
+def test_errors_and_warnings_of_unused_results_are_kept(name: str) -> None:
     unused, good, bad = UNUSED[name]
 
     def f(x: Any) -> Any:
@@ -266,10 +264,6 @@ def check_outcomes(name: str) -> None:
             assert outcome(jitted, x) == outcome(g, x)
         assert not outcome(g, np.array(good))
         assert outcome(g, np.array(bad))
-
-
-def test_errors_and_warnings_of_unused_results_are_kept() -> None:
-    check_each(check_outcomes, zip(UNUSED))
 
 
 def test_overflow_of_unused_arithmetic_warns() -> None:

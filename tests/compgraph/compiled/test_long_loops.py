@@ -11,8 +11,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
-from tests.support.sampling import Cases, check_each, random_seeds, split
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import families
@@ -209,20 +209,14 @@ def value(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
-def check_long_loop(f: Callable[..., Any], transform: Any) -> None:
-    holds(transform(f), np.linspace(-0.8, 0.9, LENGTH) * 0.8)
-
-
 # Values alone are compiled as a part of values and gradients.
-@pytest.mark.parametrize(
-    "cases",
-    split(
-        [*((f, ad.value_and_grad) for f in KINDS), *((f, value) for f in KINDS[::5])],
-        [(f, value) for k, f in enumerate(KINDS) if k % 5],
-    ),
+@for_each(
+    ("f", "transform"),
+    [*((f, ad.value_and_grad) for f in KINDS), *((f, value) for f in KINDS[::5])],
+    rest=[(f, value) for k, f in enumerate(KINDS) if k % 5],
 )
-def test_long_loop_is_extrapolated(cut_soon: None, cases: Cases) -> None:
-    check_each(check_long_loop, cases)
+def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transform: Any) -> None:
+    holds(transform(f), np.linspace(-0.8, 0.9, LENGTH) * 0.8)
 
 
 def test_long_loop_is_found_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,7 +405,8 @@ def _program(seed: int) -> Callable[[Any], Any]:
     return f
 
 
-def check_random_loops(seed: int) -> None:
+@for_each("seed", range(4), rest=range(4, 40))
+def test_random_loops_match_numpy(cut_soon: None, seed: int) -> None:
     x = np.random.default_rng(seed).uniform(-0.8, 0.8, LENGTH)
     f = _program(seed)
     for g in (f, ad.value_and_grad(f)):
@@ -420,11 +415,6 @@ def check_random_loops(seed: int) -> None:
         for values in (x, np.cos(3 * x) * 0.6):
             for found, expected in zip(flat(jitted(values)), flat(g(values)), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("seeds", random_seeds(4, 40))
-def test_random_loops_match_numpy(cut_soon: None, seeds: Cases) -> None:
-    check_each(check_random_loops, seeds)
 
 
 # ------------------------------------------------------------------------------------------------------- what is not foretold

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph import GuardError
-from tests.support.sampling import Cases, check_each, sample_and_rest
+from tests.support.for_each import for_each, sampled
 
 W = np.arange(1.0, 13.0)
 
@@ -105,7 +104,10 @@ def computed(program: Callable[[Any], Any], array: np.ndarray[Any, Any]) -> tupl
     return x, [out, *gradients(total, [x])]
 
 
-def check_layouts(name: str, options: dict[str, Any]) -> None:
+@sampled
+@for_each("name", PROGRAMS)
+@for_each("options", [{}, {"fuse": True, "simplify": False}])
+def test_replay_at_another_layout_is_eager_or_raises(name: str, options: dict[str, Any]) -> None:
     for recorded in layouts().values():
         x, nodes = computed(PROGRAMS[name], recorded)
         executor = cg.Executor(nodes, **options)
@@ -120,8 +122,3 @@ def check_layouts(name: str, options: dict[str, Any]) -> None:
                     continue
                 for a, b in zip(found, eager, strict=True):
                     np.testing.assert_allclose(a, b.value, rtol=1e-13)
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, [{}, {"fuse": True, "simplify": False}]))
-def test_replay_at_another_layout_is_eager_or_raises(cases: Cases) -> None:
-    check_each(check_layouts, cases)

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph import GuardError
-from tests.support.sampling import Cases, check_each, sample_and_rest, split
+from tests.support.for_each import for_each, sampled
 
 
 def total(z: Any) -> Any:
@@ -85,7 +84,10 @@ def derived(program: Callable[[Any], Any], x: Any) -> list[Any]:
         return [out, slope]
 
 
-def check_replay(name: str, options: dict[str, Any]) -> None:
+@sampled
+@for_each("name", PROGRAMS)
+@for_each("options", [{}, {"fuse": True, "simplify": False}])
+def test_replay_at_values_of_another_kind_is_eager_or_raises(name: str, options: dict[str, Any]) -> None:
     warnings.simplefilter("ignore")
     program, points = PROGRAMS[name]
     equal = 0
@@ -106,11 +108,6 @@ def check_replay(name: str, options: dict[str, Any]) -> None:
                 np.testing.assert_allclose(a, b.value, rtol=1e-6, atol=1e-9)
             equal += 1
     assert equal >= len(points)
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, [{}, {"fuse": True, "simplify": False}]))
-def test_replay_at_values_of_another_kind_is_eager_or_raises(cases: Cases) -> None:
-    check_each(check_replay, cases)
 
 
 # ------------------------------------------------------------------------------------------------- random programs
@@ -229,12 +226,8 @@ def outcomes(seed: int) -> list[str]:
     return found
 
 
-def check_random_programs(first: int) -> None:
+@for_each("first", [0], rest=range(40, 400, 40))
+def test_replay_of_random_programs_is_eager_or_raises(first: int) -> None:
     found = {seed: outcomes(seed) for seed in range(first, first + 40)}
     assert not [seed for seed, each in found.items() if "wrong" in each]
     assert sum(each.count("equal") for each in found.values()) > 20
-
-
-@pytest.mark.parametrize("cases", split([(0,)], [(first,) for first in range(40, 400, 40)]))
-def test_replay_of_random_programs_is_eager_or_raises(cases: Cases) -> None:
-    check_each(check_random_programs, cases)

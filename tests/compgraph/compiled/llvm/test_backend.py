@@ -12,8 +12,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.checks.machine_code import assert_alike
+from tests.support.for_each import for_each, sampled
 from tests.support.machine_code import compiled, program_of
-from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -82,7 +82,11 @@ def classified(x: Any) -> Any:
 PROGRAMS = [chain, neighbours, recurrence, heat, reversed_in_place, pairwise, classified]
 
 
-def check_program_and_gradient(function: Any, length: int, dtype: Any) -> None:
+@sampled
+@for_each("function", PROGRAMS)
+@for_each("length", [2, 7, 8, 9, 16, 37])
+@for_each("dtype", [np.float64, np.float32])
+def test_program_and_gradient_compile_whole(function: Any, length: int, dtype: Any) -> None:
     rng = np.random.default_rng(length)
     x = cg.placeholder((length,), dtype, name="x", example=rng.standard_normal(length))
     out = function(x)
@@ -93,11 +97,6 @@ def check_program_and_gradient(function: Any, length: int, dtype: Any) -> None:
         assert_alike([value, gradient], ad.value_and_grad(function)(at))
     if function is not reversed_in_place:  # whose derivative chooses elements by arrays
         assert program_of(executor).report == []
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, [2, 7, 8, 9, 16, 37], [np.float64, np.float32]))
-def test_program_and_gradient_compile_whole(cases: Cases) -> None:
-    check_each(check_program_and_gradient, cases)
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from tests.support.sampling import Cases, check_each, split
+from tests.support.for_each import for_each
 
 pytest.importorskip("llvmlite")
 
@@ -56,7 +56,9 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def check_outcomes(name: str, dtype: Any) -> None:
+@for_each("name", FUNCTIONS)
+@for_each("dtype", [np.float64, np.float32])
+def test_exact_mode_gives_bits_warnings_and_errors_of_numpy(name: str, dtype: Any) -> None:
     function, size = FUNCTIONS[name], 67
     jitted = cg.jit(function, exact=True).compile(np.ones(size, dtype), np.ones(size, dtype))
     zeros = [np.where(np.arange(size) % k == 0, 0.0, -0.0).astype(dtype) for k in (2, 3)]
@@ -67,11 +69,9 @@ def check_outcomes(name: str, dtype: Any) -> None:
             assert outcome(jitted, arguments, settings) == outcome(function, arguments, settings), (arguments, settings)
 
 
-def test_exact_mode_gives_bits_warnings_and_errors_of_numpy() -> None:
-    check_each(check_outcomes, itertools.product(FUNCTIONS, [np.float64, np.float32]))
-
-
-def check_clip(dtype: Any, exact: bool) -> None:
+@for_each("dtype", [np.uint8, np.int8, np.int64, np.uint64])
+@for_each("exact", [False, True])
+def test_clip_by_numbers_out_of_integer_range_is_exact(dtype: Any, exact: bool) -> None:
     x = special(dtype, 20, 0)
     for low, high in ((-1, 1), (0, 300), (-300, None), (2, 5), (None, 2**62)):
 
@@ -83,10 +83,6 @@ def check_clip(dtype: Any, exact: bool) -> None:
         except OverflowError:  # of earlier NumPys
             continue
         np.testing.assert_array_equal(cg.jit(clipped, exact=exact).compile(np.ones(20, dtype))(x), expected)
-
-
-def test_clip_by_numbers_out_of_integer_range_is_exact() -> None:
-    check_each(check_clip, itertools.product([np.uint8, np.int8, np.int64, np.uint64], [False, True]))
 
 
 @pytest.mark.parametrize("name", ["inner", "tensordot", "dot"])
@@ -139,21 +135,15 @@ SOME_LAID = [
 ]
 
 
-def check_layout(name: str, laid: tuple[tuple[int, ...], tuple[int, ...], bool, bool]) -> None:
+@for_each(
+    ("name", "laid"),
+    [*itertools.product(LAYOUTS, SOME_LAID)],
+    rest=[*itertools.product(LAYOUTS, [laid for laid in LAID if laid not in SOME_LAID])],
+)
+def test_results_have_memory_layout_of_numpy(name: str, laid: tuple[tuple[int, ...], tuple[int, ...], bool, bool]) -> None:
     function, (shape, order, is_reversed, exact) = LAYOUTS[name], laid
     x = np.random.default_rng(0).standard_normal([shape[k] for k in order]).transpose(np.argsort(order))
     given = x[..., ::-1] if is_reversed else x
     expected, found = function(given), cg.jit(function, exact=exact).compile(given)(given)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
     assert (found.strides, found.flags.owndata) == (expected.copy("K").strides, True)
-
-
-@pytest.mark.parametrize(
-    "cases",
-    split(
-        [*itertools.product(LAYOUTS, SOME_LAID)],
-        [*itertools.product(LAYOUTS, [laid for laid in LAID if laid not in SOME_LAID])],
-    ),
-)
-def test_results_have_memory_layout_of_numpy(cases: Cases) -> None:
-    check_each(check_layout, cases)

@@ -10,8 +10,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
-from tests.support.sampling import check_each
 
 pytest.importorskip("llvmlite")
 
@@ -44,7 +44,8 @@ EMPTY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_fallback(name: str, is_called: bool) -> None:
+@for_each(("name", "is_called"), [*((name, True) for name in CALLED), *((name, False) for name in EMPTY)])
+def test_unknown_options_and_operands_are_left_to_numpy(name: str, is_called: bool) -> None:
     function = (CALLED if is_called else EMPTY)[name]
     jitted = compiled(function, X)
     assert is_compiled(jitted), jitted.report()
@@ -53,10 +54,6 @@ def check_fallback(name: str, is_called: bool) -> None:
         found, expected = jitted(x), function(x)
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-13, strict=True)
-
-
-def test_unknown_options_and_operands_are_left_to_numpy() -> None:
-    check_each(check_fallback, [*((name, True) for name in CALLED), *((name, False) for name in EMPTY)])
 
 
 def test_pooling_of_complex_numbers_is_left_to_numpy() -> None:

@@ -12,8 +12,8 @@ import scipy.special
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each, sampled
 from tests.support.jitting import compiled, is_compiled
-from tests.support.sampling import Cases, check_each, sample_and_rest, split
 
 pytest.importorskip("llvmlite")
 
@@ -165,10 +165,6 @@ def check_single_precision(name: str) -> None:
     agree(f, x.astype(np.float32), rtol=2e-4)
 
 
-def check_form(check: Callable[[str], None], name: str) -> None:
-    check(name)
-
-
 CHECKS = [(check, name) for name in CASES for check in (check_value, check_gradient, check_single_precision)]
 CHECKS = [(check, name) for check, name in CHECKS if "nan_to_num" not in name or check is not check_single_precision]
 # The gradient of each form, and its value in double or in single precision.
@@ -177,9 +173,9 @@ SAMPLE += [(check_single_precision if k % 2 and "nan_to_num" not in name else ch
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("cases", split(SAMPLE, [case for case in CHECKS if case not in SAMPLE]))
-def test_form_matches_numpy(cases: Cases) -> None:
-    check_each(check_form, cases)
+@for_each(("check", "name"), SAMPLE, rest=[case for case in CHECKS if case not in SAMPLE])
+def test_form_matches_numpy(check: Callable[[str], None], name: str) -> None:
+    check(name)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +195,10 @@ def test_integers(f: Callable[[Any], Any], dtype: Any) -> None:
     agree(f, np.arange(-3, 9).reshape(3, 4).astype(dtype))
 
 
-def check_searches(shape: tuple[int, ...], dtype: Any) -> None:
+@sampled
+@for_each("shape", [(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)])
+@for_each("dtype", [np.float64, np.float32, np.int32, np.int64])
+def test_searches_along_short_axes_match_numpy(shape: tuple[int, ...], dtype: Any) -> None:
     x = (RNG.integers(-3, 4, shape) / (2 if np.dtype(dtype).kind == "f" else 1)).astype(dtype)
 
     def f(x: Any) -> Any:
@@ -212,14 +211,6 @@ def check_searches(shape: tuple[int, ...], dtype: Any) -> None:
         x.ravel()[1::5] = np.inf
         for a, b in zip(jitted(x), f(x), strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    "cases",
-    sample_and_rest([(40, 3), (3, 40), (9, 5, 4), (20, 1), (8, 16), (9, 17)], [np.float64, np.float32, np.int32, np.int64]),
-)
-def test_searches_along_short_axes_match_numpy(cases: Cases) -> None:
-    check_each(check_searches, cases)
 
 
 # --------------------------------------------------------------------------------------------- what is left to NumPy

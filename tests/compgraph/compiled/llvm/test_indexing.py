@@ -12,8 +12,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.for_each import for_each, sampled
 from tests.support.machine_code import assert_same, compiled, program_of
-from tests.support.sampling import Cases, check_each, random_seeds, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -91,17 +91,16 @@ GATHERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_gather(name: str, dtype: Any) -> None:
+@sampled
+@for_each("name", GATHERS)
+@for_each("dtype", [np.float64, np.float32, np.int32, np.bool_])
+def test_gather_has_bits_of_numpy(name: str, dtype: Any) -> None:
     shape = (3, 4, 5)
     assert_compiled(GATHERS[name], (np.ones(shape, dtype),), at_other_values(shape, dtype))
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(GATHERS, [np.float64, np.float32, np.int32, np.bool_]))
-def test_gather_has_bits_of_numpy(cases: Cases) -> None:
-    check_each(check_gather, cases)
-
-
-def check_derivative_of_gather(name: str) -> None:
+@for_each("name", GATHERS)
+def test_derivative_of_gather_matches_numpy(name: str) -> None:
     rng = np.random.default_rng(4)
     shape = (3, 4, 5)
     x = cg.placeholder(shape, name="x", example=rng.random(shape))
@@ -114,10 +113,6 @@ def check_derivative_of_gather(name: str) -> None:
     at = rng.standard_normal(shape)
     np.testing.assert_allclose(executor.run({"x": at}), ad.grad(function)(at), rtol=1e-12)
     assert report_of(executor) == []
-
-
-def test_derivative_of_gather_matches_numpy() -> None:
-    check_each(check_derivative_of_gather, zip(GATHERS))
 
 
 def test_indices_may_be_computed() -> None:
@@ -198,7 +193,10 @@ def written_through_a_view(x: Any) -> Any:
 WRITES = [overwritten, written_by_rows, written_from_itself, written_at_a_mask, added_up, written_through_a_view]
 
 
-def check_writes(function: Callable[[Any], Any], dtype: Any) -> None:
+@sampled
+@for_each("function", WRITES)
+@for_each("dtype", [np.float64, np.float32])
+def test_writes_at_arrays_match_numpy(function: Callable[[Any], Any], dtype: Any) -> None:
     rng = np.random.default_rng(7)
     values = [(rng.standard_normal((5, 6)).astype(dtype),) for _ in range(3)]
     assert_compiled(function, values[0], values[1:])
@@ -210,11 +208,6 @@ def check_writes(function: Callable[[Any], Any], dtype: Any) -> None:
     (gradient,) = gradients(total(x), [x])
     found = compiled(gradient).run({"x": values[1][0]})
     np.testing.assert_allclose(found, ad.grad(total)(values[1][0]), rtol=1e-4 if dtype == np.float32 else 1e-11)
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(WRITES, [np.float64, np.float32]))
-def test_writes_at_arrays_match_numpy(cases: Cases) -> None:
-    check_each(check_writes, cases)
 
 
 def random_program(rng: np.random.Generator) -> Callable[[Any], Any]:
@@ -246,16 +239,12 @@ def random_program(rng: np.random.Generator) -> Callable[[Any], Any]:
     return run
 
 
-def check_random_writes(seed: int) -> None:
+@for_each("seed", range(4), rest=range(4, 40))
+def test_random_writes_have_bits_of_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     function = random_program(rng)
     values = [(rng.integers(-2, 3, 8) * 0.25,) for _ in range(3)]
     assert_compiled(function, values[0], values[1:])
-
-
-@pytest.mark.parametrize("seeds", random_seeds(4, 40))
-def test_random_writes_have_bits_of_numpy(seeds: Cases) -> None:
-    check_each(check_random_writes, seeds)
 
 
 # --------------------------------------------------------------------------------------------- arrays put together
@@ -292,24 +281,18 @@ JOINED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_joining(name: str, dtype: Any) -> None:
+@sampled
+@for_each("name", JOINED)
+@for_each("dtype", [np.float64, np.float32, np.int16, np.bool_])
+def test_joining_has_bits_of_numpy(name: str, dtype: Any) -> None:
     assert_compiled(JOINED[name], (np.ones((3, 4), dtype),), at_other_values((3, 4), dtype))
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(JOINED, [np.float64, np.float32, np.int16, np.bool_]))
-def test_joining_has_bits_of_numpy(cases: Cases) -> None:
-    check_each(check_joining, cases)
-
-
-def check_joining_of_no_elements(name: str) -> None:
+@for_each("name", ["concatenate on an axis", "concatenate all", "stack", "roll", "roll both", "outer", "full_like"])
+def test_joining_of_no_elements_is_empty(name: str) -> None:
     x = cg.placeholder((3, 4), name="x")
     executor = compiled(JOINED[name](x[:, :0][:, :, None].reshape(3, 0)) if name != "stack" else np.stack([x[:0], x[:0]]))
     assert executor.run({"x": np.ones((3, 4))}).size == 0
-
-
-def test_joining_of_no_elements_is_empty() -> None:
-    names = ["concatenate on an axis", "concatenate all", "stack", "roll", "roll both", "outer", "full_like"]
-    check_each(check_joining_of_no_elements, zip(names))
 
 
 # --------------------------------------------------------------------------------------------- along axes
@@ -344,22 +327,20 @@ SHAPES = [(3, 4, 5), (2, 17, 3), (1, 1, 1), (9, 1, 33)]
 INTEGERS = [np.int8, np.uint16, np.int64, np.uint64, np.bool_]
 
 
-def check_reduction(name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+@sampled
+@for_each("name", EXACT)
+@for_each("dtype", [np.float64, np.float32, *INTEGERS])
+@for_each("shape", SHAPES)
+def test_reduction_has_bits_of_numpy(name: str, dtype: Any, shape: tuple[int, ...]) -> None:
     assert_compiled(EXACT[name], (np.ones(shape, dtype),), at_other_values(shape, dtype))
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(EXACT, [np.float64, np.float32, *INTEGERS], SHAPES))
-def test_reduction_has_bits_of_numpy(cases: Cases) -> None:
-    check_each(check_reduction, cases)
-
-
-def check_integer_reduction(name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+@sampled
+@for_each("name", OF_INTEGERS)
+@for_each("dtype", INTEGERS)
+@for_each("shape", SHAPES)
+def test_integer_reduction_has_bits_of_numpy(name: str, dtype: Any, shape: tuple[int, ...]) -> None:
     assert_compiled(OF_INTEGERS[name], (np.ones(shape, dtype),), at_other_values(shape, dtype))
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(OF_INTEGERS, INTEGERS, SHAPES))
-def test_integer_reduction_has_bits_of_numpy(cases: Cases) -> None:
-    check_each(check_integer_reduction, cases)
 
 
 ROUNDED: dict[str, Callable[[Any], Any]] = {
@@ -373,7 +354,10 @@ ROUNDED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_rounded_reduction(name: str, dtype: Any) -> None:
+@sampled
+@for_each("name", ROUNDED)
+@for_each("dtype", [np.float64, np.float32])
+def test_rounded_reduction_matches_numpy(name: str, dtype: Any) -> None:
     rng = np.random.default_rng(8)
     x = cg.placeholder((3, 4, 5), dtype, name="x")
     executor = compiled(ROUNDED[name](x))
@@ -383,11 +367,6 @@ def check_rounded_reduction(name: str, dtype: Any) -> None:
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert report_of(executor) == []
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(ROUNDED, [np.float64, np.float32]))
-def test_rounded_reduction_matches_numpy(cases: Cases) -> None:
-    check_each(check_rounded_reduction, cases)
 
 
 def test_zeros_of_a_sum_are_numpys() -> None:

@@ -12,7 +12,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
-from tests.support.sampling import Cases, check_each, sample_and_rest
+from tests.support.failures import Failures
+from tests.support.for_each import for_each, sampled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -87,16 +88,19 @@ CONVOLUTIONS = [
 ]
 
 
+@sampled
+@for_each("convolution", CONVOLUTIONS)
+@for_each("function", [cg.cross_correlate, cg.conv])
+@for_each("dtype", DTYPES)
+def test_convolution_matches_numpy(convolution: Any, function: Any, dtype: Any) -> None:
+    check_convolution(convolution, function, dtype)
+
+
 def check_convolution(convolution: Any, function: Any, dtype: Any) -> None:
     x, kernel, options = convolution
     both = Both(lambda a, b: function(a, b, **options), [x, kernel], dtype)
     assert both.check().report == []
     both.check(both.values(1))
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(CONVOLUTIONS, [cg.cross_correlate, cg.conv], DTYPES))
-def test_convolution_matches_numpy(cases: Cases) -> None:
-    check_each(check_convolution, cases)
 
 
 @pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2}])
@@ -130,15 +134,13 @@ def test_convolutions_of_other_dtypes_are_left_to_numpy(dtypes: Any) -> None:
 @pytest.mark.parametrize("options", [{"padding": 1}, {"strides": 2, "padding": (1, 0)}, {}], ids=str)
 def test_convolution_of_inf_and_nan_matches_numpy(options: Any, results: int) -> None:
     both = Both(lambda a, b: cg.cross_correlate(a, b, **options), [(2, 3, 8, 8), (results, 3, 3, 3)], np.float32)
-
-    def check_convolution_of(operand: int, bad: float, errors: Any) -> None:
-        values = both.values()
-        values[operand][-1, 2, 1, 2] = bad
-        with np.errstate(all=errors):
-            warnings.simplefilter("ignore")
-            both.check(values)
-
-    check_each(check_convolution_of, product([0, 1], [np.nan, np.inf, -np.inf], ["ignore", "warn"]))
+    with Failures("operand, bad number, errstate") as failures:
+        for operand, bad, errors in product([0, 1], [np.nan, np.inf, -np.inf], ["ignore", "warn"]):
+            with failures.case(f"{operand}, {bad}, {errors}"), np.errstate(all=errors):
+                values = both.values()
+                values[operand][-1, 2, 1, 2] = bad
+                warnings.simplefilter("ignore")
+                both.check(values)
 
 
 def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
@@ -171,27 +173,19 @@ def test_equal_convolutions_share_their_code() -> None:
 
 
 # One of each tiling: by channels, of groups, along lines, of windows next to each other and apart.
-TILINGS = [CONVOLUTIONS[k] for k in (3, 4, 19, 23, 24)]
+TILINGS = [(16 if k % 2 == 0 else 32, number) for k, number in enumerate((3, 4, 19, 23, 24))]
+OTHERS = [(width, number) for width in (16, 32) for number in (*range(6), *range(19, 25)) if (width, number) not in TILINGS]
 
 
-@pytest.mark.parametrize(
-    ("width", "convolutions"),
-    [
-        *(pytest.param(width, TILINGS[k::2], id=f"{width}-sample") for k, width in enumerate((16, 32))),
-        *(
-            pytest.param(width, CONVOLUTIONS[:6] + CONVOLUTIONS[-6:], id=f"{width}-all", marks=pytest.mark.exhaustive)
-            for width in (16, 32)
-        ),
-    ],
-)
-def test_convolution_for_short_vectors_matches_numpy(width: int, convolutions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@for_each(("width", "number"), TILINGS, rest=OTHERS)
+def test_convolution_for_short_vectors_matches_numpy(width: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from compgraph.compiled.llvm import backend
     from compgraph.compiled.llvm.emission import kernels
 
     name, features, widest = backend.processor()
     for module in (backend, kernels):
         monkeypatch.setattr(module, "processor", lambda: (name, features, min(width, widest)))
-    check_each(check_convolution, product(convolutions, [cg.cross_correlate], [np.float64]))
+    check_convolution(CONVOLUTIONS[number], cg.cross_correlate, np.float64)
 
 
 # ---------------------------------------------------------------------------------------------------------------- products
@@ -208,18 +202,17 @@ LAID = {
 }
 
 
-def check_product(sizes: tuple[int, int, int], laid: str, dtype: Any) -> None:
+@sampled
+@for_each("sizes", PRODUCTS)
+@for_each("laid", LAID)
+@for_each("dtype", DTYPES)
+def test_small_product_matches_numpy(sizes: tuple[int, int, int], laid: str, dtype: Any) -> None:
     m, k, n = sizes
     both = Both(LAID[laid], [(m, k), (k, n)], dtype)
     program = both.check()
     assert program.report == []
     assert "@.product_" in program.llvm
     both.check(both.values(1))
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(PRODUCTS, LAID, DTYPES))
-def test_small_product_matches_numpy(cases: Cases) -> None:
-    check_each(check_product, cases)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +288,11 @@ def assert_same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(np.signbit(f)[numbers], np.signbit(e)[numbers])
 
 
-def check_pooling(pool: Any, function: Any, dtype: Any) -> None:
+@sampled
+@for_each("pool", POOLS)
+@for_each("function", [cg.max_pool, cg.mean_pool])
+@for_each("dtype", DTYPES)
+def test_pooling_has_bits_of_numpy(pool: Any, function: Any, dtype: Any) -> None:
     x, options = pool
     both = Both(lambda a: function(a, **options), [x], dtype)
     (values,) = both.values()
@@ -306,11 +303,6 @@ def check_pooling(pool: Any, function: Any, dtype: Any) -> None:
     program = next(iter(both.machine._programs.values()))
     assert program.report == ([] if values.size else program.report)
     assert program._plain is None
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(POOLS, [cg.max_pool, cg.mean_pool], DTYPES))
-def test_pooling_has_bits_of_numpy(cases: Cases) -> None:
-    check_each(check_pooling, cases)
 
 
 @pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])

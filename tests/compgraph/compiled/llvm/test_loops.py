@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import autodiff as ad
+from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
-from tests.support.sampling import Cases, check_each, random_seeds, split
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import rolling
@@ -189,18 +189,14 @@ KINDS: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-def check_loop(f: Callable[..., Any], transform: Any, dtype: Any) -> None:
-    holds(transform(f), np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
-
-
 CASES = [*product(KINDS, [ad.value_and_grad, value], [np.float64, np.float32])]
 SAMPLE = [(f, ad.value_and_grad, (np.float64, np.float32)[k % 2]) for k, f in enumerate(KINDS)]
 SAMPLE += [(f, value, (np.float64, np.float32)[k % 2]) for k, f in enumerate(KINDS[::4])]
 
 
-@pytest.mark.parametrize("cases", split(SAMPLE, [case for case in CASES if case not in SAMPLE]))
-def test_repeated_statements_become_loop(cases: Cases) -> None:
-    check_each(check_loop, cases)
+@for_each(("f", "transform", "dtype"), SAMPLE, rest=[case for case in CASES if case not in SAMPLE])
+def test_repeated_statements_become_loop(f: Callable[..., Any], transform: Any, dtype: Any) -> None:
+    holds(transform(f), np.linspace(-0.8, 0.9, 31).astype(dtype) * np.asarray(0.8, dtype))
 
 
 @pytest.mark.parametrize("transform", [ad.value_and_grad, value])
@@ -303,7 +299,8 @@ def _program(seed: int) -> Callable[[Any], Any]:
     return f
 
 
-def check_random_loop(seed: int) -> None:
+@for_each("seed", range(6), rest=range(6, 60))
+def test_random_loops_match_numpy(seed: int) -> None:
     x = np.random.default_rng(seed).uniform(-0.8, 0.8, 24)
     f = _program(seed)
     for g in (f, ad.value_and_grad(f)):
@@ -312,11 +309,6 @@ def check_random_loop(seed: int) -> None:
         for values in (x, np.cos(3 * x) * 0.6):
             for found, expected in zip(_flat(jitted(values)), _flat(g(values)), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("seeds", random_seeds(6, 60))
-def test_random_loops_match_numpy(seeds: Cases) -> None:
-    check_each(check_random_loop, seeds)
 
 
 def test_numbers_that_change_are_tables() -> None:

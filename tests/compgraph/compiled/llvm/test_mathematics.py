@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import mathematics
 from compgraph.compiled.llvm.code import DOUBLE, FLOAT, POINTER, Module
 from compgraph.compiled.llvm.machine import Loaded, object_code
-from tests.support.sampling import check_each, split
+from tests.support.for_each import for_each
 
 NAMES = sorted(mathematics.NAMES)
 OF_TWO = ("power", "arctan2", "hypot", "logaddexp", "logaddexp2")
@@ -179,7 +179,8 @@ def worst(mp, name, operands, got):
     return found, where
 
 
-def check_error(name, step):
+@for_each(("name", "step"), [(name, 5) for name in NAMES], rest=[(name, 1) for name in NAMES])
+def test_error_is_at_most_a_few_units_in_last_place(name, step):
     """Check the error of every `step`-th double, and of a fourth as many single numbers."""
     mp = pytest.importorskip("mpmath").mp
     for dtype, type, most, every in ((np.float64, TYPES[3], 2.5, step), (np.float32, TYPES[-1], 1, 4 * step)):
@@ -189,12 +190,13 @@ def check_error(name, step):
         assert error <= most, (type, where)
 
 
-@pytest.mark.parametrize("cases", split([(name, 5) for name in NAMES], [(name, 1) for name in NAMES]))
-def test_error_is_at_most_a_few_units_in_last_place(cases):
-    check_each(check_error, cases)
+# The longest vectors of each function, and the others in turn.
+SHORTER = [(name, (1 + k % 2,)) for k, name in enumerate(NAMES)]
+SAMPLE = [(name, (*shorter, 3)) for name, shorter in SHORTER]
 
 
-def check_lanes(name, lanes):
+@for_each(("name", "lanes"), SAMPLE, rest=[(name, (3 - n,)) for name, (n,) in SHORTER])
+def test_result_of_lane_is_independent_of_its_neighbors(name, lanes):
     """Compare types of a number of lanes (1, 2 ... from 0 on) with that of one lane."""
     for dtype in (np.float64, np.float32):
         operands, types = operands_of(name, dtype), types_of(dtype)
@@ -203,16 +205,6 @@ def check_lanes(name, lanes):
             result = computed(name, types[number], *operands)
             np.testing.assert_array_equal(result, expected)
             np.testing.assert_array_equal(np.signbit(result[result == 0]), np.signbit(expected[expected == 0]))
-
-
-# The longest vectors of each function, and the others in turn.
-SHORTER = [(name, (1 + k % 2,)) for k, name in enumerate(NAMES)]
-SAMPLE = [(name, (*shorter, 3)) for name, shorter in SHORTER]
-
-
-@pytest.mark.parametrize("cases", split(SAMPLE, [(name, (3 - n,)) for name, (n,) in SHORTER]))
-def test_result_of_lane_is_independent_of_its_neighbors(cases):
-    check_each(check_lanes, cases)
 
 
 # --------------------------------------------------------------------------------------------- awkward operands
@@ -262,7 +254,12 @@ def same(got, want, least):
         return bool(abs(got - want) <= 4 * np.spacing(max(abs(want), least)))
 
 
-def check_special_values(name, dtype, lanes, step=1):
+SOME_SPECIAL = [(n, d, (0, 3), 5 if n in OF_TWO else 1) for n in NAMES for d in (np.float64, np.float32)]
+ALL_SPECIAL = [(n, d, (0, 1, 2, 3), 1) for n in NAMES for d in (np.float64, np.float32)]
+
+
+@for_each(("name", "dtype", "lanes", "step"), SOME_SPECIAL, rest=ALL_SPECIAL)
+def test_special_values_and_flags_match_numpy(name, dtype, lanes, step):
     """Check types of some numbers of lanes at every `step`-th combination of operands."""
     with np.errstate(all="ignore"):
         numbers = [dtype(x) for x in SPECIAL]
@@ -277,21 +274,10 @@ def check_special_values(name, dtype, lanes, step=1):
             assert set == flags, (type, operands, got, set, flags)
 
 
-SOME_SPECIAL = [(n, d, (0, 3), 5 if n in OF_TWO else 1) for n in NAMES for d in (np.float64, np.float32)]
-ALL_SPECIAL = [(n, d, (0, 1, 2, 3)) for n in NAMES for d in (np.float64, np.float32)]
-
-
-@pytest.mark.parametrize("cases", split(SOME_SPECIAL, ALL_SPECIAL))
-def test_special_values_and_flags_match_numpy(cases):
-    check_each(check_special_values, cases)
-
-
-def check_correct_rounding(name, dtype, lanes):
+@for_each("name", ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"])
+@for_each("dtype", [np.float64, np.float32])
+@for_each("lanes", range(4))
+def test_correctly_rounded_functions_have_bits_of_numpy(name, dtype, lanes):
     (x,) = operands_of(name, dtype)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(computed(name, types_of(dtype)[lanes], x), getattr(np, name)(x))
-
-
-def test_correctly_rounded_functions_have_bits_of_numpy():
-    names = ["sqrt", "absolute", "floor", "ceil", "rint", "trunc"]
-    check_each(check_correct_rounding, itertools.product(names, (np.float64, np.float32), range(4)))

@@ -13,8 +13,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.for_each import for_each, sampled
 from tests.support.jitting import compiled, is_compiled, same
-from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.planning import buffers
@@ -122,12 +122,11 @@ FUNCTIONS = [_states, _called, _looped, _written, _of_other_sizes]
 SHAPES = [(33, 33), (64, 64), (7, 7)]
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(FUNCTIONS, [1, 1000, buffers.LARGE], SHAPES))
-def test_results_are_independent_of_earlier_contents(cases: Cases) -> None:
-    check_each(check_results, cases)
-
-
-def check_results(f: Callable[..., Any], large: int, shape: tuple[int, int]) -> None:
+@sampled
+@for_each("f", FUNCTIONS)
+@for_each("large", [1, 1000, buffers.LARGE])
+@for_each("shape", SHAPES)
+def test_results_are_independent_of_earlier_contents(f: Callable[..., Any], large: int, shape: tuple[int, int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buffers, "LARGE", large)
         _check_results(f, shape)

@@ -9,8 +9,8 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradients
+from tests.support.for_each import for_each, sampled
 from tests.support.machine_code import compiled, program_of
-from tests.support.sampling import Cases, check_each, sample_and_rest
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -105,7 +105,13 @@ def test_a_long_chain_of_cheap_operations_is_no_deep_search() -> None:
 # --------------------------------------------------------------------------------------------- vectors
 
 
-def check_strides(step: int, dtype: Any) -> None:
+STEPS = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
+
+
+@sampled
+@for_each("step", STEPS)
+@for_each("dtype", [np.float64, np.float32, np.int32, np.bool_])
+def test_strided_elements_are_read_and_written(step: int, dtype: Any) -> None:
     kind = np.dtype(dtype)
     rng = np.random.default_rng(1)
     x = cg.placeholder((260,), kind, name="x", example=np.ones(260, kind))
@@ -120,15 +126,13 @@ def check_strides(step: int, dtype: Any) -> None:
     assert program.report == []
 
 
-STEPS = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5]
+SHAPES = [(50, 3), (3, 50), (50, 2, 2), (9, 9, 3), (2, 2, 40), (17, 1), (1, 17), (8, 8), (100, 7)]
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(STEPS, [np.float64, np.float32, np.int32, np.bool_]))
-def test_strided_elements_are_read_and_written(cases: Cases) -> None:
-    check_each(check_strides, cases)
-
-
-def check_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
+@sampled
+@for_each("shape", SHAPES)
+@for_each("dtype", [np.float64, np.float32])
+def test_reductions_of_short_axes_match_numpy(shape: tuple[int, ...], dtype: Any) -> None:
     x, at = variable(shape, dtype)
     nodes = [
         np.sum(np.exp(x * 0.5), -1),
@@ -140,14 +144,6 @@ def check_short_axes(shape: tuple[int, ...], dtype: Any) -> None:
     ]
     nodes += gradients(np.sum(nodes[0] ** 2) + np.sum(nodes[1]), [x])
     both(nodes, at, 1e-12 if dtype == np.float64 else 1e-4)
-
-
-SHAPES = [(50, 3), (3, 50), (50, 2, 2), (9, 9, 3), (2, 2, 40), (17, 1), (1, 17), (8, 8), (100, 7)]
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(SHAPES, [np.float64, np.float32]))
-def test_reductions_of_short_axes_match_numpy(cases: Cases) -> None:
-    check_each(check_short_axes, cases)
 
 
 @pytest.mark.parametrize("order", ["C", "F", "strided", "reversed", "broadcast"])

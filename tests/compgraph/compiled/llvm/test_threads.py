@@ -16,7 +16,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from tests.support.sampling import Cases, check_each, sample_and_rest
+from tests.support.for_each import for_each, sampled
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm import threads
@@ -98,7 +98,11 @@ PROGRAMS = {
 SHAPES = [(5000,), (5003,), (8 * 700,), (3, 2000), (2000, 3), (61, 83), (2, 3, 1001), (1, 4001), (600, 11)]
 
 
-def check_bits(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+@sampled
+@for_each("name", PROGRAMS)
+@for_each("shape", SHAPES)
+@for_each("dtype", [np.float64, np.float32])
+def test_bits_are_independent_of_number_of_threads(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     rng = np.random.default_rng(0)
     at, recorded_at = (rng.standard_normal(shape).astype(dtype) for _ in "ab")
     f = PROGRAMS[name]
@@ -113,11 +117,6 @@ def check_bits(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     for number in NUMBERS[1:]:
         for a, b in zip(results_of(f, at, recorded_at, number)[0], first, strict=True):
             assert a.tobytes() == b.tobytes()
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(PROGRAMS, SHAPES, [np.float64, np.float32]))
-def test_bits_are_independent_of_number_of_threads(cases: Cases) -> None:
-    check_each(check_bits, cases)
 
 
 @pytest.mark.parametrize("order", ["F", "strided", "reversed", "broadcast", "empty", "none"])

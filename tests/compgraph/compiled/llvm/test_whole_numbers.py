@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from tests.support.for_each import for_each, sampled
 from tests.support.machine_code import assert_same, compiled, program_of
-from tests.support.sampling import Cases, check_each, sample_and_rest, split
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -38,7 +38,9 @@ def found_by(function: Callable[..., Any], *values: Any) -> Any:
 OF_TWO = [np.fmod, np.remainder, np.floor_divide, np.copysign, np.heaviside]
 
 
-def check_floating(function: Any, dtype: Any) -> None:
+@for_each("function", OF_TWO)
+@for_each("dtype", [np.float64, np.float32])
+def test_floating_quotients_match_numpy(function: Any, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         special = np.array(SPECIAL).astype(dtype)
         a, b = (x.ravel().copy() for x in np.meshgrid(special, special))
@@ -47,10 +49,6 @@ def check_floating(function: Any, dtype: Any) -> None:
         a, b = (rng.standard_normal(1001).astype(dtype) * 10 for _ in "ab")
         assert_same(found_by(function, a, b), function(a, b))
         assert_same(found_by(lambda x: function(x, 0.75), a), function(a, 0.75))
-
-
-def test_floating_quotients_match_numpy() -> None:
-    check_each(check_floating, product(OF_TWO, [np.float64, np.float32]))
 
 
 @pytest.mark.parametrize("function", [np.fmod, np.remainder, np.floor_divide])
@@ -75,7 +73,10 @@ def integers(dtype: Any, count: int) -> Any:
     return found
 
 
-def check_integers(function: Any, dtype: Any) -> None:
+@sampled
+@for_each("function", OF_TWO_INTEGERS)
+@for_each("dtype", INTEGERS)
+def test_integer_quotients_and_shifts_match_numpy(function: Any, dtype: Any) -> None:
     a = integers(dtype, 200)
     b = integers(dtype, 200)[::-1].copy()
     b[b == 0] = 3
@@ -88,12 +89,10 @@ def check_integers(function: Any, dtype: Any) -> None:
     assert_same(found_by(lambda x: function(x, 3), a), function(a, np.array(3, dtype)))
 
 
-@pytest.mark.parametrize("cases", sample_and_rest(OF_TWO_INTEGERS, INTEGERS))
-def test_integer_quotients_and_shifts_match_numpy(cases: Cases) -> None:
-    check_each(check_integers, cases)
-
-
-def check_division_by_zero(function: Any, dtype: Any) -> None:
+@sampled
+@for_each("function", [np.floor_divide, np.remainder, np.fmod])
+@for_each("dtype", INTEGERS)
+def test_integer_division_by_zero_warns_as_numpy(function: Any, dtype: Any) -> None:
     a, b = np.array([7, 3, 5], dtype), np.array([2, 0, 1], dtype)
     with np.errstate(all="ignore"):
         assert_same(found_by(function, a, b), function(a, b))
@@ -105,21 +104,10 @@ def check_division_by_zero(function: Any, dtype: Any) -> None:
             assert_same(found_by(function, least, less), function(least, less))
 
 
-@pytest.mark.parametrize("cases", sample_and_rest([np.floor_divide, np.remainder, np.fmod], INTEGERS))
-def test_integer_division_by_zero_warns_as_numpy(cases: Cases) -> None:
-    check_each(check_division_by_zero, cases)
-
-
 OF_ONE: list[Callable[[Any], Any]] = [
     np.absolute, np.sign, np.floor, np.ceil, np.trunc, np.isnan, np.isinf, np.isfinite, np.logical_not,
     lambda x: np.logical_and(x, x - 1), lambda x: np.logical_xor(x, x - x), lambda x: x**2, lambda x: x**1,
 ]  # fmt: skip
-
-
-def check_function(function: Any, dtype: Any) -> None:
-    with np.errstate(all="ignore"):
-        a = np.array(SPECIAL * 3).astype(dtype) if np.dtype(dtype).kind == "f" else integers(dtype, 50)
-        assert_same(found_by(function, a), function(a))
 
 
 FLOATING = [np.float64, np.float32]
@@ -129,13 +117,14 @@ FLOATING = [np.float64, np.float32]
 SAMPLE = [(f, dtype) for k, f in enumerate(OF_ONE) for dtype in (INTEGERS[k % 7], INTEGERS[(k + 1) % 7], FLOATING[k % 2])]
 
 
-@pytest.mark.parametrize("cases", split(SAMPLE, [c for c in product(OF_ONE, [*INTEGERS, *FLOATING]) if c not in SAMPLE]))
-def test_functions_of_one_operand_match_numpy(cases: Cases) -> None:
-    check_each(check_function, cases)
+SAMPLE += product([np.rad2deg, np.deg2rad, np.degrees, np.radians, np.signbit], FLOATING)
 
 
-def test_functions_of_floating_numbers_match_numpy() -> None:
-    check_each(check_function, product([np.rad2deg, np.deg2rad, np.degrees, np.radians, np.signbit], FLOATING))
+@for_each(("function", "dtype"), SAMPLE, rest=[c for c in product(OF_ONE, [*INTEGERS, *FLOATING]) if c not in SAMPLE])
+def test_functions_of_one_operand_match_numpy(function: Any, dtype: Any) -> None:
+    with np.errstate(all="ignore"):
+        a = np.array(SPECIAL * 3).astype(dtype) if np.dtype(dtype).kind == "f" else integers(dtype, 50)
+        assert_same(found_by(function, a), function(a))
 
 
 @pytest.mark.parametrize("function", [np.maximum, np.minimum, np.less, np.greater_equal, np.equal])
@@ -145,7 +134,10 @@ def test_booleans(function: Any) -> None:
     assert_same(found_by(np.absolute, a), np.absolute(a))
 
 
-def check_conversion(dtype: Any, given: Any) -> None:
+@sampled
+@for_each("dtype", INTEGERS)
+@for_each("given", FLOATING)
+def test_conversion_to_integers_matches_numpy(dtype: Any, given: Any) -> None:
     limits = np.iinfo(dtype)
     a = np.array([0.0, -0.0, 0.99, -0.99, 1.5, 100.7, 5.0] * 9, given)
     if limits.min < 0:
@@ -166,11 +158,6 @@ def check_conversion(dtype: Any, given: Any) -> None:
             assert_same(executor.run({"x": np.array(bad, given)}), expected)
     with pytest.warns(RuntimeWarning, match="invalid value"):
         executor.run({"x": np.array([np.nan, 1.0], given)})
-
-
-@pytest.mark.parametrize("cases", sample_and_rest(INTEGERS, FLOATING))
-def test_conversion_to_integers_matches_numpy(cases: Cases) -> None:
-    check_each(check_conversion, cases)
 
 
 OUT_OF_RANGE: list[Callable[[Any], Any]] = [
