@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
+import numpy as np
 import pytest
 
+import compgraph as cg
 from tests.support.for_each import for_each, sampled
 
 
@@ -67,3 +70,42 @@ def test_sampled_runs_each_combination_once_in_both_parts() -> None:
     assert len(calls) == 7
     test_of_three(part="rest")
     assert len(calls) == len(set(calls)) == 28
+
+
+def test_for_each_leaves_further_values_to_the_rest() -> None:
+    calls = []
+
+    @for_each("x", "ab", rest="c")
+    @for_each("y", [1, 2])
+    def test_of_two(x: str, y: int) -> None:
+        calls.append(f"{x}{y}")
+
+    marks = test_of_two.pytestmark  # type: ignore[attr-defined]
+    assert [mark.name for mark in marks] == ["parametrize"]
+    test_of_two(part="sample")
+    assert calls == ["a1", "a2", "b1", "b2"]
+    test_of_two(part="rest")
+    assert calls[4:] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("rest", ["", "ab"])
+def test_for_each_without_cases_fails(rest: str) -> None:
+    def test_of_nothing(x: str) -> None: ...
+
+    with pytest.raises(AssertionError, match="test_of_nothing: no cases"):
+        for_each("x", "", rest=rest)(test_of_nothing)()
+    with pytest.raises(AssertionError, match="test_of_nothing: no cases"):
+        sampled(for_each("x", [])(for_each("y", [1])(test_of_nothing)))()
+
+
+def test_for_each_isolates_cases() -> None:
+    seen = []
+
+    @for_each("x", [1, 2])
+    def test_of_state(x: int) -> None:
+        seen.append((np.geterr()["over"], len(warnings.filters), cg.variable(1.0).name))
+        np.seterr(over="raise")
+        warnings.simplefilter("error")
+
+    test_of_state()
+    assert seen[0] == seen[1]

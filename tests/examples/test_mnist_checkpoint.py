@@ -15,6 +15,7 @@ import pytest
 import training
 
 from tests.support.failures import Failures
+from tests.support.for_each import for_each
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "error", str(ROOT / "examples" / "mnist.py"), "--graph", "g.dot"]
@@ -109,28 +110,18 @@ SAMPLE = [
 SAMPLE += [("stepcontroller", "constant", AFTER), ("sgd", "cosine", BEFORE)]
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        pytest.param(SAMPLE, id="sample"),
-        pytest.param([run for run in RUNS if run not in SAMPLE], id="rest", marks=pytest.mark.exhaustive),
-    ],
-)
+@for_each(("optimizer", "schedule", "steps"), SAMPLE, rest=[run for run in RUNS if run not in SAMPLE])
 def test_resumed_training_has_the_same_bits(
-    runs: list[tuple[str, str, int]], current_folder: Path, monkeypatch: pytest.MonkeyPatch
+    optimizer: str, schedule: str, steps: int, current_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert {*SAMPLE} <= {*RUNS}
-    with Failures("optimizers") as failures:
-        for number, (optimizer, schedule, steps) in enumerate(runs):
-            with failures.case(f"{optimizer}, {schedule}, {steps} steps"):
-                options = ["--optimizer", optimizer, "--schedule", schedule, "--iterations", "170", "--shift", "0.3"]
-                options += ["--graph", "g.dot"]
-                stopped, whole = Path(f"stopped{number}.npz"), Path(f"whole{number}.npz")
-                stopped_after(steps, monkeypatch, *options, "--checkpoint", str(stopped))
-                assert stopped.exists() == (steps == AFTER)
-                for file in (stopped, whole):
-                    assert mnist.main([*options, "--checkpoint", str(file)]) == 0
-                assert_same_bits(stopped, whole)
+    assert (optimizer, schedule, steps) in RUNS
+    options = ["--optimizer", optimizer, "--schedule", schedule, "--iterations", "170", "--shift", "0.3", "--graph", "g.dot"]
+    stopped, whole = (Path(f"{kind} {optimizer} {schedule} {steps}.npz") for kind in ("stopped", "whole"))
+    stopped_after(steps, monkeypatch, *options, "--checkpoint", str(stopped))
+    assert stopped.exists() == (steps == AFTER)
+    for file in (stopped, whole):
+        assert mnist.main([*options, "--checkpoint", str(file)]) == 0
+    assert_same_bits(stopped, whole)
 
 
 def test_a_checkpoint_changes_nothing_in_the_training(capsys: pytest.CaptureFixture[str]) -> None:

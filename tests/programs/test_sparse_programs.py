@@ -11,6 +11,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from tests.support.failures import Failures
+from tests.support.for_each import for_each
 
 Step = Callable[[Any, Any, np.random.Generator], Any]
 
@@ -189,20 +190,15 @@ def columns(f: Callable[[Any], Any], x: Any, h: float) -> Any:
     return np.stack([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(x.size)])
 
 
-PAIRS = [(i + j, ufunc, method) for i, ufunc in enumerate(FOLDED) for j, method in enumerate(METHODS)]
+# The sample has each function with two methods, and each method with a third of the functions.
+THIRDS: list[list[Any]] = [
+    [(ufunc, method) for i, ufunc in enumerate(FOLDED) for j, method in enumerate(METHODS) if (i + j) % 3 == third]
+    for third in range(3)
+]
 
 
-@pytest.mark.parametrize("thirds", [{0}, pytest.param({1, 2}, marks=pytest.mark.exhaustive)], ids=["sample", "rest"])
-def test_second_derivatives_of_ufunc_methods(thirds: set[int]) -> None:
-    """The sample has each function with two methods, and each method with a third of the functions."""
-    with Failures("methods of ufuncs") as failures:
-        for number, ufunc, method in PAIRS:
-            if number % 3 in thirds:
-                with failures.case(f"{ufunc.__name__}, {method}"):
-                    check_second_derivatives(ufunc, method)
-
-
-def check_second_derivatives(ufunc: Any, method: str) -> None:
+@for_each(("ufunc", "method"), THIRDS[0], rest=THIRDS[1] + THIRDS[2])
+def test_second_derivatives_of_ufunc_methods(ufunc: Any, method: str) -> None:
     x = np.array([1.23, 2.31, 0.74])
 
     def f(x: Any) -> Any:

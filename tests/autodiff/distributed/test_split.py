@@ -15,6 +15,7 @@ from autodiff.distributed.split.parts import pack, unpack
 from autodiff.optimizers import SGD, Adam, StepController, clip_by_global_norm
 from autodiff.reverse import gradients
 from tests.support.failures import Failures
+from tests.support.for_each import for_each
 from tests.support.split_parts import failing, network, rows
 
 TWO = {"first": 0, "second": 1}
@@ -123,12 +124,9 @@ def random_graph(seed: int) -> tuple[Any, list[Any], dict[str, int], dict[str, A
     return out, used, {name: int(name[1]) for name in scopes}, {"x": rng.normal(size=(5, 4))}
 
 
-@pytest.mark.parametrize("seeds", [range(4), pytest.param(range(4, 12), marks=pytest.mark.exhaustive)], ids=["sample", "rest"])
-def test_random_graphs_in_parts_have_the_same_bits(seeds: range) -> None:
-    with Failures("random graphs") as failures:
-        for seed in seeds:
-            with failures.case(f"seed {seed}"):
-                require_same_bits(*random_graph(seed))
+@for_each("seed", range(4), rest=range(4, 12))
+def test_random_graphs_in_parts_have_the_same_bits(seed: int) -> None:
+    require_same_bits(*random_graph(seed))
 
 
 def test_arrays_that_are_written_into_and_read_elsewhere() -> None:
