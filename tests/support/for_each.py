@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
-from itertools import cycle, islice, product
+from itertools import chain, cycle, islice, product
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ def sampled(test: Test) -> Test:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Values of parameters, the first few of which are for the default run."""
+    """Values of parameters: the first few for the default run, the others for the exhaustive one."""
 
     parameters: tuple[str, ...]
     values: list[Any]
@@ -133,11 +134,14 @@ class _Loop:
 
 
 def _sample(lengths: list[int]) -> Iterator[Place]:
-    """Places that go once through the longest axis, or once through all combinations of the others, whichever are more."""
-    longest = lengths.index(max(lengths))
+    """Places that go once through the longest axis, or once through all combinations of the others, whichever are more.
+
+    The combinations are shuffled, since the longest axis may itself be a cross product whose period fits theirs.
+    """
+    longest, generator = lengths.index(max(lengths)), random.Random(0)
     others = list(product(*[range(n) for k, n in enumerate(lengths) if k != longest]))
-    pairs = zip(cycle(range(lengths[longest])), cycle(others))
-    for k, other in islice(pairs, max(lengths[longest], len(others))):
+    shuffled = chain.from_iterable(generator.sample(others, len(others)) for _ in range(max(lengths)))
+    for k, other in islice(zip(cycle(range(lengths[longest])), shuffled), max(lengths[longest], len(others))):
         yield (*other[:longest], k, *other[longest:])
 
 
