@@ -8,7 +8,7 @@ import gc
 import itertools
 import pickle
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from autodiff import reverse
 from autodiff.reverse import gradient
 from autodiff.visualize import animate
 from tests.support.failures import Failures
+from tests.support.for_each import for_each
 from tests.support.growth import growth_of, require_growth, work_of
 
 Program = Callable[[], object]
@@ -224,17 +225,20 @@ RARE = {
     *("vjp of n results, again", "linearize of n leaves"),
     *("exp", "sin", "a root", "sin of cos of exp", "a program"),
 }
-both_parts = pytest.mark.parametrize("rare", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 
 
-@both_parts
-def test_joining_work_is_linear_in_the_operands(rare: bool) -> None:
-    pairs = [("concatenate", use) for use in USES] + [(joined, "gradient") for joined in JOINED if joined != "concatenate"]
-    pairs = [(joined, use) for joined, use in pairs if (f"{use}, {joined}" in RARE) is rare]
-    with Failures("joined") as failures:
-        for joined, use in pairs:
-            with failures.case(f"{joined}, {use}"):
-                require_growth(of_parts(joined, use), 8)
+def for_each_name(names: Collection[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Go through names: the rare ones in the exhaustive run only."""
+    return for_each("name", [name for name in names if name not in RARE], rest=[name for name in names if name in RARE])
+
+
+JOINING = {f"{use}, concatenate": ("concatenate", use) for use in USES}
+JOINING |= {f"gradient, {joined}": (joined, "gradient") for joined in JOINED}
+
+
+@for_each_name(JOINING)
+def test_joining_work_is_linear_in_the_operands(name: str) -> None:
+    require_growth(of_parts(*JOINING[name]), 8)
 
 
 def test_joining_work_is_linear_in_one_call() -> None:
@@ -251,24 +255,17 @@ def test_moving_cotangents_of_elements_make_no_arrays() -> None:
     require_growth(lambda n: USES["hvp"](lambda x: TAKEN["elements"](x, n), points(n)), 60, bytes_margin=0.1)
 
 
-@both_parts
-def test_work_is_linear_in_the_results_and_uses(rare: bool) -> None:
-    with Failures("results") as failures:
-        for (taken, function), (use, size) in itertools.product(TAKEN.items(), {"gradient": 8, "hvp": 4}.items()):
-            if (f"{use}, {taken}" in RARE) is not rare:
-                continue
-            with failures.case(f"{use}, {taken}"):
-                require_growth(lambda n, f=function, use=use: USES[use](lambda x: f(x, n), points(2 * n)), size)  # type: ignore[misc]
+@for_each_name([f"{use}, {taken}" for taken in TAKEN for use in ("gradient", "hvp")])
+def test_work_is_linear_in_the_results_and_uses(name: str) -> None:
+    use, taken = name.split(", ", 1)
+    size = 8 if use == "gradient" else 4
+    require_growth(lambda n: USES[use](lambda x: TAKEN[taken](x, n), points(2 * n)), size)
 
 
-@both_parts
-def test_work_is_linear_in_the_variables_and_leaves(rare: bool) -> None:
-    with Failures("calls") as failures:
-        for name, (prepared, exponent) in CALLS.items():
-            if (name in RARE) is not rare:
-                continue
-            with failures.case(name):
-                require_growth(prepared, 8, exponent)
+@for_each_name(CALLS)
+def test_work_is_linear_in_the_variables_and_leaves(name: str) -> None:
+    prepared, exponent = CALLS[name]
+    require_growth(prepared, 8, exponent)
 
 
 def test_memory_is_linear_in_the_length_of_a_vector() -> None:
@@ -281,12 +278,9 @@ def test_memory_is_linear_in_the_length_of_a_vector() -> None:
                 require_growth(prepared, sizes.get(name, 2000), bytes_margin=margin)
 
 
-@both_parts
-def test_taylor_work_is_quadratic_in_the_order(rare: bool) -> None:
-    with Failures("series") as failures:
-        for name, function in ((name, function) for name, function in SERIES.items() if (name in RARE) is rare):
-            with failures.case(name):
-                require_growth(lambda n, f=function: lambda: ad.taylor(f, 0.5, n), 4, 2)  # type: ignore[misc]
+@for_each_name(SERIES)
+def test_taylor_work_is_quadratic_in_the_order(name: str) -> None:
+    require_growth(lambda n: lambda: ad.taylor(SERIES[name], 0.5, n), 4, 2)
 
 
 # ---------------------------------------------------------------------------------------------- the measure itself

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 import autodiff as ad
 import compgraph as cg
@@ -122,17 +121,13 @@ def same(f: Callable[[Any], Any], operator: Any, x: Any, rows: int | None, what:
     np.testing.assert_allclose(found.toarray(), np.reshape(dense, found.shape), rtol=1e-9, atol=1e-9, err_msg=what)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in (100, 200))])
-def test_random_programs(first: int) -> None:
-    with Failures("random programs") as failures:
-        for seed in range(first, first + 100):
-            with failures.case(f"seed {seed}"):
-                f, total, x = program(seed)
-                rows = np.size(f(x))
-                if not isinstance(ad.vjp(f, x)[0], (np.ndarray, np.generic)):
-                    continue
-                same(f, ad.jacobian, x, rows, "jacobian")
-                same(total, ad.hessian, x, None, "hessian")
+@for_each("seed", range(100), rest=range(100, 300))
+def test_random_programs(seed: int) -> None:
+    f, total, x = program(seed)
+    rows = np.size(f(x))
+    if isinstance(ad.vjp(f, x)[0], (np.ndarray, np.generic)):
+        same(f, ad.jacobian, x, rows, "jacobian")
+        same(total, ad.hessian, x, None, "hessian")
 
 
 FEW: dict[str, Callable[[Any], Any]] = {
