@@ -19,7 +19,7 @@ from autodiff import jvp
 from autodiff.forward import variables
 from autodiff.reverse import gradient
 from compgraph.graph import Memory
-from tests.support.failures import Failures
+from tests.support.for_each import for_each
 from tests.support.interruption import Interruption
 
 # What is interrupted while a generator is closed is told as a warning.
@@ -98,32 +98,16 @@ def run_through(make: Callable[[Any], Any], change: Callable[[Any, Any], Any], f
         at += step
 
 
-def check_atomic(pairs: list[tuple[str, str]], step: int) -> None:
-    """Interrupt writes into buffers before every so many bytecodes."""
-    with Failures("interrupted") as failures:
-        for write, buffer in pairs:
-            with failures.case(f"{write}, {buffer}"):
-                seed = sum(map(ord, write + buffer))
-                assert run_through(BUFFERS[buffer], WRITES[write], 1 + seed % step, step) > 0
-
-
-PAIRS = [*itertools.product(WRITES, BUFFERS)]
+# Writes, buffers, and steps between interrupted bytecodes: each form of writing with one kind of buffer, and all others.
 USUAL_PAIRS = [*zip(WRITES, itertools.cycle(BUFFERS))]
+USUAL = [*((write, buffer, 41) for write, buffer in USUAL_PAIRS), ("y *= 10", "of a derivative", 7)]
+OTHERS = [(write, buffer, 41) for write, buffer in itertools.product(WRITES, BUFFERS) if (write, buffer) not in USUAL_PAIRS]
 
 
-def test_interrupted_writes_are_atomic() -> None:
-    """Each form of writing, with one kind of buffer."""
-    check_atomic(USUAL_PAIRS, 41)
-
-
-def test_interrupted_multiplication_is_atomic() -> None:
-    check_atomic([("y *= 10", "of a derivative")], 7)
-
-
-@pytest.mark.exhaustive
-def test_interrupted_writes_are_atomic_in_all_buffers() -> None:
-    check_atomic([pair for pair in PAIRS if pair not in USUAL_PAIRS], 41)
-    check_atomic([("y *= 10", "of a derivative")], 3)
+@for_each(("write", "buffer", "step"), USUAL, rest=[*OTHERS, ("y *= 10", "of a derivative", 3)])
+def test_interrupted_writes_are_atomic(write: str, buffer: str, step: int) -> None:
+    seed = sum(map(ord, write + buffer))
+    assert run_through(BUFFERS[buffer], WRITES[write], 1 + seed % step, step) > 0
 
 
 OTHER_WRITES = [pytest.param(write, marks=pytest.mark.exhaustive) for write in ("x *= 10", "np.multiply out", "x.sort()")]
