@@ -585,8 +585,7 @@ class _Place:
 
     def is_still(self) -> bool:
         """Whether the value is the recorded one, or an equal number."""
-        found = self.read()
-        return found is self.value or is_still(found, self.value)
+        return is_still(self.read(), self.value)
 
 
 def _attribute_of(owner: Any, name: str) -> Any:

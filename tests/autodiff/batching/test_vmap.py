@@ -13,7 +13,9 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
+from autodiff.rules import scatter
 from compgraph import operations
+from compgraph.graph import record
 from compgraph.operations import policies
 from tests.support.for_each import for_each
 
@@ -426,3 +428,18 @@ def test_results_are_plain_where_nothing_outside_is_differentiated(name: str) ->
 def test_an_array_of_objects_is_refused() -> None:
     with pytest.raises(TypeError, match="convert the operands"):
         ad.jvp(lambda x: x @ np.array([1.0, 2.0, 3.0, 4.0], object), (W,), (W,))
+
+
+def test_matmul_of_a_constant_stack_and_batched_vectors() -> None:
+    stack = np.arange(24.0).reshape(2, 3, 4)
+    vectors = np.arange(20.0).reshape(5, 4)
+    np.testing.assert_allclose(ad.vmap(lambda v: stack @ v)(vectors), np.stack([stack @ v for v in vectors]))
+
+
+def test_scatter_adds_batched_pieces() -> None:
+    def f(p: Any, q: Any) -> Any:
+        return record(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"layout": (1, 1)})
+
+    pieces, others = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
+    found = ad.vmap(f)(pieces, others)
+    np.testing.assert_array_equal(found, [[p[0], q[0], p[1] + p[2] + q[1], 0, 0] for p, q in zip(pieces, others, strict=True)])

@@ -523,6 +523,16 @@ def cached() -> Any:
     return np.ones(5)
 
 
+class FakedTuple(tuple):
+    """Names a module that does not have it, so that its methods are unknown."""
+
+    __module__ = "numpy"
+
+    def __getitem__(self, index: Any) -> Any:
+        return len(FAKED)
+
+
+FAKED: list[float] = []
 UNKNOWN = {
     "generator": (k for k in range(9)),
     "iterator": iter([1.0] * 9),
@@ -538,6 +548,14 @@ UNKNOWN = {
 def test_state_that_cannot_be_compared_is_not_compiled(name: str) -> None:
     value = UNKNOWN[name]
     refused(lambda x: x * (value is not None), X, words="variable 'value'")
+
+
+def test_method_of_a_tuple_of_a_faked_module_is_compared() -> None:
+    value = FakedTuple([1.0])
+    jitted = compiled(lambda x: x * value[0], X)
+    for count in (1, 2):
+        FAKED.append(0.0)
+        assert same(jitted(X), X * count), jitted.report()
 
 
 class Probed:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import autodiff as ad
 import compgraph as cg
 from autodiff.forward import jvp
 from compgraph.guards import escapes
@@ -265,3 +266,8 @@ def test_without_recording_plain_arrays_are_written(call: Any) -> None:
         call(plain, v)
     assert np.array_equal(plain, expected)
     assert type(plain) is np.ndarray
+
+
+def test_item_at_a_tuple_is_recorded() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(ad.grad(lambda x: x.item((1, 2)) ** 2 + x.item(0, 1))(x), [[0, 1, 0], [0, 0, 10]])

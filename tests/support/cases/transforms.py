@@ -260,6 +260,7 @@ POLYNOMIALS: dict[str, list[Sketch]] = {
         *optional(np.polyint, real, {"once": ((3,), {}), "twice": ((3,), {"m": 2}), "not at all": ((3,), {"m": 0})}),
         ("constant a node", lambda p, k: cg.polyint(p, k=k), real(3), shifted()),
         ("constants a node", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(2)),
+        ("three constants", lambda p, k: cg.polyint(p, 3, k), real(3), shifted(3)),
         ("constants in a list", lambda p, k, c: cg.polyint(p, 2, [k, c]), real(3), shifted(), real()),
         ("more constants than needed", lambda p, k: cg.polyint(p, 2, k), real(3), shifted(3)),
         ("zero size", lambda x: np.polyint(np.concatenate([x, [1.0]])), real(0)),

@@ -83,6 +83,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
     "vecmat": (lambda x: np.vecmat(x[:, 0], STACK), X),
     "dot": (lambda x: (np.dot(x, STACK.swapaxes(1, 2)), np.dot(STACK, x.T), np.dot(STACK, x[0]), np.dot(x[:, 0], STACK)), X),
     "average": (lambda x: np.average(x, axis=0, weights=np.arange(1.0, 6.0)), X),
+    "matrix-transpose": (lambda x: np.matrix_transpose(x) * 2.0, STACK),
     "multiply-dtype": (lambda x: np.multiply(x, CLASSES[:, None], dtype=x.dtype), X),
     "tensordot": (lambda x: np.tensordot(x, STACK, ([0, 1], [1, 2])), X),
     "tensordot-one": (lambda x: np.tensordot(x, STACK, ([1], [2])), X),
