@@ -85,6 +85,10 @@ CONVOLUTIONS = [
     ((1, 1, 50, 67), (1, 1, 7, 5), {"padding": "full"}),
     ((2, 3, 24, 24), (20, 3, 8, 8), {"strides": 8}),  # windows next to each other
     ((1, 1, 40, 40), (3, 1, 2, 2), {"strides": 3}),  # gaps between them
+    ((2, 16, 6, 5), (16, 16, 2, 1), {"padding": ((1, 0), 0)}),  # adjoints with zeros on one side alone
+    ((2, 16, 6, 5), (16, 16, 2, 1), {"padding": ((0, 1), 0)}),
+    ((2, 16, 6, 5), (16, 16, 1, 2), {"padding": (0, (1, 0))}),
+    ((2, 16, 6, 5), (16, 16, 1, 2), {"padding": (0, (0, 1))}),
 ]
 
 
