@@ -17,6 +17,7 @@ from autodiff.rules import scatter
 from compgraph import operations
 from compgraph.graph import record
 from compgraph.operations import policies
+from tests.support.failures import Failures
 from tests.support.for_each import for_each
 
 RNG = np.random.default_rng(0)
@@ -443,3 +444,13 @@ def test_scatter_adds_batched_pieces() -> None:
     pieces, others = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
     found = ad.vmap(f)(pieces, others)
     np.testing.assert_array_equal(found, [[p[0], q[0], p[1] + p[2] + q[1], 0, 0] for p, q in zip(pieces, others, strict=True)])
+
+
+def test_reductions_of_ufuncs_are_those_of_each_batch_element() -> None:
+    x = np.linspace(0.1, 2.4, 24).reshape(4, 3, 2)
+    with Failures("ufunc.reduce") as failures:
+        for ufunc in (np.hypot, np.logaddexp, np.logaddexp2, np.fmax, np.add, np.multiply):
+            for options in ({}, {"axis": 1}, {"axis": -2, "keepdims": True}):
+                with failures.case(f"{ufunc.__name__} {options}"):
+                    expected = np.stack([ufunc.reduce(a, **options) for a in x])
+                    np.testing.assert_allclose(ad.vmap(lambda a: ufunc.reduce(a, **options))(x), expected)  # noqa: B023
