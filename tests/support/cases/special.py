@@ -253,8 +253,9 @@ BESSEL: dict[str, list[Sketch]] = {
     "special_wright_bessel": few(at(special.wright_bessel, 1.25, 1.5), positive),
     "special_log_wright_bessel": few(at(special.log_wright_bessel, 1.25, 1.5), positive),
 }
-for _name in ("it2j0y0", "it2i0k0"):  # by a series for small arguments
-    BESSEL[f"special_{_name}"].append(("small", lambda x, f=getattr(special, _name): f(x)[0], unit(3)))
+# By a series for small arguments.
+BESSEL["special_it2j0y0"].append(("small", lambda x: special.it2j0y0(x)[0], unit(3)))
+BESSEL["special_it2i0k0"].append(("small", lambda x: special.it2i0k0(x)[0], unit(3)))
 ELLIPTIC: dict[str, list[Sketch]] = {
     "special_ellipj": [
         *parts(special.ellipj, positive, unit),
