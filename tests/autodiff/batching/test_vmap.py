@@ -454,3 +454,9 @@ def test_reductions_of_ufuncs_are_those_of_each_batch_element() -> None:
                 with failures.case(f"{ufunc.__name__} {options}"):
                     expected = np.stack([ufunc.reduce(a, **options) for a in x])
                     np.testing.assert_allclose(ad.vmap(lambda a: ufunc.reduce(a, **options))(x), expected)  # noqa: B023
+
+
+def test_keyword_arguments_are_batched_along_their_first_axis() -> None:
+    x, y = np.arange(12.0).reshape(4, 3), np.arange(20.0).reshape(4, 5)
+    found = ad.vmap(lambda x, *, y: np.outer(x, y))(x, y=y)
+    np.testing.assert_array_equal(found, [np.outer(a, b) for a, b in zip(x, y, strict=True)])
