@@ -271,7 +271,7 @@ def static_key(leaf: Any) -> Any:
     known = _key_of_value(leaf)
     if known is not None:
         return known
-    if issubclass(kind, (ndarray, np.generic)) or hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
         raise _refused_number(leaf, kind)
     if kind.__hash__ is None:
         raise RefusedError(f"an argument is a {kind.__name__}, which is not an array and cannot be hashed")
