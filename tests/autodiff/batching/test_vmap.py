@@ -460,3 +460,11 @@ def test_keyword_arguments_are_batched_along_their_first_axis() -> None:
     x, y = np.arange(12.0).reshape(4, 3), np.arange(20.0).reshape(4, 5)
     found = ad.vmap(lambda x, *, y: np.outer(x, y))(x, y=y)
     np.testing.assert_array_equal(found, [np.outer(a, b) for a, b in zip(x, y, strict=True)])
+
+
+def test_function_that_reads_a_class_is_compared_at_a_batch_element() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    found = ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is list else 1.0), in_axes=1)(x)
+    np.testing.assert_array_equal(found, x.sum(axis=0))
+    with pytest.raises(ad.DetachedGradientError, match=r"gives 24\. for the numbers it was given, and 12\. for nodes"):
+        ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is np.ndarray else 1.0), in_axes=1)(x)

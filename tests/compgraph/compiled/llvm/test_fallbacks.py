@@ -36,11 +36,20 @@ CALLED: dict[str, Callable[[Any], Any]] = {
     "einsum along a path": lambda x: np.einsum("ij,kj->ik", x, X, optimize=True),
     "cumulative_sum from zero": lambda x: np.cumulative_sum(x[0], include_initial=True),
 }
+
+
+def written_with_an_axis_of_one(x: Any) -> Any:
+    y = np.zeros(x.shape)
+    y[0] = (x[1] * 2.0)[None]
+    return y + x
+
+
 EMPTY: dict[str, Callable[[Any], Any]] = {
     "any of no elements": lambda x: np.any(x[:0], axis=0),
     "all of no elements": lambda x: np.all(x[:0] > 0),
     "max of booleans": lambda x: np.max(x > 0, axis=0),
     "min of booleans": lambda x: np.min(x > 0, axis=1, keepdims=True),
+    "a write with an axis of length one": written_with_an_axis_of_one,
 }
 
 
