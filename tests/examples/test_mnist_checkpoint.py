@@ -43,8 +43,13 @@ def start(folder: Path, *options: str) -> subprocess.Popen[str]:
 # --------------------------------------------------------------------------------------------- processes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("options", ["--model cnn --iterations 400", "--optimizer adam --iterations 3000"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param("--model cnn --iterations 400", marks=pytest.mark.slow),
+        pytest.param("--optimizer adam --iterations 3000", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_path: Path) -> None:
     given = [*options.split(), "--checkpoint", "c.npz"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"

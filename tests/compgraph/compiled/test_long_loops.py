@@ -486,14 +486,14 @@ def test_what_does_not_grow_evenly_is_refused(programs: Any, wanted: int, what: 
 # ------------------------------------------------------------------------------------------------------- very long ones
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("turns", [10_001])
 @pytest.mark.parametrize("f", [neighbours, in_place, numbers_that_change])
 def test_a_very_long_loop(f: Callable[..., Any], turns: int) -> None:
     holds(ad.value_and_grad(f), np.random.default_rng(1).uniform(-0.5, 0.5, turns))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_loop_of_a_hundred_thousand_turns() -> None:
     x = np.random.default_rng(1).uniform(-0.5, 0.5, 100_001)
     jitted = cg.jit(ad.value_and_grad(neighbours), cache=False).compile(x)
