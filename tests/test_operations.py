@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import random
+from itertools import cycle, islice
 
 import pytest
 
@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 Pairs = list[tuple[Case, str]]
-IN_TURN = 1  # transforms by which each case is checked in every run
+IN_TURN, OF_SPECIAL = 1, 6  # transforms by which a case is checked in every run, if not by all
 # The mechanism tests (tests/autodiff/rules/test_mechanisms.py) vary dtypes and layouts.
 OF_RULES = RULE_CHECKS.keys() - {"single precision", "layouts"}
 
@@ -25,22 +25,25 @@ OF_RULES = RULE_CHECKS.keys() - {"single precision", "layouts"}
 def pairs_of(operation: str) -> tuple[Pairs, Pairs, Pairs]:
     """Pairs of a case and a check: of the first case of each kind, of the others in every run, and the rest.
 
-    The first case of each kind is run through all checks. The others are run through the checks of values and derivatives,
+    The first case of each kind is run through all checks; ufuncs of ``scipy.special``, which every transform treats alike, are
+    run through some of the transforms in turn. The other cases are run through the checks of values and derivatives,
     through `vmap`, which is cheap and has branches for arguments of its own, and through the transforms in turn.
     """
     first: Pairs = []
     others: Pairs = []
     rest: Pairs = []
     kinds = set()
-    turns = itertools.cycle(TRANSFORMS)
+    turns = cycle(TRANSFORMS)
     for _ in range(OPERATIONS.index(operation) % len(TRANSFORMS)):  # operations of few cases begin with different ones
         next(turns)
     for case in cases_of(operation):
         if case.kind not in kinds:
             kinds.add(case.kind)
-            first += [(case, name) for name in CHECKS]
+            of_first = {*RULE_CHECKS, *islice(turns, OF_SPECIAL)} if operation.startswith("special_") else CHECKS.keys()
+            for name in CHECKS:
+                (first if name in of_first else rest).append((case, name))
             continue
-        chosen = {*OF_RULES, "vmap", *itertools.islice(turns, IN_TURN)}
+        chosen = {*OF_RULES, "vmap", *islice(turns, IN_TURN)}
         for name in CHECKS:
             (others if name in chosen else rest).append((case, name))
     return first, others, rest

@@ -170,6 +170,7 @@ def dumped(tmp_path_factory: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_fresh_programs_load_it(dumped: Path) -> None:
     """Each thing in a program of its own, with the results that it had in the notebook."""
     run(LOADING, *[part for k, name in enumerate(NAMES) for part in (name, dumped / f"{k}.pickle")])
