@@ -113,7 +113,6 @@ def _window(item: Any, source: Place) -> Place | None:
 
 VIEWS = {
     np.transpose: _transposed,
-    np.matrix_transpose: lambda item, source: _permuted(source, [*range(len(source.shape) - 2), -1, -2]),
     np.swapaxes: _swapped,
     np.moveaxis: _moved,
     np.broadcast_to: _spread,
