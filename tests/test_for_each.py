@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
+from tests.support.failures import Failures
 from tests.support.for_each import for_each, sampled
 
 
@@ -109,3 +110,11 @@ def test_for_each_isolates_cases() -> None:
 
     test_of_state()
     assert seen[0] == seen[1]
+
+
+def test_failures_are_reported_before_a_skip_or_an_error() -> None:
+    for later in (pytest.skip.Exception("later"), ZeroDivisionError("later")):
+        with pytest.raises(ExceptionGroup, match="subject: first"), Failures("subject") as failures:  # noqa: PT012
+            with failures.case("first"):
+                raise AssertionError
+            raise later

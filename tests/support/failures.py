@@ -50,8 +50,6 @@ class Failures:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            return
-        assert self.count, f"{self.subject}: no cases"
-        if self.errors:
-            raise ExceptionGroup(f"{self.subject}: {'; '.join(self.names)}", self.errors)
+        if self.errors and not isinstance(error, (KeyboardInterrupt, SystemExit)):  # a skip or an error may follow failures
+            raise ExceptionGroup(f"{self.subject}: {'; '.join(self.names)}", self.errors) from error
+        assert self.count or error is not None, f"{self.subject}: no cases"
