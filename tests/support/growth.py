@@ -141,10 +141,13 @@ def calls(run: Callable[[], object]) -> int:
         nonlocal count
         count += event == "call" or (event == "c_call" and argument is not id)
 
-    before = sys.getprofile()
+    before, was_collecting = sys.getprofile(), gc.isenabled()
+    gc.disable()  # its callbacks, such as those of hypothesis, are no calls of the program
     sys.setprofile(told)
     try:
         run()
     finally:
         sys.setprofile(before)
+        if was_collecting:
+            gc.enable()
     return count
