@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record, to_plain
-from compgraph.operations import NO_VALUE, UfuncMethod
+from compgraph.operations import NO_VALUE, UfuncMethod, ensure_array
 
 from ..rules import Rule, by_function, makers, scatter
 
@@ -41,7 +41,7 @@ class Fold:
         begins = start is not None
         self.ufunc, self.elements = function, elements
         self.results = [
-            np.broadcast_to(np.asanyarray(start).astype(elements.dtype), elements.shape[1:]) if begins else elements[0]
+            np.broadcast_to(ensure_array(start).astype(elements.dtype), elements.shape[1:]) if begins else elements[0]
         ]
         self.begins = begins
         self.steps: list[tuple[Any, ...]] = [()]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import to_plain
+from compgraph.operations import ensure_array
 
 from ..rules import Formula, reduction
 from .corners import of_lengths, quotient, with_corners
@@ -51,7 +52,7 @@ def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> An
 
 def _begins(initial: Any, out: Any) -> Any:
     """1 where a reduction is still what it began with, in its own precision."""
-    return np.equal(np.asanyarray(initial).astype(out.dtype), out).astype(out.dtype)
+    return np.equal(ensure_array(initial).astype(out.dtype), out).astype(out.dtype)
 
 
 def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:

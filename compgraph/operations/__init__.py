@@ -33,6 +33,7 @@ from .callables import (
     ufunc_method,
     view,
 )
+from .compositions.tools import ensure_array
 from .hints import Missing, missing, refuse_options, saying, without_missing
 from .opnames import (
     PUBLIC_NAMES,
@@ -91,7 +92,8 @@ __all__ = [
     "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS",
     "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname",
     "added_at", "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers",
-    "einsum", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of",
+    "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation",
+    "input_of",
     "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of", "output",
     "power", "public_functions", "refuse_options", "saying", "stacked_matmul", "stop_gradient", "ufunc_method", "view",
     "without_missing",

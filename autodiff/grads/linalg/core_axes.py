@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import OnAxes
+from compgraph.operations import OnAxes, ensure_array
 
 from ...rules import Formula, Rule, by_function, makers, unbroadcast
 
@@ -26,7 +26,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
     def formula_of(position: int) -> Formula:
         def formula(g: Any, out: Any, *operands: Any) -> Any:
             *places, to = function.places(len(operands))
-            moved = [np.moveaxis(np.asanyarray(x), at, _last(at)) for x, at in zip(operands, places, strict=True)]
+            moved = [np.moveaxis(ensure_array(x), at, _last(at)) for x, at in zip(operands, places, strict=True)]
             g, out = (np.moveaxis(y, to, _last(to)) for y in (g, out))
             if function.options.get("keepdims", False):
                 g, out = g[..., 0], out[..., 0]

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from compgraph.operations import ensure_array
+
 from ...batching import by_parts, padded
 from ...rules import Formula, general, multilinear, unbroadcast
 
@@ -226,8 +228,8 @@ def _kron_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
 kron_grad = (
     multilinear(
         "kron",
-        lambda g, out, a, b: _kron_parts(g, np.asanyarray(a), np.asanyarray(b), 0),
-        lambda g, out, a, b: _kron_parts(g, np.asanyarray(b), np.asanyarray(a), 1),
+        lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
+        lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
     )
     .moving()
     .batched(push=by_parts(_kron_part))
@@ -244,14 +246,14 @@ def _cross(mine: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
     """a x b is perpendicular to both: the adjoint turns around, b x g and g x a."""
     axis = options.get("axis")
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    x, other = operands[mine], _in_space(np.asanyarray(operands[1 - mine]), axes[1 - mine])
+    x, other = operands[mine], _in_space(ensure_array(operands[1 - mine]), axes[1 - mine])
     length = np.shape(x)[axes[mine]]
     if length == np.shape(operands[1 - mine])[axes[1 - mine]] == 2:
         g = g[..., None] * np.array([0, 0, 1])
     else:
         g = np.moveaxis(g, axes[2], -1)
     turned = np.cross(other, g) if mine == 0 else np.cross(g, other)
-    return _unrepeated(turned[..., :length], np.moveaxis(np.asanyarray(x), axes[mine], -1), axes[mine])
+    return _unrepeated(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
 
 
 def _unrepeated(g: Any, x: Any, axis: int) -> Any:
@@ -262,7 +264,7 @@ def _unrepeated(g: Any, x: Any, axis: int) -> Any:
 def _cross_part(position: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
     axis = options.get("axis")
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    ends = [np.moveaxis(np.asanyarray(x), at, -1) for x, at in zip(operands, axes[:2], strict=True)]
+    ends = [np.moveaxis(ensure_array(x), at, -1) for x, at in zip(operands, axes[:2], strict=True)]
     flat = ends[0].shape[-1] == ends[1].shape[-1] == 2
     moved = np.moveaxis(t, 1 + axes[position] % ends[position].ndim, -1)
     ends[position] = padded(moved, out.ndim + flat)
@@ -296,7 +298,7 @@ vecdot_grad = (
 
 
 def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
-    x, other = (np.moveaxis(np.asanyarray(y), axis, -1) for y in (x, other))
+    x, other = (np.moveaxis(ensure_array(y), axis, -1) for y in (x, other))
     return _unrepeated(g[..., None] * other, x, axis)
 
 

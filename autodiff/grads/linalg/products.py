@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record
-from compgraph.operations import einsum, enter, stacked_matmul
+from compgraph.operations import einsum, ensure_array, enter, stacked_matmul
 
 from ...batching import by_parts, padded
 from ...rules import multilinear
@@ -38,7 +38,7 @@ def _matmul_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 def _matmul_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
     """Stacks of matrices take one more axis unaided; two vectors, and one matrix for a whole batch, have shorter ways."""
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == b.ndim == 1:
         return g[:, None] * (a if position else b)
     if position == 0 and a.ndim == 2 and b.ndim == 2:
@@ -52,7 +52,7 @@ def _matmul_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
 
 def _matmul_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
     """Both as stacks of matrices with as many axes; those that vectors lack are taken out again."""
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     total = None
     for position, t in enumerate(tangents):
         if t is None:
@@ -78,7 +78,7 @@ matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().batched(_matm
 
 
 def _dot_a(g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
     kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
@@ -86,7 +86,7 @@ def _dot_a(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _dot_b(g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
     leading = list(range(a.ndim - 1))
@@ -95,7 +95,7 @@ def _dot_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _dot_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * (a if position else b)
     if position:
@@ -107,7 +107,7 @@ def _dot_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _dot_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     total = None
     for position, t in enumerate(tangents):
         if t is None:
@@ -128,7 +128,7 @@ dot_grad = multilinear("dot", _dot_a, _dot_b).moving().batched(_dot_batch, _dot_
 
 
 def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
     kept = list(range(b.ndim - 1))
@@ -136,7 +136,7 @@ def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
     leading = list(range(a.ndim - 1))
@@ -144,7 +144,7 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
 
 
 def _inner_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return padded(t, out.ndim) * (a if position else b)
     return np.moveaxis(np.inner(a, t), a.ndim - 1, 0) if position else np.inner(t, b)
@@ -208,7 +208,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 
 def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(g, b, axes=(list(range(len(free_a), g.ndim)), free_b))  # free axes of a, then axes of b in order
@@ -217,7 +217,7 @@ def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
     summed = np.tensordot(a, g, axes=(free_a, list(range(len(free_a)))))  # axes of a in order, then free axes of b
@@ -226,7 +226,7 @@ def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def _tensordot_part(position: int, t: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = np.asanyarray(a), np.asanyarray(b)
+    a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     if position == 0:
         return np.tensordot(t, b, axes=([1 + i for i in of_a], of_b))
@@ -262,7 +262,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     factor of ones). A letter that an operand has twice took a diagonal: its adjoint is put back there (an identity
     matrix).
     """
-    operands = tuple(np.asanyarray(x) for x in operands)
+    operands = tuple(ensure_array(x) for x in operands)
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
@@ -283,7 +283,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
 
 def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
     """One more letter, for the batch, on the operand that has a tangent and on the output."""
-    terms, target = _explicit(subscripts, tuple(np.asanyarray(x) for x in operands))
+    terms, target = _explicit(subscripts, tuple(ensure_array(x) for x in operands))
     first = next(c for c in string.ascii_letters if c not in "".join(terms) + target)
     total = None
     for position, t in enumerate(tangents):

@@ -9,6 +9,7 @@ import numpy as np
 
 from compgraph.graph import to_plain
 from compgraph.nn import log_softmax, sigmoid, softmax
+from compgraph.operations import ensure_array
 
 from ...rules import Formula, elementwise, general, reduction
 from ..corners import choosing, choosing_tangent
@@ -77,7 +78,7 @@ def _batch(x: Any, rank: int) -> int:
 
 def _excess(logits: Any, labels: Any) -> Any:
     """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
-    predicted, labels = softmax(logits), np.asanyarray(labels)
+    predicted, labels = softmax(logits), ensure_array(labels)
     if labels.ndim < logits.ndim:
         return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
     return predicted * np.sum(labels, axis=-1, keepdims=True) - labels

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.nn import conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places
+from compgraph.operations import ensure_array
 
 from ...rules import Formula, Rule, general
 
@@ -82,14 +83,14 @@ def _rule(opname: str, sized: int, pulls: list[Any], pushes: list[Any]) -> Rule:
         return many(np.reshape(g, (g.shape[0], 1, 1, g.shape[1])), *lifted, **options)
 
     def pull(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-        found = batch(pulls[position][1], g, *map(np.asanyarray, operands), **options)
+        found = batch(pulls[position][1], g, *map(ensure_array, operands), **options)
         return np.reshape(found, (g.shape[0], *np.shape(operands[position])))
 
     def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
         total = None
         for t, term in zip(tangents, pushes, strict=True):
             if t is not None and term is not None:
-                part = batch(term[1], t, *map(np.asanyarray, operands), **options)
+                part = batch(term[1], t, *map(ensure_array, operands), **options)
                 part = np.reshape(part, (t.shape[0], *out.shape))
                 total = part if total is None else total + part
         return total

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record
+from compgraph.operations import ensure_array
 
 from ...rules import fetched_at, general, scatter
 from .. import reductions
 
-bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, np.asanyarray(x))).tangent(
-    None, lambda t, out, x, weights, **_: np.bincount(np.asanyarray(x), t, minlength=out.shape[0])
+bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, ensure_array(x))).tangent(
+    None, lambda t, out, x, weights, **_: np.bincount(ensure_array(x), t, minlength=out.shape[0])
 )
 
 # ----------------------------------------------------------------------------------------------- edges
@@ -57,7 +58,7 @@ histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges
 def _places_of(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
     """The bin of each element, counted through all axes, and whether it is in any."""
     places, inside = 0, True
-    for column, edge in zip(map(np.asanyarray, columns), map(np.asanyarray, edges), strict=True):
+    for column, edge in zip(map(ensure_array, columns), map(ensure_array, edges), strict=True):
         place = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
         places = places * (edge.shape[0] - 1) + place
         inside = (column >= edge[0]) & (column <= edge[-1]) & inside

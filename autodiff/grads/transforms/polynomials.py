@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.guards import decided
+from compgraph.operations import ensure_array
 
 from ...rules import general, linear, unbroadcast
 
@@ -20,7 +21,7 @@ def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:
 def _polyval_p(g: Any, out: Any, p: Any, x: Any) -> Any:
     """The powers of x, for each coefficient; a coefficient may be an array, which broadcasts against x."""
     degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
-    terms = g * np.asanyarray(x) ** degrees
+    terms = g * ensure_array(x) ** degrees
     return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .tools import as_array, is_node, leaves
+from .tools import as_array, ensure_array, is_node, leaves
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """``numpy.piecewise``: each function is called on the elements where its condition holds."""
-    x = np.asanyarray(x)
+    x = ensure_array(x)
     conditions = _conditions(x, condlist)
     if len(conditions) == len(funclist) - 1:
         conditions.append(~np.any(np.stack(conditions), axis=0))

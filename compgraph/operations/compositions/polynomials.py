@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .tools import ensure_array
+
 
 def _checked(x: Any, y: Any, deg: Any, w: Any) -> None:
     """Raise for arguments that do not fit, as ``numpy.polyfit`` does."""
@@ -33,8 +35,8 @@ def _as(array: Any, result: Any) -> Any:
 
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
     """``numpy.polyfit``."""
-    x, y = np.asanyarray(x) + 0.0, np.asanyarray(y) + 0.0
-    w = None if w is None else np.asanyarray(w) + 0.0
+    x, y = ensure_array(x) + 0.0, ensure_array(y) + 0.0
+    w = None if w is None else ensure_array(w) + 0.0
     _checked(x, y, deg, w)
     order = int(deg) + 1
     rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import is_node, plain_of
+from .tools import ensure_array, is_node, plain_of
 
 Function = Callable[..., Any]
 
@@ -53,7 +53,7 @@ def _spacings(f: Any, spacing: tuple[Any, ...], axes: tuple[int, ...]) -> list[A
 
 def _distances(points: Any, length: int) -> Any:
     """The distances between points on an axis; one number if they are plain and all equal."""
-    points = np.asanyarray(points)
+    points = ensure_array(points)
     if points.ndim == 0:
         return points
     if points.ndim != 1:
@@ -111,7 +111,7 @@ def _slope(f: Any, axis: int, steps: Any, order: int) -> Any:
 
 def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """``numpy.gradient``."""
-    f = np.asanyarray(f)
+    f = ensure_array(f)
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
     by_numpy: Any = np.gradient
@@ -159,7 +159,7 @@ def cov(
     """``numpy.cov``."""
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
-    data = [np.asanyarray(part) for part in (m, y) if part is not None]
+    data = [ensure_array(part) for part in (m, y) if part is not None]
     dtype = np.result_type(*[part.dtype for part in data], float) if dtype is None else dtype
     x = _table(data[0], dtype, not rowvar and data[0].ndim != 1)
     if y is not None:

@@ -20,6 +20,11 @@ def plain_of(value: Any) -> Any:
     return np.asarray(value.plain if is_node(value) else value)
 
 
+def ensure_array(value: Any) -> Any:
+    """Convert a value by ``np.asanyarray``; return a node unchanged, which may be no array that NumPy's C code accepts."""
+    return value if is_node(value) else np.asanyarray(value)
+
+
 def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
     """Record a function of our own, as a node's protocol does with one of NumPy's; without a node, call it."""
     node = next((x for x in operands if is_node(x)), None)

@@ -15,7 +15,7 @@ operations.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
 
 def arrays(*values: Any) -> tuple[Any, ...]:
     """Nodes, and arrays of all else."""
-    return tuple([np.asanyarray(as_operand(value)) for value in values])
+    return tuple([operations.ensure_array(as_operand(value)) for value in values])
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from compgraph.operations import ensure_array
+
 from ....rules import Rule, multilinear
 
 
@@ -48,7 +50,7 @@ def _convolution(name: str, acting: str) -> Rule:
         def formula(
             g: Any, out: Any, in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes: Any = None, **_: Any
         ) -> Any:
-            in1, in2 = np.asanyarray(in1), np.asanyarray(in2)
+            in1, in2 = ensure_array(in1), ensure_array(in2)
             other = in1 if position else in2
             if out.ndim == 0 or not g.size:
                 return g * other if out.ndim == 0 else np.zeros_like(in2 if position else in1)
@@ -62,7 +64,7 @@ def _convolution(name: str, acting: str) -> Rule:
 
 def _correlation(position: int, g: Any, out: Any, in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """A correlation is the convolution with the kernel turned around and conjugated."""
-    in1, in2 = np.asanyarray(in1), np.asanyarray(in2)
+    in1, in2 = ensure_array(in1), ensure_array(in2)
     turned = np.conjugate(np.flip(in2))
     if out.ndim == 0 or not g.size:
         one, two = (g * np.conjugate(in2), np.conjugate(g * in1)) if out.ndim == 0 else (np.zeros_like(in1), np.zeros_like(in2))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from compgraph.operations import ensure_array
+
 from ....rules import general
 
 _MANY = 64  # more lags than these are computed by a Fourier transform
@@ -40,8 +42,8 @@ def _recursive(g: Any, a: Any, signal: Any, count: int, axis: int) -> Any:
 scipy_signal_lfilter_grad = (
     general(
         "scipy_signal_lfilter",
-        lambda g, out, b, a, x, axis=-1: _recursive(g, np.asanyarray(a), x, len(b), axis),
-        lambda g, out, b, a, x, axis=-1: -_recursive(g, np.asanyarray(a), out, len(a), axis),
+        lambda g, out, b, a, x, axis=-1: _recursive(g, ensure_array(a), x, len(b), axis),
+        lambda g, out, b, a, x, axis=-1: -_recursive(g, ensure_array(a), out, len(a), axis),
         lambda g, out, b, a, x, axis=-1: _backwards(b, a, g, axis),
     )
     .tangent(
