@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Node, Write, describe, to_plain
+from compgraph.graph import Joint, Node, Value, Write, describe, to_plain
 
 from .arguments import Arguments, flatten
 from .forward import jvp
@@ -81,7 +81,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     >>> check_graph(np.sin(cg.variable(0.5)) ** 2)
     []
     """
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         raise TypeError(
             f"check_graph takes the node where a graph ends, not a {type(node).__name__}; of a function use check_grads"
         )

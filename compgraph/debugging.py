@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .drawing import GraphPicture, visualize_at
-from .graph import Joint, Node, VariableNode, memory_of, root_of
+from .graph import Joint, Value, VariableNode, memory_of, root_of
 from .graph.context import watcher
 from .graph.hollow import Strict
 from .operations import opname_of
@@ -44,7 +44,7 @@ class NonFiniteError(ArithmeticError):
         node = self.node
         if node is None:
             raise ValueError("forward mode keeps no graph that could be drawn; compute in reverse mode to see it")
-        return visualize_at(node if isinstance(node, Node) else node.operands[0], mark=node)
+        return visualize_at(node if isinstance(node, Value) else node.operands[0], mark=node)
 
 
 class Debug(Strict):
@@ -85,14 +85,14 @@ class Checks:
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
-                found = "" if value is None else _not_finite(value.plain if isinstance(value, Node) else value)
+                found = "" if value is None else _not_finite(value.plain if isinstance(value, Value) else value)
                 if found:
-                    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Node, np.ndarray))]
+                    words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))]
                     raise NonFiniteError("\n".join([f"{what} is {found}", *words]), None)
 
     def swept(self, node: Any, position: int, contribution: Any) -> None:
         """Check what a rule contributes to the adjoint of an operand."""
-        found = _not_finite(contribution.plain if isinstance(contribution, Node) else contribution)
+        found = _not_finite(contribution.plain if isinstance(contribution, Value) else contribution)
         if found:
             what = f"the derivative of {node.opname} with respect to operand {position} is {found}{_story(node)}"
             raise NonFiniteError(what, node)
@@ -160,13 +160,13 @@ def _not_finite(value: Any) -> str:
 
 def _story(node: Any) -> str:
     """The end of a message: the operands of an operation, and the line of code that called it."""
-    shown = [a for a in node.args if isinstance(a, (Node, np.ndarray, float, int, complex))]
+    shown = [a for a in node.args if isinstance(a, (Value, np.ndarray, float, int, complex))]
     words = [f"operand {i}: {_described(a)}" for i, a in enumerate(shown)]
     return "\n" + "\n".join([*words, *([node.line] if node.line else [])])
 
 
 def _described(operand: Any) -> str:
-    value = operand.plain if isinstance(operand, Node) else operand
+    value = operand.plain if isinstance(operand, Value) else operand
     text = np.array2string(np.asarray(value), threshold=20, edgeitems=3)
-    kind = f"{operand.opname or type(operand).kind} {operand._name!r}" if isinstance(operand, Node) else "plain"
+    kind = f"{operand.opname or type(operand).kind} {operand._name!r}" if isinstance(operand, Value) else "plain"
     return f"{kind} (shape {np.shape(value)}): {text}"

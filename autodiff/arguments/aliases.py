@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INPUTS, Node, has_history, owner_of
+from compgraph.graph import INPUTS, Value, has_history, owner_of
 from compgraph.inplace import memory_behind
 
 from .labels import is_labelled
@@ -21,7 +21,7 @@ _EXACT = 10_000  # the most work of `numpy.shares_memory`
 
 def memory_of(value: Any) -> Any:
     """The array that holds the numbers of an argument; None for a scalar or a value of another kind."""
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         value = memory_behind(value) if has_history(value) else None
     elif not isinstance(value, np.ndarray) and is_labelled(value):
         value = np.asarray(value)
@@ -72,7 +72,7 @@ def lock(tracer: Any) -> None:
 
 def is_locked(value: Any) -> bool:
     """Whether a value is a read-only argument tracer of an outer operator."""
-    if not isinstance(value, Node) or not (value.level or type(value) in INPUTS):
+    if not isinstance(value, Value) or not (value.level or type(value) in INPUTS):
         return False
     memory = memory_of(value)
     return memory is not None and memory.base is None and not memory.flags.writeable
@@ -101,7 +101,7 @@ def run_locked(
     if captured and (met := find_shared(leaves, captured)):
         for position in met:
             lock(tracers[position])
-        lock_views([view for view in captured if not isinstance(view, Node)], [leaves[position] for position in met])
+        lock_views([view for view in captured if not isinstance(view, Value)], [leaves[position] for position in met])
         shared |= met
     if not shared:
         return call()

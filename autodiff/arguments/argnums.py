@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from compgraph.graph import Node, describe
+from compgraph.graph import Value, describe
 from compgraph.interception import lent
 
 from .aliases import find_shared, lock_views
@@ -27,7 +27,7 @@ def of_functions(operator: Operator) -> Operator:
 
     @functools.wraps(operator)
     def applied(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], Node):
+        if args and isinstance(args[0], Value):
             raise TypeError(
                 f"{operator.__name__} takes a function, not the {describe(args[0])}; the derivatives of a node are "
                 "autodiff.gradient(node, wrt)"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import Node
+from compgraph.graph import Value
 from compgraph.graph.context import apart, no_graph
 from compgraph.graph.interpreter import source_lines
 from compgraph.interception import is_library
@@ -79,10 +79,10 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     asked, always = questions_of(f)
     if asked:
         try:
-            plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Node) else x for x in given])
+            plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Value) else x for x in given])
         except Exception:  # the function works on nodes alone
             return
-        values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
+        values = [np.asarray(x.plain if isinstance(x, Value) else x) for x in found]
         if _same(plain, again) and not _same(plain, values):
             raise DetachedGradientError(
                 f"{operator}: the function gives {_shown(plain)} for the numbers it was given, and {_shown(values)} for nodes. "
@@ -127,9 +127,9 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found
     DetachedGradientError
         If the values differ.
     """
-    plain = [x.plain if isinstance(x, Node) else x for x in leaves]
+    plain = [x.plain if isinstance(x, Value) else x for x in leaves]
     moved = [_moved(x) for x in plain]
-    values = [np.asarray(x.plain if isinstance(x, Node) else x) for x in found]
+    values = [np.asarray(x.plain if isinstance(x, Value) else x) for x in found]
     try:
         labelled_values, again = apart(_twice, call, plain)
         nearby, _ = apart(_twice, call, [labelled(new, x) for new, x in zip(moved, plain, strict=True)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Node, adopted, plainly, require_computed, require_history
+from compgraph.graph import ConstantNode, Value, adopted, plainly, require_computed, require_history
 from compgraph.graph.context import default_float, of_numbers
 from compgraph.graph.interpreter import source_lines
 from compgraph.guards import told
@@ -31,7 +31,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
     require_history(value)
     require_computed(value, name)
     require_array(value, name)
-    array = value if isinstance(value, Node) else of_numbers(_asarray(value), value)
+    array = value if isinstance(value, Value) else of_numbers(_asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
@@ -50,12 +50,12 @@ def require_array(value: Any, name: str) -> None:
 def as_result(value: Any) -> Any:
     """What a function returned: of arrays that nodes were written into, and of labelled ones (xarray's), the node."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
-    return data if isinstance(data, Node) else plainly(adopted(value))
+    return data if isinstance(data, Value) else plainly(adopted(value))
 
 
 def as_constant(value: Any, escapes: Any) -> Any:
     """A plain result as a constant node with zero derivative; unchanged if values left the graph, or if it is not a number."""
-    if escapes or isinstance(value, Node) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+    if escapes or isinstance(value, Value) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return value
     array = of_numbers(np.asarray(value), value)
     if array.dtype.kind not in "biufc":

@@ -22,6 +22,7 @@ from compgraph.graph import (
     Node,
     OperationalNode,
     TangentLayout,
+    Value,
     as_operand,
     describe,
     leaf,
@@ -51,7 +52,7 @@ _STAYING = frozenset({operations.copy, operations.astype, operations.input_of}) 
 _ARRAYS = frozenset(
     {np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.where, np.broadcast_to}
 )  # of a scalar too
-_array_ufunc: Any = Node.__array_ufunc__
+_array_ufunc: Any = Value.__array_ufunc__
 _SHARING_NOTHING = operations.PIECEWISE - {operations.stop_gradient}
 
 
@@ -172,7 +173,7 @@ class BatchNode(TangentLayout, Node):
         if method == "at" and promoted(inputs[0], inputs).__class__ is BatchNode:
             target, index, *others = inputs
             operands = tuple(map(as_operand, others))
-            level = max(x.level for x in (target, *operands) if isinstance(x, Node))
+            level = max(x.level for x in (target, *operands) if isinstance(x, Value))
             require_alive(level)
             require_within(level, target, index)
             return change(ufunc, target, index, operands)
@@ -182,7 +183,7 @@ class BatchNode(TangentLayout, Node):
         """A function of NumPy's; one in steps, some of which look at numbers, example by example."""
         writes_out = kwargs.get("out") is not None
         try:
-            return Node.__array_function__(self, function, types, args, dict(kwargs))
+            return Value.__array_function__(self, function, types, args, dict(kwargs))
         except DiffersError:
             if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS or writes_out:
                 raise
@@ -274,7 +275,7 @@ for _name in ("value", "data", "ctypes", "__array_interface__", "__array_struct_
 
 def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
     """Where values meet nodes of a graph, make them nodes of their own, so that later writes leave what is recorded."""
-    if not any(isinstance(base_of(a), Node) for a in operands) or not is_recording():
+    if not any(isinstance(base_of(a), Value) for a in operands) or not is_recording():
         return
     for node in nodes:
         root = node if node.root is None else node.root
@@ -333,7 +334,7 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
                     root = node if node.root is None else node.root
                 break
     made = BatchNode.create_using(out, level, root, stays)
-    made.is_lent = root is not None and not is_recording() and isinstance(base_of(root._values), Node)
+    made.is_lent = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
     return made
 
 
@@ -342,13 +343,13 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
 
 def _like(buffer: Any, value: Any) -> Any:
     """A buffer into which a value can be written: with the vmaps, the tangents and the graph that it has."""
-    if not isinstance(value, Node):
+    if not isinstance(value, Value):
         return buffer
     if type(value) is BatchNode:
         if type(buffer) is BatchNode and buffer.level >= value.level:
             return buffer  # which sees to it itself
         return BatchNode.create_using(filled_rows(buffer, value.count), value.level, is_array=True)
-    if isinstance(buffer, Node) and (not value.level or buffer.level):
+    if isinstance(buffer, Value) and (not value.level or buffer.level):
         return buffer
     carrier: Any = value
     return carrier.buffer_over(buffer) if value.level else leaf(buffer, OperationalNode, None)

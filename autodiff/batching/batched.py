@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Joint, Node, record
+from compgraph.graph import ConstantNode, Joint, Value, record
 
 from ..rules import Formula, Rule, Shared, Variadic, scatter, spread, weighed
 
@@ -146,7 +146,7 @@ def put_at(adjoints: Any, x: Any, places: Any) -> Any:
     there = places >= 0
     count = adjoints.shape[0]
     pieces = np.reshape(adjoints, (count, places.size))
-    if isinstance(places, Node) or not there.all():
+    if isinstance(places, Value) or not there.all():
         pieces, places = pieces[:, there], places[there]
     like = zeros_like_batch((math.prod(x.shape),), np.result_type(x.dtype, adjoints.dtype), count)
     return record(scatter, (like, pieces, slice(None), places), {"layout": (2,)})

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Node, describe
+from compgraph.graph import DiffersError, Value, describe
 from compgraph.inplace import numpy_forms, put_plain, require_writeable
 from compgraph.inplace import store as store_node
 
@@ -148,9 +148,9 @@ def _store_masked(target: Any, parts: list[Any], value: Any, casting: Any) -> No
 
 
 def _put(into: Any, index: Any, pieces: Any, casting: Any) -> None:
-    if isinstance(into, Node):
+    if isinstance(into, Value):
         store_node(into, index if casting is None else ..., pieces, casting)
-    elif isinstance(pieces, Node):
+    elif isinstance(pieces, Value):
         raise TypeError("vmap: a node is written into an array that holds numbers alone; make it by np.zeros_like(x)")
     else:
         put_plain(into, index, pieces, casting)

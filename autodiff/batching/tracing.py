@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ConstantNode, InputNode, Joint, Node, leaf, next_tick, walk
+from compgraph.graph import ConstantNode, InputNode, Joint, Value, leaf, next_tick, walk
 from compgraph.graph.context import recording_on
 
 from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch, plain_operands, push
@@ -131,13 +131,13 @@ def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...])
         result = formula(inputs[0] if single else tuple(inputs))
     known = {x: part for x, part in zip(inputs, parts, strict=True) if x is not None}
     outs = list(result) if isinstance(result, (tuple, list)) else [result]
-    if any(out is not None and not isinstance(out, Node) for out in outs):
+    if any(out is not None and not isinstance(out, Value) for out in outs):
         return NotImplemented
     steps = _since(before, outs)
-    if any(isinstance(step, Node) and step.memory for step in steps):
+    if any(isinstance(step, Value) and step.memory for step in steps):
         return NotImplemented
     # operands may be nodes of a graph that has plain tangents
-    create_graph = any(isinstance(part, Node) for part in parts) or any(
+    create_graph = any(isinstance(part, Value) for part in parts) or any(
         step.args[position].tick <= before for step in steps for position in step.edges
     )
     count = count_of(parts)
@@ -149,7 +149,7 @@ def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...])
 
 
 def _first(batch: Any) -> Any:
-    return np.array((batch.plain if isinstance(batch, Node) else batch)[0])
+    return np.array((batch.plain if isinstance(batch, Value) else batch)[0])
 
 
 def _since(tick: int, outs: list[Any]) -> list[Any]:
@@ -170,7 +170,7 @@ def _one(batch: Any, i: int) -> Any:
 
 def _settled(contribution: Any, operand: Any) -> Any:
     if contribution.__class__ in DEFERRED:
-        return contribution.settle(operand if isinstance(operand, Node) else ConstantNode.hold(operand))
+        return contribution.settle(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
     return contribution
 
 

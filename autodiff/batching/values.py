@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record
+from compgraph.graph import Value, record
 from compgraph.graph.hollow import address_of, refusing_body
 
 forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
@@ -28,7 +28,7 @@ def form(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
 
 def is_batch(value: Any) -> bool:
     """Whether a value differs between the examples of a vmap."""
-    return isinstance(value, Node) and value.carries == "batch"
+    return isinstance(value, Value) and value.carries == "batch"
 
 
 def base_of(value: Any) -> Any:
@@ -41,7 +41,7 @@ def base_of(value: Any) -> Any:
 def plain_base(value: Any) -> Any:
     """The plain array behind a value."""
     value = base_of(value)
-    return value.plain if isinstance(value, Node) else value
+    return value.plain if isinstance(value, Value) else value
 
 
 def depth_of(value: Any) -> int:
@@ -54,13 +54,13 @@ def depth_of(value: Any) -> int:
 
 def copied(values: Any) -> Any:
     """Values of their own."""
-    return record(operations.copy, (values,)) if isinstance(values, Node) else np.array(values)
+    return record(operations.copy, (values,)) if isinstance(values, Value) else np.array(values)
 
 
 def filled_rows(buffer: Any, count: int) -> Any:
     """A buffer, an array or node, as one for each of many examples, each laid out as it is."""
     shape = (count, *buffer.shape)
-    if isinstance(buffer, Node):
+    if isinstance(buffer, Value):
         return record(operations.copy, (np.broadcast_to(buffer, shape),))
     low, high = np.lib.array_utils.byte_bounds(buffer) if buffer.size else (0, 0)
     length = -(-(high - low) // buffer.itemsize)

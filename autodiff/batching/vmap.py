@@ -14,7 +14,7 @@ from compgraph.graph import (
     INPUTS,
     VARYING,
     DiffersError,
-    Node,
+    Value,
     breadth_first,
     new_view,
     plainly,
@@ -125,8 +125,8 @@ def vmap(
         with Alive((level,)):
             results = apart(_run, f, unflatten(structure, given), level, count, randomness)
             found, nesting = _results(results, level, count, out_axes)
-        if bodies() is None and not any(isinstance(x, Node) for x in leaves):
-            found = [out.value if isinstance(out, Node) and not _has_variables(out) else out for out in found]
+        if bodies() is None and not any(isinstance(x, Value) for x in leaves):
+            found = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in found]
             if count and out_axes == 0:
                 call = functools.partial(_plainly, f, structure)
                 if any(map(is_labelled, leaves)):
@@ -226,7 +226,7 @@ def _results(result: Any, level: int, count: int, out_axes: Axes) -> tuple[list[
     return found, structure
 
 
-def _has_variables(out: Node) -> bool:
+def _has_variables(out: Value) -> bool:
     """Whether a result depends on a variable of the caller's; what derivatives within were computed by is a graph as well."""
     return any(n.__class__ in _VARIABLES for n in breadth_first(out))
 
@@ -280,7 +280,7 @@ def _checked(value: Any, axis: int | None) -> Any:
     require_history(value)
     require_computed(value, "an argument of vmap")
     require_array(value, "an argument of vmap")
-    array = value if isinstance(value, Node) else np.asarray(value)
+    array = value if isinstance(value, Value) else np.asarray(value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"vmap: an argument, {value!r}, holds no numbers; pass it by in_axes None, or by functools.partial")
     if not -array.ndim <= axis < array.ndim:
@@ -334,7 +334,7 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
                 raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
             root = out if out.root is None else out.root
             is_theirs = root.is_lent or root is not out or not plain_base(values).flags.writeable
-            if is_theirs and not isinstance(values, Node):
+            if is_theirs and not isinstance(values, Value):
                 values = np.array(values)
             return _placed(values, axis)
     value = plainly(out)
@@ -343,7 +343,7 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
     if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
         raise TypeError(f"vmap: the function returned a {type(value).__name__}, which is no array{_advice(value)}")
     shared = np.broadcast_to(value, (count, *np.shape(value)))
-    return _placed(shared if isinstance(shared, Node) else np.array(shared), axis)
+    return _placed(shared if isinstance(shared, Value) else np.array(shared), axis)
 
 
 def _advice(value: Any) -> str:

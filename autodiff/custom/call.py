@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph.graph import Node, to_plain
+from compgraph.graph import Value, to_plain
 
 from ..operators import vjp
 from ..rules import Rule, Shared, Variadic, makers
@@ -119,4 +119,4 @@ def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
 
 def has_node(*values: Any) -> bool:
     """Whether a node is among values, or in a tuple among them."""
-    return any(has_node(*v) if isinstance(v, tuple) else isinstance(v, Node) for v in values)
+    return any(has_node(*v) if isinstance(v, tuple) else isinstance(v, Value) for v in values)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, BlankNode, Node, OperationalNode, attach, describe, memory_of, to_plain
+from compgraph.graph import INERT, BlankNode, OperationalNode, Value, attach, describe, memory_of, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
 
 from ..arguments import flatten, unflatten
@@ -83,10 +83,10 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
         stepped = SteppedOut(lambda *given: f(given), leaves)
         with outside():
             return stepped.back(_checkpointed(lambda given: stepped(*given), stepped.bases))
-    level = max((x.level for x in leaves if isinstance(x, Node)), default=0)
+    level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
         return _with_tangents(f, leaves, level)
-    positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.__class__ not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
     if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
@@ -109,9 +109,9 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
     """The same one level down: tangents of this level are arguments and results of their own."""
-    with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.level == level]
+    with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.level == level]
     split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
-    if not any(isinstance(x, Node) for x in split):
+    if not any(isinstance(x, Value) for x in split):
         return f(leaves)
 
     def both(given: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Node, next_tick, root_of, walk
+from compgraph.graph import ACTIVE, Joint, Value, next_tick, root_of, walk
 from compgraph.graph.context import sealed_up_to, wrappers
 
 from ..arguments import find_shared
@@ -54,7 +54,7 @@ class Closure:
         self._wrapped = wrappers.get() if wrapped is None else wrapped
         trace = Trace(self)  # it refers to this: kept, it would hold what the run has left until cycles are collected
         self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
-        self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Node)]
+        self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
         self.level = max([self.results[i].level for i in self.outs], default=0)
         self.closed: list[Any] = [] if self.level else self._closed()
 
@@ -88,13 +88,13 @@ class Closure:
             if node in inputs or self._is_outside(node):
                 return []
             operands = [node.args[position] for position in node.edges]
-            memory = root_of(node).memory if isinstance(node, Node) else None
+            memory = root_of(node).memory if isinstance(node, Value) else None
             return operands + memory.log if memory else operands
 
         return [n for n in walk(results, inside) if n.__class__ in ACTIVE and n not in inputs and self._is_outside(n)]
 
     def _is_outside(self, node: Any) -> bool:
-        return isinstance(node, (Node, Joint)) and node.tick <= self._start
+        return isinstance(node, (Value, Joint)) and node.tick <= self._start
 
 
 def _read_only(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 import compgraph as cg
 from compgraph.compiled import record_by
-from compgraph.graph import INERT, Node, attach, is_plain, saved, to_plain
+from compgraph.graph import INERT, Value, attach, is_plain, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 from compgraph.graph.hollow import is_traced
 
@@ -25,7 +25,7 @@ _jit = Opaque("jit")
 def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a compiled function gives of nodes: by a program if there is one, else each of its operations is recorded."""
     leaves, structure = flatten((args, kwargs))
-    positions = [i for i, x in enumerate(leaves) if isinstance(x, Node) and x.__class__ not in INERT]
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.__class__ not in INERT]
     is_outermost = is_recording() and not is_traced() and not levels_around()
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
@@ -49,7 +49,7 @@ record_by(_called)
 
 def _numbers(leaf: Any) -> Any:
     """The plain value of a leaf, which nobody changes later."""
-    if isinstance(leaf, Node):
+    if isinstance(leaf, Value):
         return to_plain(leaf)
     return saved(leaf) if is_plain(leaf) else leaf
 
@@ -79,7 +79,7 @@ def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], st
             leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, given, strict=True))}
             args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
             found = flatten(f(*args, **kwargs))[0]
-            return tuple([x if isinstance(x, Node) else cg.constant(x) for x in found])  # some may not depend on any operand
+            return tuple([x if isinstance(x, Value) else cg.constant(x) for x in found])  # some may not depend on any operand
 
         found, pulled = vjp(results, *operands)
         return found, pulled(tuple(adjoints))

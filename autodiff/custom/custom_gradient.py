@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, as_operands, record, saved_constant, to_plain
+from compgraph.graph import INERT, Value, as_operands, record, saved_constant, to_plain
 from compgraph.graph.context import NoGraph, recording_on
 
 from ..arguments import flatten, unflatten
@@ -112,7 +112,7 @@ class Custom:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
             parts, pull = self.pair(operands)
-        if any(isinstance(p, Node) and p.__class__ not in INERT for p in map(base_of, parts)):
+        if any(isinstance(p, Value) and p.__class__ not in INERT for p in map(base_of, parts)):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
@@ -134,9 +134,9 @@ class Custom:
 
         def pull(adjoint: Any) -> list[Any]:
             adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
-            seed = next((a for a in adjoints if isinstance(base_of(a), Node)), None)
+            seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
             if seed is not None:
-                adjoints = tuple(a if isinstance(a, Node) else saved_constant(a) for a in adjoints)
+                adjoints = tuple(a if isinstance(a, Value) else saved_constant(a) for a in adjoints)
             return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
 
         return leaves, pull
@@ -172,7 +172,7 @@ class Custom:
                     f"custom_gradient: the pull of {self.name} returned shape {np.shape(adjoint)} for argument {position}, "
                     f"which has shape {shape}"
                 )
-            elif seed is not None and not isinstance(adjoint, Node):
+            elif seed is not None and not isinstance(adjoint, Value):
                 raise TypeError(
                     f"custom_gradient: the pull of {self.name} returned a plain {type(adjoint).__name__} for argument "
                     f"{position}, which does not remember how it depends on the adjoint; return None where it is zero"

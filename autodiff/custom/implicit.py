@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, as_operands, describe, record, require_single, to_plain
+from compgraph.graph import INERT, Value, as_operands, describe, record, require_single, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.guards import note_lengths
 
@@ -241,7 +241,7 @@ def require_closed(name: str, g: Function, values: list[Any]) -> Any:
 
 def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
     """The Jacobian of `g` with respect to x, as a matrix."""
-    x = x if isinstance(x, Node) else np.asarray(x)[()]
+    x = x if isinstance(x, Value) else np.asarray(x)[()]
     matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
     if matrix.shape[0] != x.size:
         raise ValueError(f"the function gives {matrix.shape[0]} numbers for an x of {x.size}; as many are needed")

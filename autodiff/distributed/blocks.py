@@ -18,7 +18,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from compgraph.graph import Node, describe, require_computed
+from compgraph.graph import Value, describe, require_computed
 from compgraph.graph.context import default_dtype, default_float
 
 from .. import operators
@@ -102,7 +102,7 @@ def _require_parameters(arguments: Arguments) -> None:
                 f"{_NAME}: {name} is a dask Array, but a parameter, which every block is given whole; give its numbers "
                 "(.compute()), or say by argnums which arguments are the parameters"
             )
-        if isinstance(leaf, Node):
+        if isinstance(leaf, Value):
             raise TypeError(
                 f"{_NAME}: {name} is a node, the {describe(leaf)}, and a derivative by blocks does not go on in its "
                 "graph; give node.value"
@@ -146,7 +146,7 @@ class Given:
 
 def _has_rows(leaf: Any, name: str) -> bool:
     """Whether an argument is data, which is cut into blocks of rows; raise for what is neither data nor a plain value."""
-    if isinstance(leaf, Node):
+    if isinstance(leaf, Value):
         raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}; give node.value")
     if isinstance(leaf, da.Array):
         if leaf.ndim == 0:
@@ -248,7 +248,7 @@ def _as_anywhere(block: Any) -> Any:
 
 
 def _require_plain(numbers: Sequence[Any]) -> None:
-    if any(isinstance(x, Node) for x in numbers):
+    if any(isinstance(x, Value) for x in numbers):
         raise TypeError(
             f"{_NAME}: the loss uses a variable from outside, whose derivative would be lost; make it a parameter, or use its "
             "numbers (variable.value)"

@@ -14,7 +14,7 @@ import numpy as np
 from distributed import Client
 from tqdm import tqdm
 
-from compgraph.graph import INERT, Node, as_operands, to_plain
+from compgraph.graph import INERT, Value, as_operands, to_plain
 from compgraph.graph.context import apart, is_recording
 
 from ..arguments import as_argument, flatten, unflatten
@@ -307,7 +307,7 @@ class DataParallel:
 
 def _is_followed(x: Any) -> bool:
     """Whether more than a leaf's numbers counts: its graph while recording, or a tangent, recording or not."""
-    return isinstance(x, Node) and x.__class__ not in INERT and (is_recording() or bool(x.level))
+    return isinstance(x, Value) and x.__class__ not in INERT and (is_recording() or bool(x.level))
 
 
 def _tree(structure: Any) -> bytes:

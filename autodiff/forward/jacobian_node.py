@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, describe, record, require_history
+from compgraph.graph import Value, describe, record, require_history
 from compgraph.guards import escaped, told
 
 from ..arguments import as_argument
@@ -77,7 +77,7 @@ class JacobianNode(TangentNode):
             stop = start + math.prod(shape)
             block = np.copy(np.moveaxis(tangents[start:stop], 0, -1), order="C")
             block = np.reshape(block, self.shape + shape)
-            found.append(block if isinstance(block, Node) else block[()])
+            found.append(block if isinstance(block, Value) else block[()])
             start = stop
         return found if len(found) > 1 else found[0]
 
@@ -275,7 +275,7 @@ def jacobian(value: Any) -> Any:
     require_history(value)
     if isinstance(value, JacobianNode):
         return value.jacobian
-    what = describe(value) if isinstance(value, Node) else f"plain {type(value).__name__}"
+    what = describe(value) if isinstance(value, Value) else f"plain {type(value).__name__}"
     raise TypeError(
         f"jacobian: the {what} carries no Jacobian: it does not depend on what autodiff.forward.variables made, its dtype has "
         "no derivatives, or the tangents were lost on the way (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."

@@ -10,7 +10,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import (
     VARYING,
-    Node,
+    Value,
     is_computed_by_python,
     mark_python_number,
     memory_of,
@@ -130,7 +130,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes, f))
     parts = [_parted(out, level, escapes, f) for out in outs]
-    if not any(isinstance(a, Node) for a in (*points, *directions)):
+    if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
@@ -150,7 +150,7 @@ def _input(primal: Any, tangent: Any, level: int, around: Any) -> Any:
     is_shared = bool(around) and is_repeated(primal, len(around))
     own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
     moved = conform(tangent, primal)  # copied below if plain, since the function may return it
-    made = TangentNode.create_using(own, moved if isinstance(moved, Node) else np.array(moved)[()], level)
+    made = TangentNode.create_using(own, moved if isinstance(moved, Value) else np.array(moved)[()], level)
     return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
 
 
@@ -188,7 +188,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
     out = as_constant(out, escapes)
-    if not isinstance(out, Node):
+    if not isinstance(out, Value):
         raise TypeError(lost_graph("jvp", out, escapes, f))
     if out.level > level:
         raise TypeError(
@@ -202,14 +202,14 @@ def _handed(value: Any) -> Any:
     """A value or tangent for the caller."""
     if not is_recording():
         return _detached(value)
-    return solid(value) if isinstance(value, Node) else plainly(value)
+    return solid(value) if isinstance(value, Value) else plainly(value)
 
 
 def _detached(value: Any) -> Any:
     """The numbers of a value, without graph and tangents."""
     if is_batch(value):
         return put_back(_detached(value.values), [value.level], is_array=not value.is_scalar)
-    return value.plain if isinstance(value, Node) else plainly(value)
+    return value.plain if isinstance(value, Value) else plainly(value)
 
 
 def _settled(value: Any, since: int) -> Any:
@@ -217,7 +217,7 @@ def _settled(value: Any, since: int) -> Any:
 
     It may be a node though none was given: an inner derivative makes nodes of the values it uses, in case they are written into.
     """
-    if not isinstance(value, Node) or value.level:
+    if not isinstance(value, Value) or value.level:
         return value
     for node in walk([value], _operands_and_writes):
         if node.tick <= since or node.__class__ in VARYING:
@@ -228,13 +228,13 @@ def _settled(value: Any, since: int) -> Any:
 def _operands_and_writes(node: Any) -> list[Any]:
     """The operands of a node, and the writes into its memory."""
     operands = [node.args[position] for position in node.edges]
-    memory = memory_of(node) if isinstance(node, Node) else None
+    memory = memory_of(node) if isinstance(node, Value) else None
     return operands + memory.log if memory else operands
 
 
 def connected(tangent: Any, primal: Any) -> Any:
     """A tangent that is constant, as a node of the primal's graph if there is one."""
-    if isinstance(tangent, Node) or not isinstance(primal, Node):
+    if isinstance(tangent, Value) or not isinstance(primal, Value):
         return tangent
     tangent = np.ones_like(primal) * tangent
-    return tangent if isinstance(tangent, Node) else saved_constant(tangent)
+    return tangent if isinstance(tangent, Value) else saved_constant(tangent)

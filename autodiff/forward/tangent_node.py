@@ -21,6 +21,7 @@ from compgraph.graph import (
     Node,
     OperationalNode,
     TangentLayout,
+    Value,
     describe,
     detach_result,
     inert,
@@ -81,11 +82,11 @@ class TangentNode(TangentLayout, Node):
     @classmethod
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
-        plain = primal.plain if isinstance(primal, Node) else primal
+        plain = primal.plain if isinstance(primal, Value) else primal
         node: Any = new_view(hollow_body(np.asarray(plain)), cls)
         node.plain = plain
         node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
-        node.is_scalar = primal.is_scalar if isinstance(primal, Node) else isinstance(primal, np.generic)
+        node.is_scalar = primal.is_scalar if isinstance(primal, Value) else isinstance(primal, np.generic)
         node.function = node.memory = node._name = node._operands = None
         node.args, node.options, node.edges = (), NO_OPTIONS, ()
         node.tick = 0
@@ -122,7 +123,7 @@ class TangentNode(TangentLayout, Node):
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
             primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
-            if not isinstance(primal, Node):  # nothing is recorded here
+            if not isinstance(primal, Value):  # nothing is recorded here
                 return primal
             self._primal = primal
             if not self.plain.flags.writeable:
@@ -155,9 +156,9 @@ class TangentNode(TangentLayout, Node):
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = record(function, primals, options)
         if is_cut(level):
-            return out if isinstance(out, Node) else detach_result(out, primals, range(len(primals)))
+            return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
         if function is operations.stop_gradient:
-            return out if isinstance(out, Node) else inert(out)
+            return out if isinstance(out, Value) else inert(out)
         if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
             root = _viewed(out, those)
             if root is not None:
@@ -184,7 +185,7 @@ class TangentNode(TangentLayout, Node):
         if out is not None and not hasattr(out, "dtype"):
             raise TypeError(f"the result, a {type(out).__name__}, holds no numbers of NumPy's; convert the operands to floats")
         if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
-            return out if out is None or isinstance(out, Node) else inert(out)
+            return out if out is None or isinstance(out, Value) else inert(out)
         return self.like(out, None if tangent is None else self.conformed(tangent, out))
 
     @classmethod
@@ -216,7 +217,7 @@ class TangentNode(TangentLayout, Node):
         into = target.primal
         root._shadow = HALF if carries else shadow  # whatever interrupts, value and tangent belong together
         try:
-            if isinstance(into, Node):
+            if isinstance(into, Value):
                 store(into, index, primal, casting)
             else:
                 put_plain(into, index, primal, casting)
@@ -242,7 +243,7 @@ HALF: Any = _Half()
 
 def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
     """The root of the operand that a result is a view of, or None."""
-    plain = out.plain if isinstance(out, Node) else out
+    plain = out.plain if isinstance(out, Value) else out
     if type(plain) is np.ndarray:
         owner = owner_of(plain)
         for operand in nodes:
@@ -273,7 +274,7 @@ def _plain_constant(value: Any) -> Any:
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """Where values meet nodes of a graph, make them nodes too, so that later writes into them are recorded."""
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
-    met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Node)]
+    met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
     like: Any = max(met, key=lambda n: n.level, default=None)
     if like is None or not (like.level or is_recording()):  # tangents are computed also where no graph is recorded
         return
@@ -291,12 +292,12 @@ def _buffer_like(array: Any, value: Any) -> Any:
     """A node over `array` into which a node like `value` can be written."""
     if isinstance(value, TangentNode):
         return value.like(_buffer_like(array, value.primal), None)
-    return leaf(array, OperationalNode, None) if isinstance(value, Node) and not isinstance(array, Node) else array
+    return leaf(array, OperationalNode, None) if isinstance(value, Value) and not isinstance(array, Value) else array
 
 
 def _rank(value: Any) -> int:
     """The highest level of what may be written into a value: -1 for plain numbers, 0 for nodes without a tangent."""
-    return value.level if isinstance(value, Node) else -1
+    return value.level if isinstance(value, Value) else -1
 
 
 def _numbers_of(result: Any) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record, to_plain
+from compgraph.graph import Value, record, to_plain
 
 from ..batching import pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread
@@ -62,7 +62,7 @@ limit_value_grad = linear("limit_value", lambda g, out, x: record(limit_value, (
 
 
 def _recorded(*values: Any) -> bool:
-    return any(isinstance(value, Node) for value in values)
+    return any(isinstance(value, Value) for value in values)
 
 
 # ------------------------------------------------------------------------------------------------- lengths
@@ -82,7 +82,7 @@ def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = 
 
     `up` makes what has the shape of `out` fit `x`; `length` makes the length 1 where it can be nothing but 0.
     """
-    if not isinstance(g, Node):  # the first derivatives of plain arrays, and tangents
+    if not isinstance(g, Value):  # the first derivatives of plain arrays, and tangents
         return up(g) * quotient(x, length(up(out)), of)
     corner = np.asarray(to_plain(out)) == 0
     known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
@@ -113,7 +113,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
     of : str
         The operation.
     """
-    if not isinstance(g, Node):
+    if not isinstance(g, Value):
         return found
     at = corner()
     if not np.any(at):
@@ -129,7 +129,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
 
 def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
     """What a choice makes of a tangent, in forward mode."""
-    if not (isinstance(found, Node) or isinstance(t, Node)) or not np.any(corner()):
+    if not (isinstance(found, Value) or isinstance(t, Value)) or not np.any(corner()):
         return found
     return found + moving_from(t, moves(), of)
 
@@ -141,7 +141,7 @@ def moving_from(t: Any, z: Any, of: str) -> Any:
 
 def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
     """An adjoint, of which nothing is known where `g` is 0 at a corner: its own derivative divides by zero there."""
-    if not isinstance(g, Node):
+    if not isinstance(g, Value):
         return found
     at = np.logical_and(corner(), np.asarray(to_plain(g)) == 0)
     if not np.any(at):
@@ -185,7 +185,7 @@ class _Corners:
     def back(self, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         """The adjoint of the elements."""
         found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
-        if others or not (isinstance(g, Node) and isinstance(out, Node)):
+        if others or not (isinstance(g, Value) and isinstance(out, Value)):
             return found
         kept = spread(out, x, axis, keepdims)
         at, share = self.at(kept, x, axis, options)
@@ -220,7 +220,7 @@ class _Corners:
 
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         """A batch of adjoints: by the weights, unless there is a corner whose derivative is recorded."""
-        by_one = position == 0 and not others and isinstance(g, Node) and self._any(out, x, **options)
+        by_one = position == 0 and not others and isinstance(g, Value) and self._any(out, x, **options)
         return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
     def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:

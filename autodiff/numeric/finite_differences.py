@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, require_computed
+from compgraph.graph import Value, require_computed
 
 
 def plain(value: Any) -> Any:
     """A copy of `value` as a plain floating or complex array; integers and booleans become float64."""
     require_computed(value, "an argument")
-    array = np.array(value.value if isinstance(value, Node) else value)
+    array = np.array(value.value if isinstance(value, Value) else value)
     return array.astype(float) if array.dtype.kind in "biu" else array
 
 

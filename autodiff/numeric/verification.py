@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, describe, require_history, require_single
+from compgraph.graph import Value, describe, require_history, require_single
 from compgraph.graph.context import apart, held, no_graph
 from compgraph.guards import escaped, told
 
@@ -38,7 +38,7 @@ class DetachedGradientError(ValueError):
 def require_differentiable(operator: str, node: Any) -> None:
     """Raise a TypeError unless reverse mode can start from a value."""
     require_history(node)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         if callable(node):
             raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f) gives the derivative")
         raise TypeError(
@@ -236,7 +236,7 @@ def _direction(point: Any, rng: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, Node) else value
+    return value.plain if isinstance(value, Value) else value
 
 
 def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, to_plain
+from compgraph.graph import Value, to_plain
 
 from ..arguments import Argnums, Arguments, of_functions
 from ..forward import jvp
@@ -212,7 +212,7 @@ def _trace_of(field: Field) -> Any:
     parts = [column[i] for i, column in enumerate(field.columns())]
     if not parts:
         return np.zeros((), field.x.dtype)[()]
-    return np.sum(np.stack(parts)) if any(isinstance(p, Node) for p in parts) else np.sum(parts)
+    return np.sum(np.stack(parts)) if any(isinstance(p, Value) for p in parts) else np.sum(parts)
 
 
 @of_functions

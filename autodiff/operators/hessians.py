@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, describe
+from compgraph.graph import Value, describe
 from compgraph.graph.context import recording_on
 
 from ..arguments import Argnums, Arguments, of_functions
@@ -164,7 +164,7 @@ def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
     with recording_on():
         gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
     v = in_a_row(directions)
-    if isinstance(v, Node):
+    if isinstance(v, Value):
         return trace.swept(gradient, v)
     linearization = trace.linearized(gradient)
     found = linearization.pull_one(v)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, require_unchanged
+from compgraph.graph import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import base_of, levels_around
@@ -261,6 +261,6 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [trace.linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, since what was pushed may be the tangent that was given
-        return unflatten(trace.structure, [p if isinstance(p, Node) else np.array(p)[()] for p in pushed])
+        return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
 
     return trace.answer(trace.values(trace.result), push)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Joint, Node, record, to_plain
+from compgraph.graph import Joint, Value, record, to_plain
 
 from ..batching import propagate
 from ..reverse import Events, collect
@@ -85,7 +85,7 @@ class Expansion:
             return None
         parts: list[Any] = []
         for operand in node.args:
-            if isinstance(operand, Node) and operand in self.series:
+            if isinstance(operand, Value) and operand in self.series:
                 parts.append(id(self.series[operand]))
             elif operand is None or operand.__class__ in (int, float, bool):
                 parts.append((operand.__class__, repr(operand)))
@@ -116,7 +116,7 @@ class Expansion:
 
     def coefficient(self, node: Any, k: int) -> Any:
         """The coefficient of order k of a node, from those of its operands."""
-        operands = [self.series.get(a) if isinstance(a, Node) else None for a in node.args]
+        operands = [self.series.get(a) if isinstance(a, Value) else None for a in node.args]
         rule = by_function[node.function]
         if rule.kind == "linear":
             return self._linear(node, [_at(s, k) for s in operands])
@@ -220,12 +220,12 @@ class Equation:
         self.right = outer.slope(node, operands)(tangents, inner, tuple(primals))
         self.expansion = None
         self.is_linear = False
-        if isinstance(self.right, Node):
+        if isinstance(self.right, Value):
             nodes = collect(self.right, stop=list(given))
             require_simple(nodes)
             for slope, series in self.slopes:
                 slope.append(_at(series, 1))
-            points = {inner, *[x for x in primals if isinstance(x, Node) and x in given]}
+            points = {inner, *[x for x in primals if isinstance(x, Value) and x in given]}
             self.is_linear = points.isdisjoint(nodes)  # it depends on slopes alone, so orders do not mix
             self.expansion = None if self.is_linear else Expansion(nodes, given, outer.live, outer.known)
 

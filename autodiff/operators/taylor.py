@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record, solid, to_plain
+from compgraph.graph import Value, record, solid, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -88,7 +88,7 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
 
 def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients of a function of the leaves."""
-    if any(isinstance(a, Node) and a.level for a in (*points, *directions)):
+    if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
     return apart(_taylor, f, flat, points, directions, order)
 
@@ -103,13 +103,13 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         outs, results = flatten(result)
         outs = [as_constant(out, escapes) for out in outs]
         for out in outs or [result]:
-            if not isinstance(out, Node):
+            if not isinstance(out, Value):
                 raise TypeError(lost_graph("taylor", out, escapes, f))
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:
             nodes = _all_nodes(outs, inputs)
-            live = live and (any(isinstance(d, Node) for d in directions) or goes_on(nodes, inputs))
+            live = live and (any(isinstance(d, Value) for d in directions) or goes_on(nodes, inputs))
             given = {i: [i, d] if live else [i.plain, to_plain(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, given, live)
             if live:
@@ -123,7 +123,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
 
 def _own(coefficient: Any, out: Any) -> Any:
     """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
-    if isinstance(coefficient, Node):
+    if isinstance(coefficient, Value):
         return solid(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from compgraph.graph import (
     InputNode,
-    Node,
+    Value,
     describe,
     input_over,
     is_computed_by_python,
@@ -167,7 +167,7 @@ class Trace:
         self.leaves = [as_constant(leaf, self.escapes) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
             refuse_jacobian(self.operator, out)
-            if not isinstance(base_of(out), Node):
+            if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
                 raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
@@ -227,7 +227,7 @@ class Trace:
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with only_around(depth):
             result, below = taken_out(out, self.levels), taken_out(seeds, self.levels)
-            if below.__class__ is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Node):
+            if below.__class__ is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
                 with outside():
                     found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
                     found = [np.moveaxis(part, 0, depth) for part in found]
@@ -242,12 +242,12 @@ class Trace:
 
     def swept(self, out: Any, adjoint: Any) -> list[Any]:
         """As `pull`, where neither has a tangent, nor is one for each example."""
-        if not isinstance(out, Node):  # it does not depend on the inputs
+        if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
         is_live = self.live(nodes)
         self._is_live[id(out)] = out, is_live
-        if not is_live and not (isinstance(adjoint, Node) and self.outer):
+        if not is_live and not (isinstance(adjoint, Value) and self.outer):
             seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_of_zeros(swept)
@@ -280,7 +280,7 @@ class Trace:
             return put_back(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
             return out.like(self.value(out.primal), out.tangent)
-        if not isinstance(out, Node):
+        if not isinstance(out, Value):
             return plainly(out)
         known = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
         is_live = self.live(collect(out, stop=self.inputs)) if known is None else known[1]
@@ -301,7 +301,7 @@ def stand_in(value: Any) -> Any:
         return put_back(stand_in(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return InputNode.of(record(input_of, (value,)))
     return input_over(value)
 
@@ -309,7 +309,7 @@ def stand_in(value: Any) -> Any:
 def first_of(value: Any) -> Any:
     """The plain value of the first batch element."""
     base = base_of(value)
-    plain = base.plain if isinstance(base, Node) else base
+    plain = base.plain if isinstance(base, Value) else base
     return plain[(0,) * len(levels_of(value))] if is_batch(value) else plain
 
 

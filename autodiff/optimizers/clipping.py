@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node
+from compgraph.graph import Value
 
 from ..arguments import flatten, unflatten
 from ..reverse import Gradients
@@ -132,7 +132,7 @@ def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite:
     """
 
     def checked(leaves: list[Any]) -> list[Any]:
-        if any(isinstance(leaf, Node) for leaf in leaves):
+        if any(isinstance(leaf, Value) for leaf in leaves):
             raise TypeError(
                 "gradients that are nodes (create_graph=True) are not clipped: they would leave the graph; give values"
             )

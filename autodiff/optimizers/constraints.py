@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import Node, to_plain
+from compgraph.graph import Value, to_plain
 
 from ..operators import hessian, jacobian
 from .flattening import Layout
@@ -93,7 +93,7 @@ class Constraint:
     def value(self, x: Any) -> Any:
         """The value as a vector."""
         found = self.flat(np.copy(x))
-        return found if isinstance(found, Node) else np.asarray(found, float)
+        return found if isinstance(found, Value) else np.asarray(found, float)
 
     def jacobian(self, x: Any) -> Any:
         """The Jacobian: a row for each value, a column for each number of the vector."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, require_computed, require_history
+from compgraph.graph import Value, require_computed, require_history
 
 from ..arguments import flatten, unflatten
 
@@ -63,7 +63,7 @@ class Layout:
 
     def result(self, vector: Any) -> Any:
         """The tree of a vector, with new arrays, and with numbers where the first tree had numbers; of a node, nodes."""
-        if isinstance(vector, Node):
+        if isinstance(vector, Value):
             return self.tree(vector)
         leaves, structure = flatten(self.tree(np.asarray(vector)))
         made = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
@@ -88,7 +88,7 @@ def _real(leaf: Any) -> Any:
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")
     require_computed(leaf, "minimize: x0")
-    array = np.asarray(leaf.plain if isinstance(leaf, Node) else leaf)
+    array = np.asarray(leaf.plain if isinstance(leaf, Value) else leaf)
     if array.dtype.kind in "iu":
         array = array.astype(float)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, VariableNode, describe, owner_of, require_history, require_single, require_unsealed
+from compgraph.graph import Value, VariableNode, describe, owner_of, require_history, require_single, require_unsealed
 from compgraph.guards import note_saved
 
 from ..arguments import flatten
@@ -93,7 +93,7 @@ def _parameter(leaf: Any, place: str) -> Parameter:
     require_history(leaf)
     if isinstance(leaf, VariableNode):
         return _floating(Parameter(repr(leaf.name), leaf.plain, leaf))
-    if isinstance(leaf, Node):
+    if isinstance(leaf, Value):
         raise TypeError(f"the {describe(leaf)}, {place}, is no variable and cannot be updated; give cg.variable(...) or an array")
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"the parameter {place} is a {type(leaf).__name__}; give a plain array (np.asarray)")
@@ -184,7 +184,7 @@ def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
 def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     """A gradient as a plain array of the shape and dtype of its parameter, checked; `squared` as in `gradients_of`."""
     require_history(gradient)
-    if isinstance(gradient, Node):
+    if isinstance(gradient, Value):
         require_single("an optimizer's step", gradient)
         if gradient.level:
             raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")

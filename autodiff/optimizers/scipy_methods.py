@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, require_single, to_plain
+from compgraph.graph import Value, require_single, to_plain
 from compgraph.graph.context import recording_on
 
 from ..batching import any_differs, each_example, outside
@@ -224,7 +224,7 @@ class Problem:
         """The value and the gradient."""
         value, slope = value_and_grad(self.flat)(x, *params)
         self.value = float(to_plain(value))
-        return (value if isinstance(value, Node) else self.value), slope
+        return (value if isinstance(value, Value) else self.value), slope
 
     def product(self, x: Any, vector: Any, *params: Any) -> Any:
         """The Hessian times a vector."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Node, leaf, to_plain
+from compgraph.graph import InputNode, Value, leaf, to_plain
 from compgraph.graph.context import apart
 from compgraph.graph.hollow import Hollowing
 from compgraph.guards import collecting_escapes
@@ -70,8 +70,8 @@ def check_gradient(
                 return inputs, f(*inputs), escapes
 
         inputs, out, escapes = apart(run)
-        lost = not all(escape.is_text for escape in escapes) or (out is not None and not isinstance(out, Node))
-        if out is None or isinstance(out, Node):
+        lost = not all(escape.is_text for escape in escapes) or (out is not None and not isinstance(out, Value))
+        if out is None or isinstance(out, Value):
             found = gradient(out, inputs, unused="zero")
             gradients = [found[x] for x in inputs]
         else:

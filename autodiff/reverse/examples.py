@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, describe
+from compgraph.graph import Node, Value, describe
 
 from ..batching import BatchNode, is_batch
 
@@ -57,7 +57,7 @@ def gradients_of_examples(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> 
 
 def _in_graph(value: Any) -> Any:
     """The node of the values of all examples."""
-    if not isinstance(value.values, Node):
+    if not isinstance(value.values, Value):
         raise ValueError(
             f"gradient: the {describe(value)} is of no graph, as the arguments are that vmap gives to a function; differentiate "
             "a function of them by autodiff.grad, within vmap"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, Origin, VariableNode, describe, next_tick, require_computed, require_history, to_plain
+from compgraph.graph import Node, Origin, Value, VariableNode, describe, next_tick, require_computed, require_history, to_plain
 from compgraph.graph.context import apart, recording_on
 from compgraph.guards import derived_again, escaped, escapes_about, note_lengths, told, warn_of_leaks
 
@@ -23,8 +23,8 @@ from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 class Gradients(Mapping[str, Any]):
     """Adjoints of variables, found by the variable itself or by its name. Iterates over names."""
 
-    def __init__(self, adjoints: dict[Node, Any], opname: str | None) -> None:
-        if not isinstance(adjoints, Mapping) or not all(isinstance(node, Node) for node in adjoints):
+    def __init__(self, adjoints: dict[Value, Any], opname: str | None) -> None:
+        if not isinstance(adjoints, Mapping) or not all(isinstance(node, Value) for node in adjoints):
             raise TypeError(
                 "Gradients is what autodiff.reverse.gradient returns: adjoints by their variables, not to be made by hand"
             )
@@ -32,15 +32,15 @@ class Gradients(Mapping[str, Any]):
         self._output = f"the result of {opname}" if opname else "the variable"
 
     @functools.cached_property
-    def _named(self) -> dict[str, Node | None]:
+    def _named(self) -> dict[str, Value | None]:
         """The variables by their names, None for a name of several; found when first asked for, since most ask by variable."""
-        named: dict[str, Node | None] = {}
+        named: dict[str, Value | None] = {}
         for node in self._adjoints:
             named[node.name] = None if node.name in named else node
         return named
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, Node):
+        if isinstance(key, Value):
             if key in self._adjoints:
                 return self._adjoints[key]
             raise KeyError(f"{self._output} does not depend on the {describe(key)}, or its gradient was not asked for")
@@ -59,7 +59,7 @@ class Gradients(Mapping[str, Any]):
         return len(self._named)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._adjoints if isinstance(key, Node) else key in self._named
+        return key in self._adjoints if isinstance(key, Value) else key in self._named
 
     def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
         """The same variables with what `change` makes of the list of their adjoints."""
@@ -207,7 +207,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
                     f"the {describe(node)} depends on no variable called {key!r}.{told(escapes_about(escaped(), key))}"
                 )
             found += named
-        elif not isinstance(key, Node):
+        elif not isinstance(key, Value):
             raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
         elif id(key) not in present and unused == "raise":
             raise ValueError(
@@ -247,8 +247,8 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
-    plain = seed_of(node, adjoint.plain if isinstance(adjoint, Node) else adjoint)
-    return np.ones_like(node) * (adjoint if isinstance(adjoint, Node) else plain)
+    plain = seed_of(node, adjoint.plain if isinstance(adjoint, Value) else adjoint)
+    return np.ones_like(node) * (adjoint if isinstance(adjoint, Value) else plain)
 
 
 def _require_real(node: Any, adjoint: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, VariableNode, describe, require_history
+from compgraph.graph import Value, VariableNode, describe, require_history
 from compgraph.guards import warn_of_leaks
 
 from ..forward import real_inputs
@@ -47,7 +47,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
            [0., 3.]])]
     """
     for value in values:
-        if isinstance(value, Node):
+        if isinstance(value, Value):
             require_history(value)
             raise TypeError(
                 f"variables: the {describe(value)} is part of a graph already, and a variable made from it would not be; use "
@@ -110,4 +110,4 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
 
 
 def _what(value: Any) -> str:
-    return f"the {describe(value)}" if isinstance(value, Node) else f"a {type(value).__name__}"
+    return f"the {describe(value)}" if isinstance(value, Value) else f"a {type(value).__name__}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, ConstantNode, Node, record, walk
+from compgraph.graph import INERT, ConstantNode, Value, record, walk
 from compgraph.guards import frozen
 
 from ..rules import found_by, limit_value
@@ -54,7 +54,7 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
         mixed = push_through(nodes, dict.fromkeys(same, others), g, False, None)
         if slope is None:
             return where, np.zeros_like(g.plain)
-        plain = slope.plain if isinstance(slope, Node) else slope
+        plain = slope.plain if isinstance(slope, Value) else slope
         apart = np.abs(mixed - plain * others)
         if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # nan among them
             return where, None
@@ -98,7 +98,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Any, same: list[Any]) -> bool:
     ends = {
         node
         for node in nodes
-        if isinstance(node, Node) and node not in stops and node.__class__ not in INERT and (not node.args or _has_corner(node))
+        if isinstance(node, Value) and node not in stops and node.__class__ not in INERT and (not node.args or _has_corner(node))
     }
     if not ends:
         return False

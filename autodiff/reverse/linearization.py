@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, saved_constant
+from compgraph.graph import Value, saved_constant
 from compgraph.graph.context import recording_on, watched
 from compgraph.guards import note_lengths
 
@@ -104,7 +104,7 @@ class Linearization:
         """
         with self.recording():
             if self.live:
-                tangents = {x: t if isinstance(t, Node) else saved_constant(t) for x, t in tangents.items()}
+                tangents = {x: t if isinstance(t, Value) else saved_constant(t) for x, t in tangents.items()}
             found = push_through(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 
@@ -116,7 +116,7 @@ class Linearization:
 
     def chunks(self, size: int) -> Iterator[slice]:
         """Directions 0, ..., size - 1 in batches of bounded memory."""
-        largest = max((n.plain.nbytes for n in self.nodes if isinstance(n, Node)), default=1)
+        largest = max((n.plain.nbytes for n in self.nodes if isinstance(n, Value)), default=1)
         step = max(1, MOST // max(1, largest))
         return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
@@ -196,7 +196,7 @@ def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
     """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once
-    plain, rest = (np.asarray(a.plain if isinstance(a, Node) else a) for a in (once, other))
+    plain, rest = (np.asarray(a.plain if isinstance(a, Value) else a) for a in (once, other))
     if np.max(np.abs(rest), initial=0) > 1e3 * np.finfo(rest.dtype).eps * np.max(np.abs(plain), initial=0):
         raise TypeError(
             f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian; differentiate its real "
@@ -235,7 +235,7 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     primals, tangents = [p for p, _ in parted], [t for _, t in parted]
     first = with_tangents(value, primals, apply)
     second: list[Any] = [None] * len(first)
-    if isinstance(moved, Node):
+    if isinstance(moved, Value):
         second = with_tangents(moved, primals, apply)
     if any(t is not None for t in tangents):
         given = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
@@ -266,4 +266,4 @@ def without_tangents(out: Any) -> list[Any]:
     """The results, each without a tangent, that `with_tangents` comes to."""
     if isinstance(out, TangentNode):
         return without_tangents(out.primal) + without_tangents(out.tangent)
-    return [out] if isinstance(out, Node) else []
+    return [out] if isinstance(out, Value) else []

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node
+from compgraph.graph import Value
 from compgraph.profiling import BACKWARD, TANGENT
 
 from ..rules import DEFERRED, Parts, Scatter
@@ -27,7 +27,7 @@ def parts_of(adjoint: Any) -> list[Any]:
         parts = [adjoint.dense, *adjoint.pieces[-1:]]  # those before were told already
     else:
         parts = list(adjoint.found.values()) if adjoint.__class__ is Parts else [adjoint]
-    return [part.plain if isinstance(part, Node) else part for part in parts]
+    return [part.plain if isinstance(part, Value) else part for part in parts]
 
 
 class Adjoints(dict[Any, Any]):
@@ -61,7 +61,7 @@ class Adjoints(dict[Any, Any]):
         entry = self.entry
         if adjoint.__class__ is ndarray:
             profiler.hold(entry, adjoint)
-        elif adjoint.__class__ in DEFERRED or isinstance(adjoint, Node):
+        elif adjoint.__class__ in DEFERRED or isinstance(adjoint, Value):
             for part in parts_of(adjoint):
                 profiler.hold(entry, part)
         now = perf_counter()

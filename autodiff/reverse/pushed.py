@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, next_tick
+from compgraph.graph import Value, next_tick
 from compgraph.graph.context import profiled
 from compgraph.graph.interpreter import made_since
 
@@ -54,7 +54,7 @@ def push_through(
 
 def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
     """The supports of the tangents of all nodes, from those of the inputs."""
-    found = {x: as_support(t.plain if isinstance(t, Node) else t) for x, t in tangents.items()}
+    found = {x: as_support(t.plain if isinstance(t, Value) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
         return propagate(reversed(nodes), found, lambda node, given: pushed_support(node, given, create_graph, count))
 

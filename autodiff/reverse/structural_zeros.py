@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, Write, root_of
+from compgraph.graph import Value, Write, root_of
 from compgraph.graph.context import derived, guarding, watched
 from compgraph.graph.interpreter import made_for
 
@@ -156,7 +156,7 @@ def supported(once: Pass, nodes: Sequence[Any], support: Any, create_graph: bool
 def _of_seed(seed: Any, support: Any) -> Any:
     """The support of an adjoint to start from."""
     if support is True:
-        return as_support(seed.plain if isinstance(seed, Node) else seed)
+        return as_support(seed.plain if isinstance(seed, Value) else seed)
     if support is not None:
         return support
     if isinstance(seed, Parts):
@@ -167,7 +167,7 @@ def _of_seed(seed: Any, support: Any) -> Any:
 def holds_nan(values: Iterable[Any]) -> bool:
     """Whether adjoints or tangents, of which some may be None, hold what is not a number."""
     for value in values:
-        plain = value.plain if isinstance(value, Node) else value
+        plain = value.plain if isinstance(value, Value) else value
         if isinstance(plain, tuple):
             if holds_nan(plain):
                 return True
@@ -191,7 +191,7 @@ class _Earlier:
 
     def _is_past(self) -> bool:
         """Whether values that it used were changed since."""
-        roots = [root_of(node) for node in self.nodes if isinstance(node, Node)]
+        roots = [root_of(node) for node in self.nodes if isinstance(node, Value)]
         return any(r.tick > self.last or (r.memory and r.memory.log[-1].tick > self.last) for r in roots)
 
     def supports(self, create_graph: bool) -> dict[int, Any]:
@@ -209,8 +209,8 @@ def _remember(seed: Any, once: Pass, nodes: Sequence[Any], log: list[int] | None
     """Keep what it takes to find the supports of what a sweep has recorded, for as long as its seed lives."""
     if not log or not any(log):
         return
-    start = next((a for a in seed.found.values() if isinstance(a, Node)), None) if isinstance(seed, Parts) else seed
-    if not isinstance(start, Node):
+    start = next((a for a in seed.found.values() if isinstance(a, Value)), None) if isinstance(seed, Parts) else seed
+    if not isinstance(start, Value):
         return
     key = id(start)
     if key not in _earlier or _earlier[key][0]() is not start:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node
+from compgraph.graph import Value
 
 from ..batching import padded, pull_batch, pushed_on, reduced_axes
 from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
@@ -33,7 +33,7 @@ def as_support(value: Any) -> Any:
     """Ones where there is anything, counts and nan included."""
     if isinstance(value, tuple):
         return tuple([None if part is None else as_support(part) for part in value])
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return np.where(value != 0, 1.0, 0.0)
     return (np.asarray(value) != 0).astype(float)[()]
 
@@ -305,7 +305,7 @@ class Within(dict[Any, Rule]):
     def _masked(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
         """What a formula gave, and zero outside the support; errors met since `before` are none if only zeros met them."""
         met: Any = self.errors.met
-        if support is not None and (isinstance(support, Node) or not np.all(support)):
+        if support is not None and (isinstance(support, Value) or not np.all(support)):
             missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
             if axes and missing > 0:
                 support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
@@ -316,7 +316,7 @@ class Within(dict[Any, Rule]):
 
 
 def _is_finite(value: Any) -> bool:
-    return bool(np.all(np.isfinite(value.plain if isinstance(value, Node) else value)))
+    return bool(np.all(np.isfinite(value.plain if isinstance(value, Value) else value)))
 
 
 # ------------------------------------------------------------------------------------------ forward

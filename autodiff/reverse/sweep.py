@@ -19,7 +19,7 @@ from compgraph.graph import (
     INPUTS,
     NO_OPTIONS,
     VARYING,
-    Node,
+    Value,
     next_tick,
     owner_of,
     record,
@@ -263,7 +263,7 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
     results: dict[Any, Any] = {}
     taken: set[int] = set()
     for key, node in found.items():
-        if not isinstance(node, Node):  # zeros of an operand that is only looked at
+        if not isinstance(node, Value):  # zeros of an operand that is only looked at
             results[key] = node
             continue
         owner = id(owner_of(node.plain))

@@ -22,8 +22,8 @@ from compgraph.graph import (
     USED,
     Joint,
     Memory,
-    Node,
     Twin,
+    Value,
     VariableNode,
     Write,
     by_tick,
@@ -127,7 +127,7 @@ class Past:
 
     def value(self, node: Any, reader: Any, tick: float) -> Any:
         """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
-        if not isinstance(node, (Node, Joint)):
+        if not isinstance(node, (Value, Joint)):
             return node
         root: Any = self.roots.get(id(node))
         if type(root) is VariableNode and root.tick > tick:
@@ -144,7 +144,7 @@ class Past:
         if not roots and not recorded:  # nothing was written
             return [a.plain if type(a) in KINDS else a for a in args], node.plain
         out = self.value(node, node, tick + 0.5) if recorded or roots.get(id(node)) is not None else node.plain
-        if node.function is operations.getitem and isinstance(args[0], Node):  # it asks for no number of what may be large
+        if node.function is operations.getitem and isinstance(args[0], Value):  # it asks for no number of what may be large
             whole = args[0] if recorded else args[0].plain
             return [whole, *[self.value(a, node, tick) for a in args[1:]]], out
         if recorded:
@@ -170,7 +170,7 @@ class Past:
             self.adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, self.sums)
         elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
             contribution = self.fitted(self.settled(contribution, node), node.plain)
-            self.pass_on(node, contribution, [a if not isinstance(a, Node) else a.plain for a in node.args], node.plain)
+            self.pass_on(node, contribution, [a if not isinstance(a, Value) else a.plain for a in node.args], node.plain)
         else:
             shadow = self.shadows.get(root)
             if shadow is None:
@@ -277,7 +277,7 @@ def _swept(
 ) -> dict[Any, Any]:
     """The pass itself."""
     if past.roots:
-        collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Node)]))
+        collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Value)]))
     found: dict[Any, Any] = {}
     roots, waiting, recorded = past.roots, past.adjoints, past.create_graph
     asked, last = set(map(id, wanted)), set(map(id, ends))

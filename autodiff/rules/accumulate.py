@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record
+from compgraph.graph import Value, record
 from compgraph.operations import getitem
 
 
@@ -46,7 +46,7 @@ class Scatter:
     def settle(self, node: Any) -> Any:
         """The whole adjoint of `node`."""
         kinds = {*map(type, self.pieces), *map(type, chain.from_iterable(self.indices))}
-        if any(issubclass(kind, Node) for kind in kinds):
+        if any(issubclass(kind, Value) for kind in kinds):
             flat = [part for piece, index in zip(self.pieces, self.indices, strict=True) for part in (piece, *index)]
             scattered = record(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:

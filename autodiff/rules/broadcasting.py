@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, describe, gathered, require_computed, require_history
+from compgraph.graph import Value, describe, gathered, require_computed, require_history
 
 
 def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
@@ -75,7 +75,7 @@ def unbroadcast_batch(adjoints: Any, shape: tuple[int, ...]) -> Any:
 
 def _repeated(adjoint: Any, shape: tuple[int, ...]) -> Any:
     """An adjoint that is the same for many elements, written out for each."""
-    if isinstance(adjoint, Node):
+    if isinstance(adjoint, Value):
         return np.broadcast_to(adjoint, shape)
     full = np.empty(shape, adjoint.dtype)
     full[...] = adjoint
@@ -99,7 +99,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     """
     if type(contribution) in operations.SAME_BITS and type(contribution) is type(operand):
         return contribution
-    plain = contribution.plain if isinstance(contribution, Node) else contribution
+    plain = contribution.plain if isinstance(contribution, Value) else contribution
     if plain.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
     return contribution if plain.dtype is operand.dtype else _of_dtype(contribution, operand.dtype)
@@ -139,7 +139,7 @@ def as_adjoint(value: Any, node: Any) -> Any:
     require_history(value)
     require_computed(value, "the adjoint")
     given = gathered(value)
-    if not isinstance(given, Node):
+    if not isinstance(given, Value):
         given = np.asarray(given)
     if given.dtype.kind not in "biufc":
         raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {given.dtype}")
@@ -150,10 +150,10 @@ def as_adjoint(value: Any, node: Any) -> Any:
             given = np.broadcast_to(given, node.shape)
         except ValueError:
             raise ValueError(f"the adjoint has shape {given.shape}, and does not broadcast to the {describe(node)}") from None
-        given = given if isinstance(given, Node) else given.copy()
+        given = given if isinstance(given, Value) else given.copy()
     if node.dtype.kind in "fc":
         given = _of_dtype(given, node.dtype)
-    return given[()] if node.is_scalar and not isinstance(given, Node) else given
+    return given[()] if node.is_scalar and not isinstance(given, Value) else given
 
 
 def _of_dtype(contribution: Any, dtype: Any) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import Node
+from compgraph.graph import Value
 
 # limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
 Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -31,6 +31,6 @@ operations.enter(limit_value, "limit_value")
 
 def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     """Where the adjoint is 0 at a corner and how fast it falls, if that can be known."""
-    if not (isinstance(g, Node) and isinstance(out, Node)) or g.level or out.level or not _limit:
+    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _limit:
         return False, None
     return _limit[0](g, out, corner)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, OperationalNode, Twin, laid, leaf, record, window
+from compgraph.graph import OperationalNode, Twin, Value, laid, leaf, record, window
 
 
 class Shadow(Twin):
@@ -29,7 +29,7 @@ class Shadow(Twin):
 
     def holding(self, like: Any, values: Any) -> Shadow:
         """The shadow itself, with `values`, an array or node, in the place of `like`."""
-        if isinstance(values, Node):
+        if isinstance(values, Value):
             place = self.place(like)
             self.hold(record(laid, (values,), {"count": self.count, **place}))
         else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Node
+from compgraph.graph import Joint, Value
 from compgraph.graph.context import apart, apart_once
 
 _AS_EVER = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
@@ -71,7 +71,7 @@ class RuleErrors:
         self._errstate.__exit__(kind, error, traceback)
         if isinstance(error, Exception) and self.at is not None:
             operands = [a for a in self.at.args if not isinstance(a, Joint)]
-            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Node) else a)) for a in operands)
+            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Value) else a)) for a in operands)
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
         self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
 

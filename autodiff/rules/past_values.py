@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import Joint, Node, VariableNode, attach, describe, root_of, value_at
+from compgraph.graph import Joint, Value, VariableNode, attach, describe, root_of, value_at
 
 
 def seen_by(reader: Any, operand: Any) -> Any:
     """The plain value of an operand when `reader`, a node or joint, was computed from it."""
-    if not isinstance(operand, Node):
+    if not isinstance(operand, Value):
         return operand.plain if hasattr(operand, "plain") else operand
     root = root_of(operand)
     if root.__class__ is VariableNode and root.tick > reader.tick:
@@ -55,4 +55,4 @@ def plain_operands(node: Any) -> list[Any]:
 
 def plain_result(node: Any) -> Any:
     """What a node or joint was when it was computed."""
-    return value_at(node, node.tick + 0.5) if isinstance(node, Node) else node.plain
+    return value_at(node, node.tick + 0.5) if isinstance(node, Value) else node.plain

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Node
+from compgraph.graph import Joint, Value
 
 from .names import inner, outer, shape
 from .steps import Pass, Step, letters
@@ -114,9 +114,9 @@ class Writer:
         if not step.text:
             return []
         used = letters(step.text)
-        operands = [a.plain if isinstance(a, Node) else a for a in step.node.args]
+        operands = [a.plain if isinstance(a, Value) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
-        names = [Token("name", self.names[a]) if isinstance(a, Node) else _text(inner(a)) for a in step.node.args]
+        names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(inner(a)) for a in step.node.args]
         known = {"y": Token("name", self.names[step.node]), "g": given, "n": _text(f"{count:g}")}
         known |= dict(zip("abc", names, strict=False))
         line = [_text("with "), *([given, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]

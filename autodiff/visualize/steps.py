@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ACTIVE, Joint, Node, Write, breadth_first, describe, require_history
+from compgraph.graph import ACTIVE, Joint, Value, Write, breadth_first, describe, require_history
 
 from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
 from ..rules import DEFERRED, RuleErrors, by_function, conform, push
@@ -213,7 +213,7 @@ def _still(node: Any) -> list[Any]:
 
 
 def _values(event: Any) -> list[Any]:
-    return [a.plain if isinstance(a, (Node, Joint)) else a for a in event.args]
+    return [a.plain if isinstance(a, (Value, Joint)) else a for a in event.args]
 
 
 def _sum(before: Any, part: Any) -> Any:

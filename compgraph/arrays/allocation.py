@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph import Node, inert, leaf_like
+from ..graph import Value, inert, leaf_like
 from ..graph.context import default_float, is_recording, wrappers
 
 
@@ -22,7 +22,7 @@ def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     made = array
     for wrap in wrappers.get():
         made = wrap(made)
-    return made if isinstance(made, Node) or not is_recording() else leaf_like(array, name, is_blank)
+    return made if isinstance(made, Value) or not is_recording() else leaf_like(array, name, is_blank)
 
 
 def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Node, gathered, record, require_computed, require_history
+from ..graph import Value, gathered, record, require_computed, require_history
 from ..graph.context import of_numbers
 from ..guards import note_layout
 from .allocation import buffer
@@ -54,7 +54,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     [2. 5.] [2. 1.]
     """
     node = gathered(object)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         require_computed(object, "what an array is made of")
         found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, object))
@@ -107,7 +107,7 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     True
     """
     node = gathered(a)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         plain: Any = np.asarray
         return plain(a, dtype=dtype, order=order, copy=copy)
     return _arranged(node, a, dtype, copy, order or "K")
@@ -132,7 +132,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     'stack'
     """
     node = gathered(a)
-    if isinstance(node, Node):
+    if isinstance(node, Value):
         return _arranged(node, a, dtype, copy, order or "K")
     plain: Any = np.asanyarray
     return plain(a, dtype=dtype, order=order, copy=copy)
@@ -193,7 +193,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     6.0
     """
     node = gathered(fill_value)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, fill_value))
     return record(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph import Node, gathered, inert, leaves_of, to_plain
+from ..graph import Value, gathered, inert, leaves_of, to_plain
 from ..graph.interpreter import frame_up
 from ..guards import note_points
 from .creation import array, asarray
@@ -39,7 +39,7 @@ def asmatrix(data: Any, dtype: DTypeLike | None = None) -> Any:
     (1, 2)
     """
     node = gathered(data)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         return np.asmatrix(data, dtype)
     node = asarray(node, dtype)
     if node.ndim == 2:
@@ -87,7 +87,7 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
         return np.bmat(obj, ldict, gdict)
     if isinstance(obj, (list, tuple)) and not any(isinstance(row, np.ndarray) for row in obj):
         return _blocks(obj)
-    return asmatrix(obj if isinstance(obj, Node) else np.concatenate(obj, axis=-1))
+    return asmatrix(obj if isinstance(obj, Value) else np.concatenate(obj, axis=-1))
 
 
 def _blocks(rows: Any) -> Any:
@@ -101,7 +101,7 @@ def _found(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
 
 
 def _has_nodes(value: Any) -> bool:
-    return any(isinstance(leaf, Node) for leaf in leaves_of(value))
+    return any(isinstance(leaf, Value) for leaf in leaves_of(value))
 
 
 class Concatenator:
@@ -190,7 +190,7 @@ def _line(item: slice) -> Any:
     note_points(start, item.stop, step)
     plain = np.arange(to_plain(start), to_plain(item.stop), to_plain(step))
     if not _has_nodes([start, step]):
-        return inert(plain) if isinstance(item.stop, Node) else plain
+        return inert(plain) if isinstance(item.stop, Value) else plain
     first, second = (asarray(number, plain.dtype) for number in (start, start + step))
     further = first + np.arange(2, max(plain.size, 2)).astype(plain.dtype) * (second - first)
     return np.concatenate([np.reshape(first, 1), np.reshape(second, 1), further])[: plain.size]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Node, gathered, record, require_history
+from ..graph import Value, gathered, record, require_history
 from ..guards import note_layout
 from .allocation import buffer
 from .creation import array, asarray, full
@@ -43,7 +43,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     True
     """
     node = gathered(a)
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         return np.require(a, dtype, requirements)
     np.require(np.zeros(0), None, requirements)  # NumPy knows what may be asked for
     wanted = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
@@ -87,7 +87,7 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     True
     """
     node = gathered(a)
-    return array(node, dtype, copy=None, order="C", ndmin=1) if isinstance(node, Node) else np.ascontiguousarray(a, dtype)
+    return array(node, dtype, copy=None, order="C", ndmin=1) if isinstance(node, Value) else np.ascontiguousarray(a, dtype)
 
 
 def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
@@ -110,7 +110,7 @@ def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     True
     """
     node = gathered(a)
-    return array(node, dtype, copy=None, order="F", ndmin=1) if isinstance(node, Node) else np.asfortranarray(a, dtype)
+    return array(node, dtype, copy=None, order="F", ndmin=1) if isinstance(node, Value) else np.asfortranarray(a, dtype)
 
 
 def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int, ...] | None = None) -> Any:
@@ -143,7 +143,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
      [1. 2.]
      [2. 3.]]
     """
-    if not isinstance(x, Node):
+    if not isinstance(x, Value):
         return np.lib.stride_tricks.as_strided(x, shape, strides)
     require_history(x)
     note_layout(x, "the order in memory, in which as_strided takes steps,")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
-from ..graph import ConstantNode, InertPlaceholderNode, Node, PlaceholderNode, VariableNode, leaf, require_computed
+from ..graph import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, leaf, require_computed
 from ..graph.context import automatic_name
 from ..guards import watch_shapes
 
@@ -135,7 +135,7 @@ def placeholder(
         value = _generic(lengths, target)
     else:
         require_computed(example, "the example of a placeholder")
-        value = np.array(example.plain if isinstance(example, Node) else example, target)
+        value = np.array(example.plain if isinstance(example, Value) else example, target)
         fits = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
         if not fits:
             raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, leaves_of, promotable
+from ..graph import Value, leaves_of, promotable
 from ..graph.context import Context, callbacks_lock, is_recording, layered, settle, wrappers
 from ..graph.hollow import bodies, is_library, solidly
 from ..graph.interpreter import frame_up, is_calling, is_internal
@@ -61,13 +61,13 @@ def _dispatching(name: str, original: Any) -> Any:
 
     @functools.wraps(original)
     def make(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(kwargs.get("like"), Node):  # NumPy would hand the node this function, which no table knows
+        if isinstance(kwargs.get("like"), Value):  # NumPy would hand the node this function, which no table knows
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         settle()
         frame, is_hollow = frame_up(1), bodies() is not None
         if not (is_hollow or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
-        if any(isinstance(leaf, Node) for leaf in leaves_of((args, tuple(kwargs.values())))):
+        if any(isinstance(leaf, Value) for leaf in leaves_of((args, tuple(kwargs.values())))):
             if is_hollow and (_hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make)):
                 return original(*args, **kwargs)  # C code would take the memory of a node for numbers
             if kwargs.get("like") is not None:

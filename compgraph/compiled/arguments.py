@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Node, root_of
+from ..graph import Value, root_of
 from ..graph.interpreter import is_heap_type
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
@@ -92,7 +92,7 @@ class Given(NamedTuple):
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> Given:
         """The arguments of a call."""
         leaves, structure = parts_of(args, kwargs, statics)
-        memories = [root_of(leaf).memory if isinstance(leaf, Node) else None for leaf in leaves]
+        memories = [root_of(leaf).memory if isinstance(leaf, Value) else None for leaf in leaves]
         return cls(leaves, structure, orders_of((args, kwargs)), [len(memory.log) if memory else 0 for memory in memories])
 
 
@@ -266,7 +266,7 @@ def static_key(leaf: Any) -> Any:
     kind = type(leaf)
     if kind is Static:
         return _declared(leaf.value)
-    if issubclass(kind, Node) or (issubclass(kind, ndarray) and hasattr(kind, "is_given")):
+    if issubclass(kind, Value) or (issubclass(kind, ndarray) and hasattr(kind, "is_given")):
         raise OutsideError
     known = _key_of_value(leaf)
     if known is not None:

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import PROMOTABLE, Node
+from ..graph import PROMOTABLE, Value
 from ..graph.context import default_float
 from ..graph.interpreter import is_heap_type
 from ..interception import state_of
@@ -207,7 +207,7 @@ class Captured:
             self._known(name, label)
         elif kind is FunctionType:
             self._function(value, label)
-        elif issubclass(kind, Node):
+        elif issubclass(kind, Value):
             self._refuse(f"{label} is a node of a graph")
         elif issubclass(kind, ModuleType):
             self._module(value, label)

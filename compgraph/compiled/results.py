@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import InertScalarNode, Node, ScalarNode, adopted, plainly, to_plain
+from ..graph import InertScalarNode, ScalarNode, Value, adopted, plainly, to_plain
 from ..guards import Shape
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
@@ -45,7 +45,7 @@ class Results:
         self._parts: list[tuple[bool, Any]] = []  # whether it is a 0-d array, and its place; or None and a constant
         for found, other in zip(leaves, others, strict=True):
             leaf = as_result(found)
-            if isinstance(leaf, Node):
+            if isinstance(leaf, Value):
                 self._parts.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
                 self.outputs.append(leaf)
             else:
@@ -84,7 +84,7 @@ def _made(kind: Any, part: Any, values: Sequence[Any]) -> Any:
 def as_result(value: Any) -> Any:
     """A leaf of what a function returned: of arrays that nodes were written into the node."""
     data = None if isinstance(value, ndarray) else getattr(value, "data", None)
-    return data if isinstance(data, Node) else plainly(adopted(value))
+    return data if isinstance(data, Value) else plainly(adopted(value))
 
 
 def _constant(value: Any) -> Any:
@@ -105,7 +105,7 @@ def kept(returned: Any) -> tuple[list[Any], Any]:
 def _value_of(leaf: Any) -> Any:
     """The value of a result as NumPy returns it; scalar nodes become scalars."""
     leaf = as_result(leaf)
-    if not isinstance(leaf, Node):
+    if not isinstance(leaf, Value):
         return leaf
     value = to_plain(leaf)
     return value[()] if isinstance(leaf, (ScalarNode, InertScalarNode)) and isinstance(value, ndarray) else value

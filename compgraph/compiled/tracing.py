@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..executor import Family, Schedule, needed
-from ..graph import ConstantNode, InputNode, Joint, Node, ScalarNode, by_tick, leaf, next_tick, value_at, viewed_by, walk
+from ..graph import ConstantNode, InputNode, Joint, ScalarNode, Value, by_tick, leaf, next_tick, value_at, viewed_by, walk
 from ..graph.context import Setting, apart, called, calling, guarded, recording_on
 from ..graph.hollow import Hollowing
 from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
@@ -210,11 +210,11 @@ def _settle_revived(guards: list[Any]) -> None:
     """Give nodes behind guards that were gone, and were computed again, the values that they had when they were asked."""
     gone = [item for item in walk(guards, _behind_gone) if not isinstance(item, Guard) and not hasattr(item, "lineage")]
     for item in sorted(gone, key=by_tick):
-        if item.args and not (isinstance(item, Node) and (item.memory or viewed_by(item) is not None)):
+        if item.args and not (isinstance(item, Value) and (item.memory or viewed_by(item) is not None)):
             if isinstance(item.function, Output):
                 item.plain = item.args[0].plain[item.function.index]
                 continue
-            values = [value_at(a, item.tick) if isinstance(a, Node) else a for a in item.args]
+            values = [value_at(a, item.tick) if isinstance(a, Value) else a for a in item.args]
             found = item.function(*values, **item.options)
             item.plain = tuple(found) if isinstance(item, Joint) else found
 
@@ -222,7 +222,7 @@ def _settle_revived(guards: list[Any]) -> None:
 def _behind_gone(item: Any) -> tuple[Any, ...]:
     """The operands of an item that was computed again: all that lives had a lineage before."""
     if isinstance(item, Guard):
-        return tuple([a for a in item.args if isinstance(a, Node)])
+        return tuple([a for a in item.args if isinstance(a, Value)])
     return () if hasattr(item, "lineage") else tuple([item.args[position] for position in item.edges])
 
 
@@ -230,5 +230,5 @@ def _require_own(items: list[Any], inputs: list[Any], since: float) -> None:
     """Raise a RefusedError if a graph goes on beyond the trace: to variables, say."""
     given = frozenset(inputs)
     for item in items:
-        if isinstance(item, Node) and item not in given and not isinstance(item, ConstantNode) and item.tick < since:
+        if isinstance(item, Value) and item not in given and not isinstance(item, ConstantNode) and item.tick < since:
             raise RefusedError(f"it uses a node that was made outside of it ({item.what}, {item.line or 'an unknown line'})")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import operations
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
-from ..graph import Joint, Node, next_tick, window
+from ..graph import Joint, Value, next_tick, window
 from ..graph.context import Setting, collector, is_deriving
 from ..guards import Computed
 
@@ -62,7 +62,7 @@ class Unused:
     def __call__(self, result: Any) -> None:
         """Collect the nodes of an operation."""
         node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
-        if isinstance(node, Node) and not is_deriving() and not self._is_quiet(node):
+        if isinstance(node, Value) and not is_deriving() and not self._is_quiet(node):
             self._collected.append(node)
 
     def _is_quiet(self, node: Any) -> bool:
@@ -76,7 +76,7 @@ class Unused:
             function = function.ufunc
         if function in _QUIET:
             return True
-        kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Node, np.ndarray, np.generic))]
+        kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))]
         if function is operations.astype:
             return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
         if function is operations.getitem:
@@ -113,7 +113,7 @@ class Unused:
         collected, self._collected = self._collected, []
         left_out = [node for node in collected if _item_of(node) not in read]
         if self.derives and left_out:
-            scatters = [item for item in read if isinstance(item, Node) and item.opname == "scatter"]
+            scatters = [item for item in read if isinstance(item, Value) and item.opname == "scatter"]
             used = frozenset(item.args[position] for item in scatters for position in item.edges)
             left_out = [node for node in left_out if not _is_indexed_again(node, used)]
         return left_out
@@ -131,7 +131,7 @@ def _item_of(node: Any) -> Any:
 
 def _sources(item: Any) -> tuple[Any, ...]:
     """The items that an item reads; none if it depends on a shape alone."""
-    is_constant = isinstance(item, Node) and item.function in OF_SHAPE_ALONE and not item.memory
+    is_constant = isinstance(item, Value) and item.function in OF_SHAPE_ALONE and not item.memory
     return () if is_constant else sources_of(item)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..graph import GraphNode, Node
+from ..graph import GraphNode, Node, Value
 from . import words
 from .data import REST, Arrow, Box, Drawing
 from .entries import Shown, entries_of
@@ -201,7 +201,7 @@ def _add_adjoints(
     adjoints: Mapping[Any, Any],
 ) -> None:
     """Write each adjoint on the one arrow out of its node, or on the node itself if no arrow or several leave it."""
-    known = {node: adjoints[node] for node in uses if isinstance(node, Node) and node in adjoints}
+    known = {node: adjoints[node] for node in uses if isinstance(node, Value) and node in adjoints}
     if not known:
         raise ValueError("none of the adjoints belongs to a node of this graph; give a mapping from nodes to adjoints")
     ways: dict[Item, list[tuple[Item, int]]] = {}
@@ -209,7 +209,7 @@ def _add_adjoints(
         for position, operand in enumerate(operands):
             ways.setdefault(operand, []).append((node, position))
     for node, adjoint in known.items():
-        value = adjoint.value if isinstance(adjoint, Node) else adjoint
+        value = adjoint.value if isinstance(adjoint, Value) else adjoint
         if node in places:
             drawing.entries[places[node]].details["adjoint"] = words.shown(value, elements=24, digits=6)
         out = ways.get(node, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..graph import ConstantNode, GraphNode, Node, Write
+from ..graph import ConstantNode, GraphNode, Value, Write
 from . import words
 from .data import Entry
 from .labels import Labels, is_array_to_fill, merged
@@ -39,7 +39,7 @@ def _entry(item: Item, label: str, labels: Labels, shown: Shown, marked: bool) -
     value = value_then(item)
     details = {
         "title": labels.title(item),
-        "name": (words.chosen_name(item) or "") if isinstance(item, Node) else "",
+        "name": (words.chosen_name(item) or "") if isinstance(item, Value) else "",
         "opname": item.opname or "",
         "formula": labels.formula(item),
         "value": "" if value is None else words.shown(value, elements=24, digits=6),
@@ -57,7 +57,7 @@ def _entry(item: Item, label: str, labels: Labels, shown: Shown, marked: bool) -
 
 
 def _kind(item: Item) -> str:
-    if isinstance(item, ConstantNode) or (isinstance(item, Node) and is_array_to_fill(item)):
+    if isinstance(item, ConstantNode) or (isinstance(item, Value) and is_array_to_fill(item)):
         return "constant"
     if isinstance(item, Write):
         return "write"

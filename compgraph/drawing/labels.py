@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConstantNode, Joint, Node, Write
+from ..graph import ConstantNode, Joint, Value, Write
 from .words import as_mathematics, brief, chosen_name, name_of, number
 from .writes import Item, Later, Steps, part_of, value_then
 
@@ -108,7 +108,7 @@ class Labels:
         text = self.formula(item, depth)
         return f"({text})" if BINDING.get(node.opname, 1 if node.opname in INFIX else 6) < tight else text
 
-    def _leaf(self, node: Node, digits: int = 4) -> str:
+    def _leaf(self, node: Value, digits: int = 4) -> str:
         """A variable by its name; a constant that the user did not name by its number, a large one by its shape."""
         is_constant = isinstance(node, ConstantNode)
         name = chosen_name(node) if is_constant else name_of(node)
@@ -149,7 +149,7 @@ def _part_text(part: Any) -> str:
         return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
     if part is None or isinstance(part, EllipsisType):
         return UNKNOWN if part is ... else "None"
-    if isinstance(part, Node):
+    if isinstance(part, Value):
         return as_mathematics(chosen_name(part) or UNKNOWN)
     array = np.asarray(part)
     if array.dtype.kind == "b":

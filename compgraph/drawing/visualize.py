@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import GraphNode, Node, require_history
+from ..graph import GraphNode, Value, require_history
 from .colors import LIGHT, THEMES
 from .data import Drawing
 from .dot import dot_of
@@ -264,7 +264,7 @@ def _picture(drawing: Drawing, direction: str, theme: str | None) -> GraphPictur
 def _require_drawable(node: object, direction: str, limit: int | None, theme: str | None) -> None:
     require_history(node)
     # The signature takes an array, because to a type checker x * 3 is one: so the class is checked here.
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only what is computed from nodes has a graph")
     _require_options(direction, limit, theme)
 

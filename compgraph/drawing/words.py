@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node
+from ..graph import Value
 from ..graph.interpreter import assigned_name
 
 GREEK = {
@@ -54,7 +54,7 @@ def chosen_name(node: Any) -> str | None:
     return None if name is None or re.fullmatch(rf"{re.escape(stem)}_\d+", name) else name
 
 
-def name_of(node: Node) -> str | None:
+def name_of(node: Value) -> str | None:
     """The name of a node in pictures: the one given to it, or, of a leaf, that of the Python variable that holds it."""
     chosen = chosen_name(node)
     return chosen if chosen is not None or node.opname is not None else assigned_name(node.code, node.instruction)

@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..graph import GraphNode, Joint, Memory, Node, Write, by_tick, operands_of, root_of, value_at, viewed_by, walk
+from ..graph import GraphNode, Joint, Memory, Value, Write, by_tick, operands_of, root_of, value_at, viewed_by, walk
 
 
 @dataclass(frozen=True, eq=False)
 class Later:
     """A view, taken again after a write into its memory."""
 
-    view: Node
+    view: Value
     tick: float
 
     @property
@@ -60,9 +60,9 @@ class Steps:
     """What is behind a result: `uses`, and `roots`, for each memory that was written into the node that first had it."""
 
     uses: Uses
-    roots: dict[Memory, Node]
+    roots: dict[Memory, Value]
 
-    def root(self, write: Write) -> Node:
+    def root(self, write: Write) -> Value:
         """The node whose buffer was written into."""
         return self.roots[write.memory]
 
@@ -80,8 +80,8 @@ class _History:
     """What readers saw of arrays that were written into."""
 
     def __init__(self) -> None:
-        self.roots: dict[Memory, Node] = {}
-        self._later: dict[tuple[Node, Write], Later] = {}
+        self.roots: dict[Memory, Value] = {}
+        self._later: dict[tuple[Value, Write], Later] = {}
 
     def operands(self, item: Item) -> tuple[Item, ...]:
         """What a step uses. A write uses the array as it was, and what is stored."""
@@ -97,9 +97,9 @@ class _History:
 
     def seen(self, item: GraphNode, tick: float) -> Item:
         """What stands for an operand that was read at some tick: itself, or the last write into it, or the view taken again."""
-        if not isinstance(item, Node):
+        if not isinstance(item, Value):
             return item
-        root: Node = root_of(item)
+        root: Value = root_of(item)
         if root.memory is None or not root.memory.log:
             return item
         self.roots[root.memory] = root
@@ -115,7 +115,7 @@ class _History:
         return item
 
 
-def _read(item: Node | Joint) -> list[GraphNode]:
+def _read(item: Value | Joint) -> list[GraphNode]:
     """The operands of a node, without the writes into its buffer."""
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
@@ -134,7 +134,7 @@ def value_then(item: Item) -> Any:
         return np.asarray(value_at(item.view, item.tick))
     if isinstance(item, Write):
         (stored,) = item.args
-        return np.asarray(value_at(stored, item.tick - 0.25)) if isinstance(stored, Node) else stored
+        return np.asarray(value_at(stored, item.tick - 0.25)) if isinstance(stored, Value) else stored
     return np.asarray(value_at(item, item.tick))
 
 

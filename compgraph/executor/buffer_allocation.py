@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Joint, Node, by_tick, owner_of
+from ..graph import Joint, Value, by_tick, owner_of
 from .schedule import Schedule, sources_of
 
 SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller ones a new array costs no more
@@ -25,7 +25,7 @@ def has_buffer(node: Any) -> bool:
     """Whether a result can be written into a buffer: a large array of its own, that a ufunc without options made."""
     plain = node.plain
     return (
-        isinstance(node, Node)
+        isinstance(node, Value)
         and isinstance(node.function, np.ufunc)
         and node.function.nout == 1
         and plain.__class__ is np.ndarray
@@ -57,7 +57,7 @@ class _Allocation:
         self._inputs = frozenset(schedule.inputs)
         self._owners: dict[int, Any] = {}
         for item in schedule.items:
-            if isinstance(item, Node):
+            if isinstance(item, Value):
                 self._owners.setdefault(id(owner_of(item.plain)), item)
         self._last = self._last_uses(units, schedule.outputs)
         self._free: dict[Any, list[Any]] = defaultdict(list)
@@ -72,7 +72,7 @@ class _Allocation:
         self._release(early, place)
         for node in unit:
             if (
-                isinstance(node, Node)
+                isinstance(node, Value)
                 and node not in self._inputs
                 and has_buffer(node)
                 and place < self._last.get(node, -1) < inf
@@ -83,10 +83,10 @@ class _Allocation:
 
     def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
         """Whether the result of `node` may overwrite operands that end here: none of these is read through a view."""
-        if not isinstance(node, Node) or not is_elementwise(node):
+        if not isinstance(node, Value) or not is_elementwise(node):
             return False
         return all(
-            source in ending or self._first_with(source) not in ending for source in sources_of(node) if isinstance(source, Node)
+            source in ending or self._first_with(source) not in ending for source in sources_of(node) if isinstance(source, Value)
         )
 
     def _release(self, ending: set[Any], place: int) -> None:
@@ -99,14 +99,14 @@ class _Allocation:
 
     def _first_with(self, source: Any) -> Any:
         """The first node of the schedule with the memory in which another lies; of a joint or scalar, itself."""
-        return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Node) else source
+        return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Value) else source
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
         last: dict[Any, float] = {}
         for place, unit in enumerate(units):
             for item in unit:
                 for source in sources_of(item):
-                    if isinstance(source, (Node, Joint)):
+                    if isinstance(source, (Value, Joint)):
                         last[self._first_with(source)] = place
         last.update((self._first_with(node), inf) for node in outputs)
         return last

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, value_at
+from ..graph import Joint, Value, value_at
 from ..guards import Guard, OtherProgramError, Watch
 from .schedule import Schedule, needed
 
@@ -42,21 +42,21 @@ def require_same(found: Any, kept: Any) -> None:
 def check(schedule: Schedule) -> Schedule:
     """Enter what has to be checked of each result (a pass)."""
     given = frozenset(schedule.inputs)
-    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Node, Joint))]
-    if any(isinstance(item, Node) and item.memory for item in schedule.items):
+    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, Joint))]
+    if any(isinstance(item, Value) and item.memory for item in schedule.items):
         watches = [item for item in schedule.items if isinstance(item, Watch)]
         asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
         unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
         for item in computed:  # integers and booleans may be indices or masks of a write, whose derivative holds for these alone
-            if isinstance(item, Node) and item.plain.dtype.kind in "biu" and item in unwatched:
+            if isinstance(item, Value) and item.plain.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_as_made(item))))
     for item in computed:
-        if item not in given and isinstance(item, Node):
+        if item not in given and isinstance(item, Value):
             _check_kind(item, schedule.checks)
     return schedule
 
 
-def _as_made(item: Node) -> Any:
+def _as_made(item: Value) -> Any:
     """The value of a node before anything is written into it."""
     return value_at(item, item.tick) if item.memory else item.plain
 
@@ -69,6 +69,6 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
         return
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
-    chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Node))
+    chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Value))
     if chosen or operations.counts(function, operation.args, operation.edges):
         checks.setdefault(item, []).append((require_shape, item.plain.shape))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, Write, place_in, settled, value_at, window
+from ..graph import Joint, Value, Write, place_in, settled, value_at, window
 from ..graph.context import renewed
 from ..guards import Guard
 from .fusion import BLOCK, Group, repeated
@@ -81,7 +81,7 @@ class _Writer:
         self._numbers = itertools.count()
         self._lines: list[str] = []
         self._given = frozenset(schedule.inputs)
-        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
 
     def written(self) -> tuple[str, dict[str, Any]]:
         """The text, and what its global names stand for."""
@@ -129,7 +129,7 @@ class _Writer:
         return name
 
     def _name(self, operand: Any) -> str:
-        return self._names[operand] if isinstance(operand, (Node, Joint)) else self._bound(settled(operand), "c")
+        return self._names[operand] if isinstance(operand, (Value, Joint)) else self._bound(settled(operand), "c")
 
     def _new_name(self, item: Any) -> str:
         self._names[item] = name = f"v{len(self._names)}"
@@ -215,9 +215,9 @@ class _Writer:
         lines += [f"    {line}" for line in inner]
 
     def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
-        if isinstance(operand, Node) and operand in there:
+        if isinstance(operand, Value) and operand in there:
             return there[operand]
-        number = repeated(operand, self._given) if isinstance(operand, Node) else None
+        number = repeated(operand, self._given) if isinstance(operand, Value) else None
         return self._name(operand) if number is None else self._bound(number, "c")
 
     def _emit_freed(self, place: int) -> None:

@@ -16,8 +16,8 @@ from ..graph import (
     ConstantNode,
     Joint,
     Memory,
-    Node,
     PlaceholderNode,
+    Value,
     Write,
     like,
     placed_as,
@@ -63,11 +63,11 @@ def simplified(nodes: Any) -> Any:
     >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplified(f)]))
     (4, 3)
     """
-    single = isinstance(nodes, Node)
+    single = isinstance(nodes, Value)
     outputs = [nodes] if single else list(nodes)
     for node in outputs:
         require_history(node)
-        if not isinstance(node, Node):
+        if not isinstance(node, Value):
             raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
     items = needed(outputs)
     made = smaller(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
@@ -97,7 +97,7 @@ def smaller(
     memories: dict[int, Memory] = {}
     varying: set[Any] = set()  # items whose shapes depend on values
     for item in _inlined(items, inputs, made):
-        args = tuple([made.get(a, a) if isinstance(a, (Node, Joint)) else a for a in item.args])  # not what lies behind inputs
+        args = tuple([made.get(a, a) if isinstance(a, (Value, Joint)) else a for a in item.args])  # not what lies behind inputs
         if item.args and _is_varying(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
@@ -111,7 +111,7 @@ def smaller(
             made[item].origin = item.origin
         elif item in inputs or _is_written(item):
             made[item] = like(item, args)
-            if isinstance(item, Node) and item.memory:
+            if isinstance(item, Value) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
         elif (shapes_known and item.function in OF_SHAPE_ALONE and item not in varying) or (
             folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges)
@@ -137,12 +137,12 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
 def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
     """The items; in place of some composite operations their steps, which may be merged with steps of others."""
     for item in items:
-        if item in inputs or not isinstance(item, Node) or item.function not in operations.INLINED or _is_written(item):
+        if item in inputs or not isinstance(item, Value) or item.function not in operations.INLINED or _is_written(item):
             yield item
             continue
         with recording_again():
             out = item.function(*item.args, **item.options)
-        ends = frozenset(a for a in item.args if isinstance(a, Node))
+        ends = frozenset(a for a in item.args if isinstance(a, Value))
         steps = [step for step in needed([out], stop=ends) if step.args and step not in ends]
         for place, step in enumerate(steps):
             step.tick = item.tick - 0.5 + place / (2 * len(steps))
@@ -153,7 +153,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
 def _is_written(item: Any) -> bool:
     """Whether an item is, or reads, an array that is written into."""
     read = [item.args[position] for position in item.edges]
-    return any(isinstance(node, Node) and root_of(node).memory for node in (item, *read))
+    return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
 
 
 def _is_constant(item: Any) -> bool:
@@ -182,11 +182,11 @@ def _viewing(made: Any, item: Any) -> Any:
 
 def _called(made: Any) -> Any:
     """What the function of a node or joint gives of its operands."""
-    return made.function(*[a.plain if isinstance(a, (Node, Joint)) else a for a in made.args], **made.options)
+    return made.function(*[a.plain if isinstance(a, (Value, Joint)) else a for a in made.args], **made.options)
 
 
 def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
-    made = item.like(memory, args[0], isinstance(args[0], Node))
+    made = item.like(memory, args[0], isinstance(args[0], Value))
     memory.log.append(made)
     return made
 
@@ -200,7 +200,7 @@ def _key_of_value(plain: Any) -> Any:
 
 def _key(value: Any) -> Any:
     """A key that equal operands, or equal options, share."""
-    if isinstance(value, (Node, Joint)):
+    if isinstance(value, (Value, Joint)):
         return id(value)
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_key, value))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import placeholder
-from ..graph import Node, PlaceholderNode, describe, require_history, root_of, walk
+from ..graph import PlaceholderNode, Value, describe, require_history, root_of, walk
 from ..guards import enter, guards_of, tell_escaped
 from .retrace import replay
 from .schedule import needed, origin_of, origins_of
@@ -93,7 +93,7 @@ def _nodes(given: Any, what: str) -> list[Any]:
         raise ValueError(f"cut was given no node that the sub-graph {what}")
     for node in nodes:
         require_history(node)
-        if not isinstance(node, Node):
+        if not isinstance(node, Value):
             raise TypeError(f"the sub-graph {what} nodes, not a {type(node).__name__}, which has no graph")
         if node.level:
             raise TypeError("a graph cannot be cut at a value that carries tangents")

@@ -11,8 +11,8 @@ from .. import operations
 from ..drawing import Drawing, ProgramOptions
 from ..graph import (
     Joint,
-    Node,
     PlaceholderNode,
+    Value,
     breadth_first,
     by_tick,
     describe,
@@ -114,7 +114,7 @@ class Executor:
             raise ValueError("an Executor was given no node to compute")
         for node in self.nodes:
             require_history(node)
-            if not isinstance(node, Node):
+            if not isinstance(node, Value):
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
             require_single("an Executor", node)
             if node.level:
@@ -128,8 +128,8 @@ class Executor:
         """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
-        require_unchanged([item for item in self._items if isinstance(item, (Node, Joint))], for_values=True)
-        self._known = frozenset(i for i in self._items if isinstance(i, Node))
+        require_unchanged([item for item in self._items if isinstance(item, (Value, Joint))], for_values=True)
+        self._known = frozenset(i for i in self._items if isinstance(i, Value))
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
@@ -188,7 +188,7 @@ class Executor:
         key = _layouts(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
-            differing: Any = next((v for v in values if isinstance(v, Node) and v.carries == "batch"), None)
+            differing: Any = next((v for v in values if isinstance(v, Value) and v.carries == "batch"), None)
             if differing is not None:
                 return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
             feeds = self._fed(feed)
@@ -294,7 +294,7 @@ class Executor:
 
     def _node(self, key: Any) -> Any:
         """The node that a key, a node or a name, stands for."""
-        if isinstance(key, Node):
+        if isinstance(key, Value):
             require_history(key)
             if key not in self._known:
                 raise KeyError(f"the {describe(key)} is no part of the graph")
@@ -329,7 +329,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
 
 def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     """A value as an array of a node's dtype, and of a shape that can be fed for it; else an error."""
-    value = value.plain if isinstance(value, Node) else value
+    value = value.plain if isinstance(value, Value) else value
     require_computed(value, "what was fed")
     array = np.asarray(value)
     casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak

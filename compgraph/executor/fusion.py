@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Joint, Node, Write
+from ..graph import Joint, Value, Write
 from ..guards import Guard
 from .buffer_allocation import has_buffer, is_elementwise
 from .schedule import Schedule, sources_of
@@ -39,7 +39,7 @@ class Group(list[Any]):
         super().__init__(nodes)
         own = set(nodes)
         self.size = nodes[0].size
-        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Node) and a not in own)
+        operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Value) and a not in own)
         self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a, inputs) is None]
         self.kept = dict.fromkeys(node for node in nodes if node in needed)
         self.scratch: list[Any] = []
@@ -47,10 +47,10 @@ class Group(list[Any]):
         self._assign()
 
     def _assign(self) -> None:
-        last = {a: k for k, node in enumerate(self) for a in node.args if isinstance(a, Node)}
+        last = {a: k for k, node in enumerate(self) for a in node.args if isinstance(a, Value)}
         free: dict[Any, list[int]] = defaultdict(list)
         for k, node in enumerate(self):
-            for a in {a for a in node.args if isinstance(a, Node) and a in self.place and last[a] == k}:
+            for a in {a for a in node.args if isinstance(a, Value) and a in self.place and last[a] == k}:
                 free[a.dtype].append(self.place[a])
             if node not in self.kept:
                 if not free[node.dtype]:
@@ -61,8 +61,8 @@ class Group(list[Any]):
 
 def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
     """The one number that a constant has in all its elements, or None; an input of the schedule is no constant."""
-    plain = operand.plain if isinstance(operand, Node) else operand
-    if isinstance(operand, Node) and (operand.args or operand in inputs):
+    plain = operand.plain if isinstance(operand, Value) else operand
+    if isinstance(operand, Value) and (operand.args or operand in inputs):
         return None
     if plain.__class__ is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
         return plain[(0,) * plain.ndim]
@@ -117,7 +117,7 @@ def _fits(item: Any, inputs: frozenset[Any]) -> bool:
 
 
 def _is_simple(operand: Any, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
-    if not isinstance(operand, Node):
+    if not isinstance(operand, Value):
         return np.ndim(operand) == 0
     plain = operand.plain
     return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand, inputs) is not None))

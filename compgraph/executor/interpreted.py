@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, Write, place_in, value_at, window
+from ..graph import Joint, Value, Write, place_in, value_at, window
 from ..guards import Guard, OtherProgramError
 from .schedule import Schedule
 
@@ -31,7 +31,7 @@ class Interpreted:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
         leaves = (root for root in self._roots.values() if not root.args and root not in frozenset(schedule.inputs))
         self._first = {root: _brief(value_at(root, root.tick)) for root in leaves}
         self._strides = {root: root.plain.strides for root in self._roots.values()}
@@ -45,8 +45,8 @@ class Interpreted:
         """Forget the values of all nodes but of constants, and what writes overwrote: for graphs that nobody else has."""
         inputs = frozenset(self._schedule.inputs)
         for item in (*self._schedule.items, *inputs):
-            if isinstance(item, (Node, Joint)) and (item.args or item in inputs or item in self._first):
-                item.plain = _GONE if isinstance(item, Node) else ()
+            if isinstance(item, (Value, Joint)) and (item.args or item in inputs or item in self._first):
+                item.plain = _GONE if isinstance(item, Value) else ()
                 if hasattr(item, "lineage"):  # that of an input holds its value
                     del item.lineage
         for write in self._windows:
@@ -58,7 +58,7 @@ class Interpreted:
         known: dict[Any, Any] = dict(zip(schedule.inputs, values, strict=True))
 
         def value(operand: Any) -> Any:
-            return known[operand] if isinstance(operand, (Node, Joint)) else operand
+            return known[operand] if isinstance(operand, (Value, Joint)) else operand
 
         for item in schedule.items:
             if isinstance(item, Write):

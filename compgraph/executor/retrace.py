@@ -16,10 +16,10 @@ from .. import operations
 from ..graph import (
     NO_OPTIONS,
     Joint,
-    Node,
     OperationalNode,
     Origin,
     PlaceholderNode,
+    Value,
     Write,
     attach,
     describe,
@@ -101,7 +101,7 @@ def _recorded_again(
                 continue
             if isinstance(item, Guard):
                 args = again.operands(item)
-                item.check(*[a.plain if isinstance(a, Node) else a for a in args])
+                item.check(*[a.plain if isinstance(a, Value) else a for a in args])
                 again.made[item] = item.on(args, next_tick())
             elif isinstance(item, Write):
                 again.write(item)
@@ -115,7 +115,7 @@ class _Replay:
 
     def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
         self.feeds, self.is_fixed = feeds, False
-        self.roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+        self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
         self.asked: dict[int, list[int]] = {}  # for derivatives that were asked for together: the places that are needed here
@@ -128,23 +128,23 @@ class _Replay:
     def operands(self, item: Any) -> tuple[Any, ...]:
         """What an item reads now, in place of its operands."""
         if self.reading is None:
-            return tuple([self.made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+            return tuple([self.made[a] if isinstance(a, (Value, Joint)) else a for a in item.args])
         found = []
         for place, a in enumerate(item.args):
             other = self.reading(item, place, self.made)
             if other is None:
-                other = self.made[a] if isinstance(a, (Node, Joint)) else a
+                other = self.made[a] if isinstance(a, (Value, Joint)) else a
             found.append(other)
         return tuple(found)
 
     def record(self, item: Any) -> None:
         """Record a node or joint."""
         made = self._again(item)
-        if isinstance(item, Node) and made is not item:
+        if isinstance(item, Value) and made is not item:
             self._require_kind(item, made)
         if made is not item:
             made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
-            if isinstance(item, Node):
+            if isinstance(item, Value):
                 made._name = item._name
         self.made[item] = made
 

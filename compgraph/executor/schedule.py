@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..graph import Node, Origin, walk
+from ..graph import Origin, Value, walk
 from ..guards import Guard
 
 
@@ -114,9 +114,9 @@ class Backend(Protocol):
 def sources_of(item: Any) -> tuple[Any, ...]:
     """What must have been computed, or done, before a node, joint, write or guard: operands, and of a root all its writes."""
     if isinstance(item, Guard):
-        return tuple([a for a in item.args if isinstance(a, Node)])
+        return tuple([a for a in item.args if isinstance(a, Value)])
     read = tuple([item.args[position] for position in item.edges])
-    if not isinstance(item, Node) or not item.memory:
+    if not isinstance(item, Value) or not item.memory:
         return read
     item.memory.require_whole()
     return (*read, *item.memory.log)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import operations
 from .context import recording_on
 from .hollow import copies, refusing_body
-from .node import Node, ndarray, new_view, require_history, restorers
+from .node import Value, ndarray, new_view, require_history, restorers
 from .record import record
 
 _set_state: Callable[..., None] = ndarray.__setstate__
@@ -24,7 +24,7 @@ def restored(node: Any) -> bool:
     """
     there = new_view(node, ndarray)
     source, is_copy = node.base, False
-    if not isinstance(source, Node):
+    if not isinstance(source, Value):
         source, is_copy = copies.source_of(there), True
     if source is None or (not hasattr(source, "plain") and not restored(source)):
         return False
@@ -60,7 +60,7 @@ def hollow_out(node: Any) -> None:
 
 def recover(error: AttributeError, *operands: Any) -> None:
     """After an AttributeError: return if it came of an operand without history, and that has been found now; else raise."""
-    lost = [a for a in operands if isinstance(a, Node) and not hasattr(a, "plain")]
+    lost = [a for a in operands if isinstance(a, Value) and not hasattr(a, "plain")]
     if not lost:
         raise error
     require_history(*lost)

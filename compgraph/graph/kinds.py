@@ -33,6 +33,7 @@ from .node import (
     InertNode,
     Node,
     OperationalNode,
+    Value,
     describe,
     fill,
     leaf,
@@ -63,7 +64,7 @@ class VariableNode(Node):
         cls, value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True
     ) -> VariableNode:
         """Make a variable from a value; see `variable`."""
-        if not copy and isinstance(value, Node):
+        if not copy and isinstance(value, Value):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
         for begin in beginnings:
             begin()
@@ -82,7 +83,7 @@ class VariableNode(Node):
 
         `values` is what is written, looked at only for nodes, which are refused.
         """
-        if is_recording() and any(isinstance(v, Node) for v in values):
+        if is_recording() and any(isinstance(v, Value) for v in values):
             raise TypeError(
                 f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
                 "would lose where its value came from. To update it by plain numbers, write inside "
@@ -335,7 +336,7 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
         made = new_view(hollow_body(body) if is_traced() else body, kind)
         made._name, made.memory = name, None
     made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
-    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
     made._operands = None
     return made
 

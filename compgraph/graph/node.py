@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,10 +42,16 @@ class Origin(NamedTuple):
     place: int
 
 
-class Node(Layout):
-    """An array that is part of a computation graph.
+if TYPE_CHECKING:
+    _Base = np.ndarray[tuple[int, ...], np.dtype[Any]]  # `protocols` installs an array's operators and methods
+else:
+    _Base = object
 
-    Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
+
+class Value(_Base):
+    """A value that is part of a computation graph: the operators, methods and attributes of nodes.
+
+    A mixin without memory of its own: `plain` holds the numbers. The package `protocols` installs the operators and methods.
 
     Attributes
     ----------
@@ -172,6 +178,16 @@ class Node(Layout):
         return str(np.asarray(self.plain))
 
 
+class Node(Value, Layout):
+    """An array that is part of a computation graph; it is its numbers.
+
+    Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
 class ConstantNode(Node):
     """A leaf of the graph whose value never changes; no adjoint is computed for it. Made by `constant`."""
 
@@ -254,7 +270,7 @@ def placed_as(other: Any, node: Any) -> Any:
 
 def plain_array(value: Any) -> np.ndarray[Any, Any]:
     """The plain array, for a leaf, of an array_like of numbers; a TypeError for what holds none."""
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
@@ -270,9 +286,9 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
     if record._operands is None:
         wanted = operations.operand_count(record.function, len(record.args))
         record._operands = tuple(
-            a if isinstance(a, Node) else held(a, record)
+            a if isinstance(a, Value) else held(a, record)
             for i, a in enumerate(record.args)
-            if isinstance(a, Node) or (a is not None and i < wanted)
+            if isinstance(a, Value) or (a is not None and i < wanted)
         )
     operands: tuple[Node, ...] = record._operands
     return operands
@@ -302,7 +318,7 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
 
 # -------------------------------------------------------------------------------------------- history
 
-restorers: list[Callable[[Node], bool]] = []  # each tries to find a lost history, and says whether it did; filled by `history`
+restorers: list[Callable[[Value], bool]] = []  # each tries to find a lost history, and says whether it did; filled by `history`
 
 
 def lost_history(node: Any) -> TypeError:
@@ -318,11 +334,11 @@ def lost_history(node: Any) -> TypeError:
 def require_history(*nodes: Any) -> None:
     """Raise `lost_history` for a node that has none."""
     for node in nodes:
-        if isinstance(node, Node) and not has_history(node):
+        if isinstance(node, Value) and not has_history(node):
             raise lost_history(node)
 
 
-def has_history(node: Node) -> bool:
+def has_history(node: Value) -> bool:
     """Whether a node has one, or has found it again."""
     return hasattr(node, "plain") or any(restore(node) for restore in restorers)
 
@@ -336,7 +352,7 @@ class DiffersError(TypeError):
 def require_single(what: str, *values: Any) -> None:
     """Raise a DiffersError for a value that is another for each example of a vmap, where only one is provided for."""
     for value in values:
-        if isinstance(value, Node) and value.carries == "batch":
+        if isinstance(value, Value) and value.carries == "batch":
             raise DiffersError(
                 f"{what} is not supported within vmap for the {describe(value)}, which differs between the examples; take it out "
                 "of the function that is given to vmap, or loop over the examples in Python"

@@ -11,7 +11,7 @@ from .. import operations
 from .kinds import ACTIVE, INERT, USED
 from .layout import Layout
 from .lazy import require_computed
-from .node import Node, require_history, require_single
+from .node import Value, require_history, require_single
 from .record import adopted
 
 ndarray = np.ndarray
@@ -23,10 +23,10 @@ FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
 
 def as_operand(value: Any) -> Any:
     """An operand as the graph keeps it: a sequence becomes an array, or one node if there are nodes in it."""
-    if value is None or isinstance(value, (Node, int, float, complex)):
+    if value is None or isinstance(value, (Value, int, float, complex)):
         return value
     value = gathered(value)
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return value
     if isinstance(value, Layout) and value.dtype.kind in "biufc":
         return value
@@ -62,7 +62,7 @@ def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def gathered(value: Any) -> Any:
     """A list or tuple with nodes in it as one node; NumPy's own conversion would lose their history. Others as they are."""
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Node) for v in leaves_of(value)):
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in leaves_of(value)):
         return np.stack([as_operand(v) for v in value])
     return adopted(value)
 
@@ -76,7 +76,7 @@ def leaves_of(value: Any) -> tuple[Any, ...]:
 
 def to_plain(value: Any) -> Any:
     """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         require_history(value)
         if value.level:
             require_single("a use of the numbers that is not recorded", value)
@@ -91,7 +91,7 @@ def to_plain(value: Any) -> Any:
 def is_foreign(operand: Any, protocol: str) -> bool:
     """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
     theirs = getattr(type(operand), protocol, None)
-    if isinstance(operand, Node) or theirs is None or theirs is getattr(ndarray, protocol):
+    if isinstance(operand, Value) or theirs is None or theirs is getattr(ndarray, protocol):
         return False
     require_computed(operand, "an operand")
     return True

@@ -24,7 +24,7 @@ from .hollow import refused
 from .interpreter import frame_up
 from .kinds import INERT
 from .layout import Layout, TangentLayout
-from .node import InertNode, Node, describe, fill, new_view
+from .node import InertNode, Value, describe, fill, new_view
 from .operands import gathered, to_plain
 from .record import record
 from .saved import LARGE, same_bits, watched
@@ -57,7 +57,7 @@ class Promotable(Layout):
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         for kind in types:
-            if issubclass(kind, Node):
+            if issubclass(kind, Value):
                 return NotImplemented
         if function is np.take:  # which does not ask the index
             index = kwargs["indices"] if "indices" in kwargs else args[1]
@@ -190,19 +190,19 @@ def holds_node(value: Any) -> bool:
     """Whether a value is a node, or a list or tuple with one in it."""
     if type(value) is list or type(value) is tuple:
         return any(map(holds_node, value))
-    return isinstance(value, Node)
+    return isinstance(value, Value)
 
 
 def _differs(index: Any) -> bool:
     """Whether an index is another for each example of a vmap."""
-    return any(isinstance(part, Node) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
+    return any(isinstance(part, Value) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
 
 
 def _integers(value: Any, dtype: Any) -> Any:
     """A value with nodes, to be stored as integers: floating values must be piecewise constant, such as those of ``np.floor``."""
     if isinstance(value, (list, tuple)):
         return [_integers(part, dtype) for part in value]
-    if not isinstance(value, Node) or value.dtype.kind not in "fc":
+    if not isinstance(value, Value) or value.dtype.kind not in "fc":
         return value
     if type(value) in INERT or getattr(value, "_tangent", value) is None:
         return value.astype(dtype)
@@ -211,7 +211,7 @@ def _integers(value: Any, dtype: Any) -> Any:
 
 def _is_followed(value: Any) -> bool:
     """Whether the graph or the tangents of a node, or of a node in a list, have to be kept: not under `no_graph`."""
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return is_recording() or value.carries == "batch"
     return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
 
@@ -234,7 +234,7 @@ def promote(array: Any) -> None:
             "function was called; it belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
         )
     base = array.base
-    if isinstance(base, Node):  # the root is a node already; only this view was made since
+    if isinstance(base, Value):  # the root is a node already; only this view was made since
         _become(array, record(window, (base,), place_in(base.plain, array)))
         return
     root = base if isinstance(base, Promotable) else array
@@ -296,7 +296,7 @@ def _holds_batch(value: Any) -> bool:
     """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
     if type(value) is list or type(value) is tuple:
         return any(map(_holds_batch, value))
-    return isinstance(value, Node) and value.carries == "batch"
+    return isinstance(value, Value) and value.carries == "batch"
 
 
 def _asking(name: str) -> Any:

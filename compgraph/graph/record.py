@@ -22,6 +22,7 @@ from .node import (
     InertNode,
     Node,
     OperationalNode,
+    Value,
     fill,
     in_scopes,
     ndarray,
@@ -54,7 +55,7 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     values, edges, active, raw = [], [], False, False
     top: Any = None
     for position, operand in enumerate(args):
-        if isinstance(operand, Node):
+        if isinstance(operand, Value):
             if not hasattr(operand, "plain"):
                 require_history(operand)
             values.append(operand.plain)
@@ -113,7 +114,7 @@ def _attach_hollow(*operation: Any) -> Any:
 def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
     """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
     if value.__class__ is ndarray:
-        plains = [a.plain if isinstance(a, Node) else a for a in map(args.__getitem__, positions)]
+        plains = [a.plain if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
         if any(a.__class__ is ndarray and owner_of(a) is owner_of(value) for a in plains):
             value = value.view()
             value.flags.writeable = False
@@ -142,7 +143,7 @@ def take(node: Any) -> None:
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
-    edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Node, Joint))])
+    edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
     for i in edges:
         if type(args[i]) in USED:
             use(args[i])
@@ -356,14 +357,14 @@ def adopted(value: Any) -> Any:
     elements = value.ravel().tolist()
     if any(element is REFUSAL for element in elements):
         raise refused(source_lines.users_frame(2), COPY)
-    if not any(isinstance(element, Node) for element in elements):
+    if not any(isinstance(element, Value) for element in elements):
         return value
-    return np.reshape(np.stack([e if isinstance(e, Node) else np.asarray(e) for e in elements]), value.shape)
+    return np.reshape(np.stack([e if isinstance(e, Value) else np.asarray(e) for e in elements]), value.shape)
 
 
 def is_hollow(value: Any) -> bool:
     """Whether a value is a hollow node."""
-    return isinstance(value, Node) and bool(_dtype_of_body(value) != value.dtype)
+    return isinstance(value, Value) and bool(_dtype_of_body(value) != value.dtype)
 
 
 _dtype_of_body = ndarray.dtype.__get__

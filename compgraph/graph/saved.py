@@ -14,7 +14,7 @@ import numpy as np
 
 from .context import is_deriving
 from .layout import Layout
-from .node import ConstantNode, Node, new_view
+from .node import ConstantNode, Value, new_view
 
 ndarray = np.ndarray
 LARGE = 1 << 20  # bytes
@@ -55,7 +55,7 @@ def saved(array: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Whether a value is an array and no node."""
-    return isinstance(value, ndarray) and not isinstance(value, Node)
+    return isinstance(value, ndarray) and not isinstance(value, Value)
 
 
 def saved_constant(value: Any) -> ConstantNode:

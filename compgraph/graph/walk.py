@@ -7,10 +7,10 @@ from math import inf
 from typing import Any, TypeAlias
 
 from .kinds import Joint
-from .node import ConstantNode, Node, operand_nodes
+from .node import ConstantNode, Value, operand_nodes
 from .write_log import Write
 
-GraphNode: TypeAlias = Node | Joint | Write
+GraphNode: TypeAlias = Value | Joint | Write
 
 
 def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
@@ -21,7 +21,7 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     """
     if isinstance(node, Write):
         (value,) = node.args
-        return (value if isinstance(value, Node) else ConstantNode.hold(value),)
+        return (value if isinstance(value, Value) else ConstantNode.hold(value),)
     first = node.args[0] if node.args else None
     operands = (first,) if isinstance(first, Joint) else operand_nodes(node)
     return (*operands, *node.memory.log) if node.memory else operands
@@ -104,11 +104,11 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
     >>> [node.opname or node.name for node in topological_order([x * x - x])]
     ['x', 'mul', 'sub']
     """
-    if isinstance(outputs, Node):
+    if isinstance(outputs, Value):
         raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
     outputs = list(outputs)
     for node in outputs:
-        if not isinstance(node, (Node, Joint, Write)):
+        if not isinstance(node, (Value, Joint, Write)):
             raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
     # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
     return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else -inf)

@@ -29,8 +29,8 @@ from ..graph import (
     ACTIVE,
     BLANK,
     INERT,
-    Node,
     PlaceholderNode,
+    Value,
     describe,
     is_hollow,
     mark_python_number,
@@ -153,7 +153,7 @@ def told(escapes: Any, before: str = " ") -> str:
     return lead + "; ".join(map(str, distinct[-SHOWN:]))
 
 
-def _passes(node: Node) -> bool:
+def _passes(node: Value) -> bool:
     """Whether numbers taken from a node lose a derivative: it is active or has a tangent, and operations are recorded."""
     require_history(node)
     return (type(node) in ACTIVE or bool(node.level)) and is_recording()
@@ -167,13 +167,13 @@ def note_escape(what: str) -> None:
     _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
 
 
-def note_taken(node: Node, what: str, frame: Any) -> None:
+def note_taken(node: Value, what: str, frame: Any) -> None:
     """Note that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within(node):
         _take(node, what, frame)
 
 
-def note_method(node: Node, frame: Any) -> None:
+def note_method(node: Value, frame: Any) -> None:
     """Note that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
     if (
         type(node) in ACTIVE
@@ -209,7 +209,7 @@ _SHOWING = frozenset({print, str, repr, format, str.format})
 _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never given a node's number
 
 
-def _ask(node: Node, what: str, frame: Any) -> Escape | None:
+def _ask(node: Value, what: str, frame: Any) -> Escape | None:
     """Decide, by what a frame calls, whether C code is refused a node's number, or given it, which is remembered."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return None
@@ -262,12 +262,12 @@ def _is_called_by_user(frame: Any) -> bool:
     return False
 
 
-def _is_taking(asked: Any, node: Node) -> bool:
+def _is_taking(asked: Any, node: Value) -> bool:
     """Whether a callable takes the number unknown to the graph: within an operator, or in a function of `math`."""
     return not _is_among(asked, _EXPLICIT) and (is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON)
 
 
-def _take(node: Node, what: str, frame: Any) -> Escape | None:
+def _take(node: Value, what: str, frame: Any) -> Escape | None:
     """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
     if source_lines.is_ours(frame.f_code.co_filename):
         return None
@@ -289,7 +289,7 @@ def _complete(escape: Escape | None, guard: Guard | None, number: Any = None) ->
         escape.number = number
 
 
-def is_within(node: Node) -> bool:
+def is_within(node: Value) -> bool:
     """Whether a function is being differentiated, perhaps by the thread that started this one, or nodes are hollow anyway."""
     return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
 
@@ -325,7 +325,7 @@ def _conversion(name: str) -> Any:
     convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
     what, is_number = f"{name}()", name in ("float", "complex")
 
-    def convert(self: Node) -> Any:
+    def convert(self: Value) -> Any:
         if not _passes(self):
             return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
         number = _number(by_numpy, name, self)
@@ -340,7 +340,7 @@ def _conversion(name: str) -> Any:
     return convert
 
 
-def _number(by_numpy: Any, name: str, node: Node) -> Any:
+def _number(by_numpy: Any, name: str, node: Value) -> Any:
     """A node's number, by NumPy's conversion. Where there is none, as ``int`` of nan, it is asked for again as any error is."""
     try:
         return by_numpy(_solid(node))
@@ -355,7 +355,7 @@ def _inert_conversion(name: str) -> Any:
     by_numpy = getattr(np.ndarray, f"__{name}__")
     function, what = ASKED_AGAIN.get(name), f"{name}()"
 
-    def convert(self: Node) -> Any:
+    def convert(self: Value) -> Any:
         number = _number(by_numpy, name, self)
         if function is not None or is_recording():  # also under no_graph: Python goes on from the answer there too
             note(what, function, (self,), number, source_lines.users_frame(2))
@@ -364,7 +364,7 @@ def _inert_conversion(name: str) -> Any:
     return convert
 
 
-def _note_number(node: Node, what: str) -> Guard | None:
+def _note_number(node: Value, what: str) -> Guard | None:
     """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
@@ -379,7 +379,7 @@ def _plain_method(name: str) -> Any:
     by_numpy = getattr(np.ndarray, name)
     what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
-    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         if name == "item" and (token := token_for_dask(frame_up(1), f"a node of shape {self.shape}")) is not None:
             return token
         escape = None
@@ -397,7 +397,7 @@ def _plain_method(name: str) -> Any:
     return method
 
 
-def _element(node: Node, *index: Any) -> Any:
+def _element(node: Value, *index: Any) -> Any:
     """``node.item(*index)`` as a node."""
     np.broadcast_to(0, node.shape).item(*index)  # NumPy raises here for a wrong index
     if len(index) == 1 and isinstance(index[0], tuple):
@@ -407,7 +407,7 @@ def _element(node: Node, *index: Any) -> Any:
     return np.ravel(node)[index[0] if index else 0]
 
 
-def _nested(node: Node) -> Any:
+def _nested(node: Value) -> Any:
     """``node.tolist()`` with nodes as its numbers."""
     return list(map(_nested, node)) if node.ndim else mark_python_number(node[()])
 
@@ -417,19 +417,19 @@ def _plain_attribute(name: str) -> property:
     by_numpy = getattr(np.ndarray, name)
     what = f".{name}"
 
-    def read(self: Node) -> Any:
+    def read(self: Value) -> Any:
         if _passes(self):
             escape = _take(self, what, frame_up(1))
             _complete(escape, _note_number(self, what))
         return by_numpy.__get__(_solid(self))
 
-    def refuse(self: Node, value: Any) -> None:
+    def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting {what} of a node in place would bypass its graph; make a new node instead")
 
     return property(read, refuse)
 
 
-def _value(self: Node) -> np.ndarray[Any, Any]:
+def _value(self: Value) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
         frame = frame_up(1)
@@ -456,7 +456,7 @@ PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
-def _stored(self: Node, protocol: Any) -> Any:
+def _stored(self: Value, protocol: Any) -> Any:
     """The value that sqlite3 stores: a number, or the bytes of an array. By default it would read the memory of the node."""
     if getattr(protocol, "__name__", "") != "PrepareProtocol":
         return None
@@ -468,7 +468,7 @@ def _stored(self: Node, protocol: Any) -> Any:
     return getattr(np.ndarray, name)(_solid(self))
 
 
-def _buffer(self: Node, flags: int) -> memoryview:
+def _buffer(self: Value, flags: int) -> memoryview:
     """``memoryview(x)``, and C code that asks for a buffer, from Python 3.12 on; earlier ones get the body's objects."""
     if hasattr(self, "plain") and is_hollow(self):
         raise refused(frame_up(1), f"the {describe(self)}")
@@ -479,7 +479,7 @@ def shown(name: str, by_node: Callable[..., str]) -> Any:
     """A conversion to text: its answer, unlike that of ``bool``, is not asked for again when a graph is run again."""
 
     @functools.wraps(by_node)
-    def show(self: Node, *options: Any) -> str:
+    def show(self: Value, *options: Any) -> str:
         frame = frame_up(1)
         if (
             bodies() is not None
@@ -495,8 +495,8 @@ def shown(name: str, by_node: Callable[..., str]) -> Any:
 def methods() -> dict[str, Any]:
     """What is installed on `Node`."""
     return {
-        "__repr__": shown("repr()", vars(Node)["__repr__"]),
-        "__str__": shown("str()", vars(Node)["__str__"]),
+        "__repr__": shown("repr()", vars(Value)["__repr__"]),
+        "__str__": shown("str()", vars(Value)["__str__"]),
         **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
@@ -507,7 +507,7 @@ def methods() -> dict[str, Any]:
     }
 
 
-def is_integer(self: Node) -> bool:
+def is_integer(self: Value) -> bool:
     """``x.is_integer()`` of a scalar node, under a guard."""
     require_history(self)
     require_single(".is_integer()", self)
@@ -523,7 +523,7 @@ def _is_integer(value: Any) -> bool:
 def _number_refused(name: str) -> Any:
     """A method of numbers that returns text or integers, which lose the derivative, and so raises."""
 
-    def method(self: Node, *args: Any) -> Any:
+    def method(self: Value, *args: Any) -> Any:
         if _passes(self):
             raise refused(frame_up(1), f"the {describe(self)}")
         require_single(f".{name}()", self)

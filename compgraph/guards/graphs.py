@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from ..graph import ConstantNode, Node, PlaceholderNode, VariableNode, by_tick, describe
+from ..graph import ConstantNode, PlaceholderNode, Value, VariableNode, by_tick, describe
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
 from .logs import copied, is_forgetful, logs_beside, logs_of, made_at, noted
@@ -140,7 +140,7 @@ class _Graph:
     """
 
     def __init__(self, items: list[Any]) -> None:
-        self.nodes = [item for item in items if isinstance(item, Node)]
+        self.nodes = [item for item in items if isinstance(item, Value)]
         self._known = frozenset(self.nodes)
         self.leaves = [node for node in self.nodes if not node.args]
         fed = [made_at(node) for node in self.leaves if isinstance(node, (VariableNode, PlaceholderNode))]

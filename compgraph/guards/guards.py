@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import READ, Node, counted, next_tick, owner_of, require_history, require_single, use
+from ..graph import READ, Value, counted, next_tick, owner_of, require_history, require_single, use
 from ..graph.context import Setting, is_recording, layered
 from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
@@ -151,11 +151,11 @@ def note(
             use(node)
     if _forgetting.get():
         return None
-    if any(isinstance(a, Node) and a.carries == "batch" for a in about):
+    if any(isinstance(a, Value) and a.carries == "batch" for a in about):
         _note_forms(what, about, frame, next_tick() if tick is None else tick)
         return None
     about = tuple(map(innermost, about))
-    if not any(isinstance(a, Node) for a in about):
+    if not any(isinstance(a, Value) for a in about):
         return None
     guard = Guard(what, function, about, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick)
     enter(guard)
@@ -164,7 +164,7 @@ def note(
 
 def innermost(operand: Any) -> Any:
     """A node without the tangents and the batch axes that it carries."""
-    while isinstance(operand, Node) and operand.level:
+    while isinstance(operand, Value) and operand.level:
         operand = operand.values if operand.carries == "batch" else operand.primal  # type: ignore[attr-defined]
     return operand
 
@@ -172,7 +172,7 @@ def innermost(operand: Any) -> Any:
 def _note_forms(what: str, about: tuple[Any, ...], frame: Any, tick: int) -> None:
     """Remember the shapes of all examples, where one was asked for its form: of numbers they tell nothing."""
     for operand in about:
-        if isinstance(operand, Node) and isinstance(found := innermost(operand), Node):
+        if isinstance(operand, Value) and isinstance(found := innermost(operand), Value):
             enter(Guard(what, np.shape, (found,), found.plain.shape, frame.f_code, frame.f_lasti, tick))
 
 
@@ -180,7 +180,7 @@ def frozen(value: Any, what: str) -> Any:
     """`value` with the plain value in place of each node, for a use that is not recorded, such as an index; this is guarded."""
     if isinstance(value, (tuple, list)):
         return type(value)([frozen(part, what) for part in value])
-    if not isinstance(value, Node):
+    if not isinstance(value, Value):
         return value
     require_history(value)
     require_single(what, value)
@@ -191,7 +191,7 @@ def frozen(value: Any, what: str) -> Any:
 
 def decided(what: str, function: Callable[[Any], Any], value: Any) -> Any:
     """``function(value)``, of plain values, for a rule that branches on the answer without recording it; a guard asks again."""
-    if not isinstance(value, Node):
+    if not isinstance(value, Value):
         return function(value)
     require_single(what, value)
     answer = function(value.plain)
@@ -225,7 +225,7 @@ def note_layout(node: Any, what: str) -> None:
 def note_copy(node: Any) -> None:
     """Note a guard that a result, which is written into now, is a copy; of an operand laid out otherwise it would be a view."""
     operand = node.args[0]
-    if isinstance(operand, Node):
+    if isinstance(operand, Value):
         function = functools.partial(is_copy, node.function, node.options)
         note(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.users_frame(2))
 
@@ -238,8 +238,8 @@ def note_nothing(node: Any, index: Any) -> None:
 
 def note_points(*line: Any) -> None:
     """Note a guard on how many points ``np.arange(start, stop, step)`` gives, of numbers some of which are nodes."""
-    if is_recording() and any(isinstance(number, Node) for number in line):
-        count = points(*[number.plain if isinstance(number, Node) else number for number in line])
+    if is_recording() and any(isinstance(number, Value) for number in line):
+        count = points(*[number.plain if isinstance(number, Value) else number for number in line])
         note("the length of np.arange", points, line, count, source_lines.users_frame(2))
 
 

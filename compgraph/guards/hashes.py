@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ACTIVE, SCALARS, Node, describe, require_history
+from ..graph import ACTIVE, SCALARS, Value, describe, require_history
 from ..graph.context import is_recording
 from ..graph.hollow import refused
 from ..graph.interpreter import callee, frame_up, source_lines
@@ -50,7 +50,7 @@ def scalar_hash(self: Any) -> int:
 
 def _has_derivative(node: Any) -> bool:
     """Whether the number of a node loses a derivative: an adjoint can pass the node, or it has a nonzero tangent."""
-    while isinstance(node, Node) and node.level:
+    while isinstance(node, Value) and node.level:
         if node.derivative() is not None:  # type: ignore[attr-defined]
             return True
         node = node.primal  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, VariableNode
+from ..graph import Value, VariableNode
 from ..graph.hollow import bodies
 from ..graph.interpreter import numbers_in, source_lines, use_of
 from .escapes import SHOWN, Escape, open_escapes
@@ -25,7 +25,7 @@ def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> li
     """The escapes of some nodes and their descendants that may be constants in a graph, oldest first."""
     found, asked = [], set(map(id, wanted))
     numbers = {id(escape.number) for escape in escapes}
-    nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Node))]
+    nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
     for escape in escapes:
         use = use_of(escape.code, escape.instruction)
         escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
@@ -68,7 +68,7 @@ def _behind(escape: Escape) -> list[Any]:
 
 def _holds(node: Any, escape: Escape, is_exact: bool) -> bool:
     """Whether an operation has a constant operand that may come from an escape; if `is_exact`, one equal to its number."""
-    return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Node))
+    return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Value))
 
 
 def _is_fraction(operand: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConstantNode, Joint, Node, attach, walk
+from ..graph import ConstantNode, Joint, Value, attach, walk
 from ..graph.context import recording_again
 
 HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
@@ -160,7 +160,7 @@ class Reviver:
                 raise GoneError
             return ConstantNode.hold(lineage.value)
         args = tuple([self._operand(a) for a in lineage.args])
-        values = [a.plain if isinstance(a, (Node, Joint)) else a for a in args]
+        values = [a.plain if isinstance(a, (Value, Joint)) else a for a in args]
         try:
             with np.errstate(all="ignore"):
                 value = lineage.function(*values, **lineage.options)

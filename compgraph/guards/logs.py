@@ -21,8 +21,8 @@ from ..graph import (
     InertScalarNode,
     InputNode,
     Joint,
-    Node,
     PlaceholderNode,
+    Value,
     VariableNode,
     by_tick,
     next_tick,
@@ -166,7 +166,7 @@ def note_loaded() -> None:
     _loaded_at = next_tick()
 
 
-def made_at(leaf: Node) -> float:
+def made_at(leaf: Value) -> float:
     """The tick when a leaf was made, or written last; of a loaded one that of the last loading."""
     return leaf.tick if leaf.tick > 0 else _loaded_at
 
@@ -244,7 +244,7 @@ def _enter_late() -> None:
 
 
 def _enter(guard: Any) -> None:
-    log, weight = _remember([a for a in guard.args if isinstance(a, Node)])
+    log, weight = _remember([a for a in guard.args if isinstance(a, Value)])
     guard.args = tuple([_kept(a) for a in guard.args])
     log.enter(guard, weight)
 
@@ -258,7 +258,7 @@ def enter_lost(leaf: Any, words: str, tick: float) -> None:
 
 def _kept(operand: Any) -> Any:
     """An argument as a guard in a log holds it: of a node the lineage, of a large array a weak reference."""
-    if isinstance(operand, (Node, Joint)):
+    if isinstance(operand, (Value, Joint)):
         return operand.lineage
     return weakref.ref(operand) if type(operand) is ndarray and operand.nbytes > HEAVY else operand
 

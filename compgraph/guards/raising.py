@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, is_computed_by_python, raised, require_history, saved_operands
+from ..graph import Value, is_computed_by_python, raised, require_history, saved_operands
 from ..graph.hollow import is_traced
 from ..graph.interpreter import source_lines
 from ..operations import opname_of
@@ -42,7 +42,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
     That it did not is noted only while a function is compiled that may catch it: each such guard takes time in each run.
     """
     about = [innermost(operand) for operand in args]
-    numbers = [operand.plain if isinstance(operand, Node) else operand for operand in about]
+    numbers = [operand.plain if isinstance(operand, Value) else operand for operand in about]
     if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
         return
     error = None
@@ -65,7 +65,7 @@ _REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 def require_divisible(name: str, a: Any, b: Any) -> None:
     """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
-    numbers = [x.plain if isinstance(x, Node) else x for x in map(innermost, (a, b))]
+    numbers = [x.plain if isinstance(x, Value) else x for x in map(innermost, (a, b))]
     divisor = numbers[1]
     if name != "pow" and type(divisor) in _REAL and divisor:
         return

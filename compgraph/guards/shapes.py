@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import InputNode, Node, PlaceholderNode, breadth_first, describe
+from ..graph import InputNode, PlaceholderNode, Value, breadth_first, describe
 from ..graph.context import callbacks_lock
 from ..graph.interpreter import frame_up, source_lines
 from ..operations import compositions
@@ -42,7 +42,7 @@ def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
     `autodiff.reverse.gradients` are derived again; other ones cannot be, and need these guards.
     """
     if _living:
-        for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Node)]):
+        for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Value)]):
             if isinstance(node, (PlaceholderNode, InputNode)):  # where other lengths may come from
                 asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
                 note(asked, np.shape, (node,), node.plain.shape, source_lines.users_frame(2), tick)
@@ -50,7 +50,7 @@ def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
 
 def _without_axes(value: Any) -> Any:
     """A value of many examples as one of their array."""
-    while isinstance(value, Node) and value.carries == "batch":
+    while isinstance(value, Value) and value.carries == "batch":
         value = value.values  # type: ignore[attr-defined]
     return value
 
@@ -146,27 +146,27 @@ def _guarded(name: str) -> property:
     read = (lambda self: self.plain.nbytes) if name == "nbytes" else by_numpy  # a hollow body tells its own shape alone
     function = _FUNCTIONS[name]
 
-    def tell(self: Node) -> Any:
+    def tell(self: Value) -> Any:
         answer = read(self)
         if freezes_nothing(frame_up(1)) or not hasattr(self, "plain"):
             return answer
         guard = note(f".{name}", function, (self,), answer, source_lines.users_frame(2))
         return answer if guard is None or name != "shape" else Shape(answer, guard)
 
-    def refuse(self: Node, value: Any) -> None:
+    def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(tell, refuse)
 
 
-def _guarded_length(self: Node) -> int:
+def _guarded_length(self: Value) -> int:
     answer = np.ndarray.__len__(self)
     if not freezes_nothing(frame_up(1)) and hasattr(self, "plain"):
         note("len()", len, (self,), answer, source_lines.users_frame(2))
     return answer
 
 
-def _guarded_rows(self: Node) -> Any:
+def _guarded_rows(self: Value) -> Any:
     if not freezes_nothing(frame_up(1)) and hasattr(self, "plain") and self.ndim:
         note("a loop over rows", len, (self,), np.ndarray.__len__(self), source_lines.users_frame(2))
     return np.ndarray.__iter__(self)
@@ -175,13 +175,13 @@ def _guarded_rows(self: Node) -> Any:
 def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
     """A property that tells how an array lies in memory, and notes a guard if code that is not ours asks."""
 
-    def tell(self: Node) -> Any:
+    def tell(self: Value) -> Any:
         answer = read(self)
         if hasattr(self, "plain") and not source_lines.is_ours(frame_up(1).f_code.co_filename):
             note(f".{name}", function, (self,), function(self.plain), source_lines.users_frame(2))
         return answer
 
-    def refuse(self: Node, value: Any) -> None:
+    def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(tell, refuse)
@@ -216,10 +216,10 @@ def _count(more: int) -> None:
         if (_living > 0) is _is_watching:
             return
         for name, method in _GUARDED.items():
-            _before.setdefault(name, Node.__dict__.get(name))
+            _before.setdefault(name, Value.__dict__.get(name))
             now = method if _living else _before[name]
             if now is not None:
-                setattr(Node, name, now)
-            elif name in Node.__dict__:
-                delattr(Node, name)
+                setattr(Value, name, now)
+            elif name in Value.__dict__:
+                delattr(Value, name)
         _is_watching = _living > 0  # the last step: what a signal cuts off is done again for the next placeholder

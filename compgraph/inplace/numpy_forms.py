@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, as_operand, full_name, gathered, last_places, record, require_history, require_single, to_plain
+from ..graph import Value, as_operand, full_name, gathered, last_places, record, require_history, require_single, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .outputs import are_integers, own_mask, plain_target
@@ -26,7 +26,7 @@ def own_index(index: Any) -> Any:
     """An index without nodes, whose arrays are copies, so that nobody can change them later."""
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
-    if isinstance(index, Node):
+    if isinstance(index, Value):
         if index.carries == "batch":
             return index
         return np.array(frozen(index, "the index of a write"))
@@ -63,7 +63,7 @@ def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``numpy.copyto``."""
-    if not isinstance(dst, Node):
+    if not isinstance(dst, Value):
         into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
         return
     src = as_operand(src)
@@ -84,7 +84,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``numpy.put``: stores at positions counted along the flattened array."""
-    if not isinstance(a, Node):
+    if not isinstance(a, Value):
         into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
     require_history(a)
@@ -124,7 +124,7 @@ def _repeated(values: Any, count: int) -> Any:
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """``numpy.place``: the first value goes to the first place where the mask holds, and so on."""
-    if not isinstance(arr, Node):
+    if not isinstance(arr, Value):
         into_plain(np.place, "use np.where", arr, mask, vals)
         return
     require_history(arr)
@@ -143,7 +143,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """``numpy.putmask``: where the mask holds, stores the value that stands at the same place among the (repeated) values."""
-    if not isinstance(a, Node):
+    if not isinstance(a, Value):
         into_plain(np.putmask, "use np.where", a, mask, values)
         return
     require_history(a)
@@ -160,7 +160,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """``numpy.put_along_axis``, by NumPy's own implementation, which assigns to items of the node."""
-    if not isinstance(arr, Node):
+    if not isinstance(arr, Value):
         into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
     indices = frozen(indices, "the places of np.put_along_axis")
@@ -172,7 +172,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """``numpy.fill_diagonal``, by NumPy's own implementation, which assigns to ``a.flat``."""
-    if not isinstance(a, Node):
+    if not isinstance(a, Value):
         into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
         return
     ops.implementation(np.fill_diagonal)(a, gathered(val), wrap)
@@ -183,7 +183,7 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
     if ops.copies(copy):
         return compute()
-    if not isinstance(x, Node):
+    if not isinstance(x, Value):
         raise plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
     rewrite(x, compute)
     return x
@@ -215,7 +215,7 @@ def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     """``ufunc.at(target, index, other)``: a place that the index names several times is changed as many times."""
     name = f"np.{ufunc.__name__}.at"
-    if not isinstance(target, Node):
+    if not isinstance(target, Value):
         if is_recording() and not are_integers((target,)):
             raise plain_target(name, f"use {name} on it")
         ufunc.at(target, *frozen((index, *others), f"an argument of {name}"))

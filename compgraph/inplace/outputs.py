@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, as_operand, full_name, leaves_of, require_history, to_plain
+from ..graph import Value, as_operand, full_name, leaves_of, require_history, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .overlapping import MOVING, as_numpy_writes, memory_behind, move
@@ -51,7 +51,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     name = _name_of(function)
     if not targets:
         raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
-    if not all(isinstance(t, Node) for t in targets if t is not None):
+    if not all(isinstance(t, Value) for t in targets if t is not None):
         if is_recording() and are_integers(targets):
             return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
         if is_recording():
@@ -90,7 +90,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
 
 def are_integers(targets: tuple[Any, ...]) -> bool:
     """Whether the targets are plain arrays of integers or booleans, which have no derivative to lose."""
-    return all(isinstance(t, ndarray) and not isinstance(t, Node) and t.dtype.kind in "biu" for t in targets)
+    return all(isinstance(t, ndarray) and not isinstance(t, Value) and t.dtype.kind in "biu" for t in targets)
 
 
 def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: Any, casting: str) -> Any:
@@ -132,10 +132,10 @@ def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
 def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
     """A call, not recorded, with plain targets: NumPy writes into these, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
-    copies = [t.value.copy() if isinstance(t, Node) else t for t in targets]
+    copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
     results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
     for target, copied in zip(targets, copies, strict=True):
-        if isinstance(target, Node):
+        if isinstance(target, Value):
             store(target, ..., copied)
     places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
     found = tuple([r if t is None else t for t, r in places])
@@ -166,7 +166,7 @@ def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
 def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
     """A ufunc with ``out=`` and ``where=``: it is computed, and differentiated, only where the mask holds."""
     name = f"np.{ufunc.__name__}"
-    if not all(isinstance(t, Node) for t in out):
+    if not all(isinstance(t, Value) for t in out):
         if is_recording() and not are_integers(out):
             raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         what = f"the operands of {name}"

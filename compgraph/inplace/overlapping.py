@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Node, Twin, leaves_of, owner_of, require_single
+from ..graph import Twin, Value, leaves_of, owner_of, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
@@ -26,7 +26,7 @@ def memory_behind(node: Any) -> Any:
     """The array in which the numbers of a node lie: of one that differs between examples, those of all."""
     while node.carries == "batch":
         node = node.values
-        if not isinstance(node, Node):
+        if not isinstance(node, Value):
             return node
     return node.plain
 
@@ -34,7 +34,7 @@ def memory_behind(node: Any) -> Any:
 def overlap(target: Any, *sources: Any) -> bool:
     """Whether a source, if it is a node, may share memory with the target."""
     there = memory_behind(target)
-    nodes = [there_too for s in sources if isinstance(s, Node) and (there_too := memory_behind(s)).__class__ is ndarray]
+    nodes = [there_too for s in sources if isinstance(s, Value) and (there_too := memory_behind(s)).__class__ is ndarray]
     return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
 
 
@@ -68,7 +68,7 @@ def move(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None
     """
     require_single("a write whose source lies in the memory of its target", target, *sources)
     require_writeable(target)
-    if any(isinstance(s, Node) and s.dtype != target.dtype and overlap(target, s) for s in sources):
+    if any(isinstance(s, Value) and s.dtype != target.dtype and overlap(target, s) for s in sources):
         raise ValueError(
             "source and target of a write lie in the same memory and have different dtypes, so that NumPy reads halves of what "
             "it has overwritten; write a copy (np.copy) of the source"
@@ -115,7 +115,7 @@ def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any
     """What NumPy's call with ``out=``, made on copies, writes into the targets, if one overlaps an operand; else None."""
     if isinstance(function, ops.UfuncMethod) or (isinstance(function, np.ufunc) and function.signature is None):
         return None  # NumPy promises of ufuncs that overlaps make no difference
-    sources = [leaf for leaf in leaves_of((args, tuple(options.values()))) if isinstance(leaf, Node)]
+    sources = [leaf for leaf in leaves_of((args, tuple(options.values()))) if isinstance(leaf, Value)]
     if not any(overlap(t, *sources) for t in targets if t is not None):
         return None
     require_single("out= that lies in the memory of an operand", *targets, *sources)
@@ -124,8 +124,8 @@ def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any
     def apart(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(map(apart, value))
-        if not isinstance(value, Node) or value.plain.__class__ is not ndarray:
-            return value.plain if isinstance(value, Node) else value
+        if not isinstance(value, Value) or value.plain.__class__ is not ndarray:
+            return value.plain if isinstance(value, Value) else value
         owner = owner_of(value.plain)
         if id(owner) not in twins:
             twins[id(owner)] = Twin.copy_of(owner)

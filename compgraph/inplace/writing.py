@@ -20,10 +20,10 @@ from ..graph import (
     InertScalarNode,
     InputNode,
     Memory,
-    Node,
     OperationalNode,
     PlaceholderNode,
     ScalarNode,
+    Value,
     VariableNode,
     Write,
     collector,
@@ -70,7 +70,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """
     require_history(target, value)
     require_computed(value, "what is written into a node")
-    level = max(target.level, value.level if isinstance(value, Node) else 0)
+    level = max(target.level, value.level if isinstance(value, Value) else 0)
     if level:
         carrier = type(target if target.level == level else value)
         carrier.store(level, target, index, value, casting)
@@ -79,7 +79,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     for node in (target, value):
         if type(node) in USED:
             use(node)
-    plain = value.plain if isinstance(value, Node) else value
+    plain = value.plain if isinstance(value, Value) else value
     if _is_there(target.plain, index, plain):
         return
     root = root_of(target)
@@ -95,7 +95,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     if not root.memory:
         _open(root)
-    recorded = isinstance(value, Node) and is_recording()
+    recorded = isinstance(value, Value) and is_recording()
     if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
         _activate(target, root, is_hollow(value))
         root.memory.is_ready = root.memory.is_ready or is_hollow(root)
@@ -214,9 +214,9 @@ def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any
     """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
-    updated = type(root) is VariableNode and not any(isinstance(s, Node) and root_of(s) is not root for s in sources)
+    updated = type(root) is VariableNode and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
     value = compute()
-    if updated and isinstance(value, Node):
+    if updated and isinstance(value, Value):
         value = value.plain
     store(target, index, value, casting)
 

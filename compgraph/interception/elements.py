@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import NUMERIC, Node, gathered, holds_node, mark_python_number, promotable, to_plain
+from ..graph import NUMERIC, Value, gathered, holds_node, mark_python_number, promotable, to_plain
 from ..graph.context import is_recording
 from ..graph.hollow import bodies
 from .toplevel import is_users, records_lists
@@ -42,7 +42,7 @@ def vectorized(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict
 
 def _number(element: Any) -> Any:
     """An element as `np.vectorize` passes it: a node that represents a Python number."""
-    return mark_python_number(element) if isinstance(element, Node) else element
+    return mark_python_number(element) if isinstance(element, Value) else element
 
 
 def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[st
     original(*args, **kwargs)
     polynomial, given = inspect.signature(begin).bind(*args, **kwargs).args[:2]
     given = gathered(given)
-    if isinstance(given, Node) and given.ndim and len(polynomial.coeffs) < len(given):
+    if isinstance(given, Value) and given.ndim and len(polynomial.coeffs) < len(given):
         raise ValueError(
             "np.poly1d drops leading coefficients that are zero, and their derivatives would be lost: use np.polyval(c, x), or "
             "np.polynomial.Polynomial, which keeps them"
@@ -59,7 +59,7 @@ def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[st
 
 def _as_array(value: Any) -> Any:
     value = gathered(value)
-    return value if isinstance(value, Node) else np.asarray(value)
+    return value if isinstance(value, Value) else np.asarray(value)
 
 
 def _shaped(results: list[Any], shape: tuple[int, ...], otypes: Any, position: int) -> Any:

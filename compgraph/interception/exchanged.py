@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node
+from ..graph import Value
 from ..graph.context import renewed
 
 Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -131,10 +131,10 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
         if PLAIN.issuperset(map(type, value)):
             return False
         return depth > 0 and any(type(v) not in PLAIN and holds_node(v, depth - 1) for v in value)
-    if isinstance(value, Node):
+    if isinstance(value, Value):
         return True
     if kind is np.ndarray:
-        return value.dtype == object and any(isinstance(v, Node) for v in value.ravel().tolist())
+        return value.dtype == object and any(isinstance(v, Value) for v in value.ravel().tolist())
     if getattr(kind, "_holds_node", False):  # see `scipy.sparse.recorded`
         return True
     if kind.__module__.startswith("scipy."):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import operations
-from ..graph import Node, leaves_of
+from ..graph import Value, leaves_of
 from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, source_lines
 from .exchanged import exchange
@@ -31,5 +31,5 @@ def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dic
         return relevant
     relevant = tuple(relevant)
     lists = [value for value in relevant if value.__class__ in (list, tuple)]
-    options = [v for v in (*args, *kwargs.values()) if isinstance(v, Node) and v.dtype.kind in "fc"]  # np.sum(plain, initial=x)
-    return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Node)])
+    options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value) and v.dtype.kind in "fc"]  # np.sum(plain, initial=x)
+    return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Value)])

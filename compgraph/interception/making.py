@@ -20,8 +20,8 @@ import numpy as np
 from .. import arrays
 from ..graph import (
     NUMERIC,
-    Node,
     Promotable,
+    Value,
     describe,
     gathered,
     holds_node,
@@ -72,7 +72,7 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
         given = {**given, "start": 0, "stop": given.get("start", 0)}
     start, step = given.get("start", 0), given.get("step", 1)
     require_single("np.arange", start, given["stop"], step)
-    numbers = [v.plain if isinstance(v, Node) else v for v in (start, given["stop"], step)]
+    numbers = [v.plain if isinstance(v, Value) else v for v in (start, given["stop"], step)]
     note_points(start, given["stop"], step)
     count = promotable(np.arange(len(np.arange(*numbers))))
     found = start + count * step
@@ -137,7 +137,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
         if not _users[frame_up(1).f_code.co_filename]:
             return original(*args, **kwargs)
         like = kwargs.get("like")
-        if isinstance(like, Node):  # NumPy would hand the node this function, which no table knows
+        if isinstance(like, Value):  # NumPy would hand the node this function, which no table knows
             return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
         for value in (*args, *kwargs.values()):
             if holds_node(value):
@@ -184,7 +184,7 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
     if not records_lists(filename, converted):
         made = original(*args, **kwargs)
-        if isinstance(converted[0], Node) and not isinstance(made, Node) and not is_library(filename):
+        if isinstance(converted[0], Value) and not isinstance(made, Value) and not is_library(filename):
             note_taken(converted[0], f"np.{original.__name__}()", frame)
         return made
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
@@ -194,8 +194,8 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
 
 def _objects(made: Any, args: tuple[Any, ...]) -> Any:
     """An array of objects that NumPy made of a list that holds nodes; nodes that it split are replaced by their elements."""
-    node = gathered(args[0]) if args and not any(isinstance(v, Node) for v in made.ravel().tolist()) else None
-    return _objects_of(node) if isinstance(node, Node) and node.shape == made.shape else made
+    node = gathered(args[0]) if args and not any(isinstance(v, Value) for v in made.ravel().tolist()) else None
+    return _objects_of(node) if isinstance(node, Value) and node.shape == made.shape else made
 
 
 def _objects_of(values: Any) -> Any:
@@ -208,7 +208,7 @@ def _objects_of(values: Any) -> Any:
 
 def _without_nodes(values: Any) -> Any:
     """Nested lists with arrays in place of the nodes."""
-    if isinstance(values, Node):
+    if isinstance(values, Value):
         return np.zeros(values.shape)
     return list(map(_without_nodes, values)) if isinstance(values, (list, tuple)) else values
 
@@ -301,7 +301,7 @@ def _reading(original: Function) -> Function:
     @functools.wraps(original)
     def read(*args: Any, **kwargs: Any) -> Any:
         for value in args:
-            if isinstance(value, Node) and is_hollow(value):
+            if isinstance(value, Value) and is_hollow(value):
                 raise refused(frame_up(1), f"the {describe(value)}")
         return original(*args, **kwargs)
 
@@ -338,7 +338,7 @@ _STATISTICS: dict[str, Function] = {
 def _statistical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(data: Any, *args: Any, **kwargs: Any) -> Any:
-        values = data if isinstance(data, Node) else list(data)
+        values = data if isinstance(data, Value) else list(data)
         if not holds_node(values):
             return original(values, *args, **kwargs)
         if len(values) < 2:
@@ -373,7 +373,7 @@ def _enumerating(original: Function) -> Function:
     @functools.wraps(original, updated=())
     def enumerate_array(array: Any) -> Any:
         array = gathered(array) if bodies() is not None else array
-        return enumerated(array) if isinstance(array, Node) else original(array)
+        return enumerated(array) if isinstance(array, Value) else original(array)
 
     return enumerate_array
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, without_patches
-from ..graph import Node, Promotable, beginnings, given, plainly
+from ..graph import Promotable, Value, beginnings, given, plainly
 from ..graph.context import callbacks_lock
 from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
@@ -416,7 +416,7 @@ def _seen(value: Any) -> Any:
 def _capture(value: Any, captured: list[Any]) -> Any:
     """The replacement of a value that a function captures; an array or node is added to a list."""
     seen = _seen(value)
-    if isinstance(seen, Node) or (isinstance(seen, Promotable) and seen.is_given):
+    if isinstance(seen, Value) or (isinstance(seen, Promotable) and seen.is_given):
         captured.append(seen)
     return seen
 

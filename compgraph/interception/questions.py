@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Layout, Node, class_of, is_number
+from ..graph import Layout, Value, class_of, is_number
 from .holders import dictionary_of
 from .libraries import is_library
 from .reach import codes, names_in
@@ -29,7 +29,7 @@ _VISITED = 256  # the most objects that are visited
 
 def _value_of(node: Any) -> Any:
     """A plain value of the class of the value that a node represents."""
-    if isinstance(node, Node) and hasattr(node, "plain"):
+    if isinstance(node, Value) and hasattr(node, "plain"):
         if is_number(node):
             return class_of(node)(0)
         return node.plain if type(node.plain) is np.ndarray else np.asarray(node.plain)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, holds_node, new_view, promotable
+from ..graph import Value, holds_node, new_view, promotable
 
 
 class Records(np.ndarray):
@@ -43,7 +43,7 @@ class Records(np.ndarray):
 
     def _require_plain(self) -> None:
         """Raise a TypeError if a field is a node: whole records cannot be read or written then."""
-        nodes = [name for name, part in (getattr(self, "_parts", None) or {}).items() if isinstance(part, Node)]
+        nodes = [name for name, part in (getattr(self, "_parts", None) or {}).items() if isinstance(part, Value)]
         if nodes:
             raise TypeError(
                 f'the field {nodes[0]!r} of these records holds nodes; take the field first: records["{nodes[0]}"][i]'

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, is_hollow
+from ..graph import Value, is_hollow
 from ..graph.context import is_recording
 from ..graph.hollow import bodies
 from ..graph.interpreter import is_internal
@@ -52,8 +52,8 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     """Whether a list or tuple holds a node, at any depth. The classes of the elements are compared first, which is fast."""
     if PLAIN.issuperset(kinds := set(map(type, value))):
         return False
-    if any(issubclass(kind, Node) for kind in kinds):
-        return bodies() is not None or not any(isinstance(v, Node) and is_hollow(v) for v in value)
+    if any(issubclass(kind, Value) for kind in kinds):
+        return bodies() is not None or not any(isinstance(v, Value) and is_hollow(v) for v in value)
     return depth > 0 and any(isinstance(v, _SEQUENCES) and holds_node(v, depth - 1) for v in value)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from ..graph import Node
+from ..graph import Value
 from ..protocols import primitive
 
 
 def kept(x: ArrayLike) -> np.ndarray[Any, Any]:
     """An array; a node as it is, so that the steps of a function can be recorded (see `operations.INLINED`)."""
-    return x if isinstance(x, Node) else np.asarray(x)
+    return x if isinstance(x, Value) else np.asarray(x)
 
 
 @primitive

@@ -33,7 +33,7 @@ from .callables import (
     ufunc_method,
     view,
 )
-from .compositions.tools import ensure_array
+from .compositions import ensure_array
 from .hints import Missing, missing, refuse_options, saying, without_missing
 from .opnames import (
     PUBLIC_NAMES,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Node, owner_of, place_in, settled, value_at, window
+from ..graph import Joint, Value, owner_of, place_in, settled, value_at, window
 from ..operations import PIECEWISE, Configured, Keyworded, OnAxes, Output, Packed
 from .names import Names, is_number
 
@@ -41,8 +41,8 @@ class Writer:
 
     def __init__(self, names: Names, items: list[Any]) -> None:
         self.names = names
-        self._views = {id(item.plain): item for item in items if isinstance(item, Node)}
-        self._roots = {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+        self._views = {id(item.plain): item for item in items if isinstance(item, Value)}
+        self._roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
 
     # ------------------------------------------------------------------------------------- operations
 
@@ -106,17 +106,17 @@ class Writer:
         return [self._operand(operand, item) for operand in item.args]
 
     def _operand(self, operand: Any, item: Any) -> str:
-        if isinstance(operand, (Node, Joint)) and operand in self.names:
+        if isinstance(operand, (Value, Joint)) and operand in self.names:
             return self.names[operand]
-        value = operand.plain if isinstance(operand, Node) else settled(operand)
-        if isinstance(operand, Node) and is_number(operand):
+        value = operand.plain if isinstance(operand, Value) else settled(operand)
+        if isinstance(operand, Value) and is_number(operand):
             value = np.asarray(value)[()]
         return self.names.literal(value, self._is_double(item))
 
     def _is_double(self, item: Any) -> bool:
         """Whether a number of Python's own gives what one of double precision gives, as an operand of this operation."""
         ufunc = isinstance(item.function, np.ufunc) or item.function is operations.power
-        kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Node) and not is_number(a)]}
+        kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Value) and not is_number(a)]}
         return bool(ufunc and item.function not in PIECEWISE and kinds <= {np.dtype(float), np.dtype(complex)})
 
     # ------------------------------------------------------------------------------------------ buffers
@@ -135,7 +135,7 @@ class Writer:
     def write(self, item: Any) -> str:
         """A write into an array: ``b[0] = v1``."""
         value = item.args[0]
-        text = self.names[value] if isinstance(value, Node) and value in self.names else self.names.literal(settled(value))
+        text = self.names[value] if isinstance(value, Value) and value in self.names else self.names.literal(settled(value))
         return f"{self._window(item)}[{self.names.index(item.index)}] = {text}"
 
     def _window(self, write: Any) -> str:

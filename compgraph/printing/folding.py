@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Node, Write
+from ..graph import Value, Write
 
 LONGEST = 200  # at most so many steps in a part
 FEWEST = 4  # at least so many parts in a run: with three, one would be left out
@@ -64,7 +64,7 @@ def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, 
 
 def _mark(item: Any) -> Any:
     """What equal steps have in common, besides their operands."""
-    numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Node) else []
+    numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Value) else []
     if item.opname == "getitem":
         numbers = []
     return item.opname, len(item.args), *numbers, *_kind(item), len(getattr(item, "scope", ()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..drawing import FOLDED_FROM, place_of
-from ..graph import Joint, Node, VariableNode, Write
+from ..graph import Joint, Value, VariableNode, Write
 from ..guards import guards_of
 from .calls import Writer
 from .folding import runs_of
@@ -198,7 +198,7 @@ def _with_guards(lines: list[Line], items: list[Any], writer: Writer) -> list[Li
 
 def _answer(guard: Any, writer: Writer) -> str:
     """What Python was told: ``bool(v3 > 0) gave True, train.py:12``."""
-    about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Node))
+    about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Value))
     what = guard.what.removesuffix("()")
     asked = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
     _, _, line = str(guard).partition(" at ")
@@ -209,8 +209,8 @@ def _asked(node: Any, writer: Writer) -> str:
     """What a guard is about: a node of the graph, or what was computed from such nodes."""
     if node in writer.names:
         return writer.names[node]
-    nodes = [operand for operand in node.args if isinstance(operand, (Node, Joint))]
-    known = nodes and all(operand in writer.names or (isinstance(operand, Node) and is_number(operand)) for operand in nodes)
+    nodes = [operand for operand in node.args if isinstance(operand, (Value, Joint))]
+    known = nodes and all(operand in writer.names or (isinstance(operand, Value) and is_number(operand)) for operand in nodes)
     return writer.operation(node) if known else f"a result of {node.opname}" if node.opname else "a value"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Node, Write, full_name
+from ..graph import ConstantNode, Value, Write, full_name
 
 SMALL = 4  # a vector of at most so many elements is written as numbers; a larger array gets a name
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}
@@ -45,7 +45,7 @@ class Names:
         self._arrays: dict[int, str] = {}
         self._count = 0
         for item in items:  # the user's names first: others give way
-            if isinstance(item, Node) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
+            if isinstance(item, Value) and not is_number(item) and (item._name if not item.args else not is_automatic(item)):
                 self._names[item] = self._free(item.name)
         for item in items:
             if not isinstance(item, Write) and item not in self._names and not is_number(item):
@@ -116,7 +116,7 @@ class Names:
         if isinstance(index, slice):
             ends = ["" if end is None else self.index(end) for end in (index.start, index.stop)]
             return ":".join([*ends, self.index(index.step)] if index.step is not None else ends)
-        if isinstance(index, Node):
+        if isinstance(index, Value):
             return self._names[index] if index in self else self.literal(index.plain)
         if isinstance(index, np.integer):
             return str(index)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Joint, Node, Write, settled, walk
+from ..graph import ConstantNode, Joint, Value, Write, settled, walk
 from ..operations import Configured, Keyworded, Output
 from . import expressions as ex
 from .elementwise import ELEMENTWISE
@@ -60,7 +60,7 @@ class Reader:
         items = sorted(walk(nodes, _operands), key=lambda item: (bool(item.args), item.tick))
         uses: dict[Any, int] = {}
         for item in items:
-            if isinstance(item, Write) or (isinstance(item, Node) and item.memory):
+            if isinstance(item, Write) or (isinstance(item, Value) and item.memory):
                 raise ValueError(
                     f"latex: an array was written in place ({item.line or 'its line was not recorded'}), and mathematics has no "
                     "word for that; compgraph.program(node) writes the steps, in order"
@@ -71,7 +71,7 @@ class Reader:
         for item in items:
             if item not in self._known:
                 found = self._leaf(item) if not item.args else self._operation(item)
-                own = item not in keep and isinstance(item, Node) and bool(item.args) and found.head not in ("symbol", "number")
+                own = item not in keep and isinstance(item, Value) and bool(item.args) and found.head not in ("symbol", "number")
                 own = own and (found.ndim != 2 or ex.as_vector(found) is None)  # the next step takes the vector from it
                 chosen = own and not is_automatic(item)
                 if chosen or (own and found.size >= (LARGE if uses.get(item, 0) < 2 else SHARED)):
@@ -88,7 +88,7 @@ class Reader:
 
     def _reserve(self, items: list[Any]) -> None:
         for item in items:
-            if isinstance(item, Node) and not is_automatic(item):
+            if isinstance(item, Value) and not is_automatic(item):
                 self.symbols.setdefault(item.name, (item.shape, item.dtype))
 
     def _new(self, letter: str) -> str:
@@ -140,8 +140,8 @@ class Reader:
     # ------------------------------------------------------------------------------------------ operations
 
     def _operand(self, value: Any) -> Expression:
-        if isinstance(value, (Node, Joint)):
-            return self._constant(value.plain) if isinstance(value, Node) and is_number(value) else self._known[value]
+        if isinstance(value, (Value, Joint)):
+            return self._constant(value.plain) if isinstance(value, Value) and is_number(value) else self._known[value]
         value = settled(value)
         if isinstance(value, (tuple, list, slice, str, dict)) or value is None or value is Ellipsis:  # an index, a choice
             return ex.call(Call("option", None, {"value": value}, False, (_said(value),)), [], ())
@@ -307,14 +307,14 @@ class Reader:
         return ex.add(pieces, item.shape)
 
     def _dtype(self, value: Any) -> np.dtype[Any]:
-        return value.dtype if isinstance(value, Node) else np.asarray(value).dtype
+        return value.dtype if isinstance(value, Value) else np.asarray(value).dtype
 
 
 def _operands(item: Any) -> tuple[Any, ...]:
     """What a formula of an item speaks of: of arrays that are filled with a number nothing."""
     if isinstance(item, Write):
         return ()
-    written = item.memory.log if isinstance(item, Node) and item.memory else ()
+    written = item.memory.log if isinstance(item, Value) and item.memory else ()
     return (*written, *[item.args[p] for p in item.edges]) if getattr(item, "opname", None) not in FILLED else ()
 
 
@@ -341,7 +341,7 @@ def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
 def _said(value: Any) -> Any:
     """A value that options are compared and written by."""
     return (
-        tuple(map(_said, value)) if isinstance(value, (tuple, list)) else value.name if isinstance(value, Node) else repr(value)
+        tuple(map(_said, value)) if isinstance(value, (tuple, list)) else value.name if isinstance(value, Value) else repr(value)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..graph import Joint, Node, Write, memory_of, require_history, walk
+from ..graph import Joint, Value, Write, memory_of, require_history, walk
 
 LISTS = (list, tuple)
 
@@ -17,7 +17,7 @@ def results_of(operator: str, results: Any) -> list[Any]:
     if isinstance(results, LISTS):
         return [node for part in results for node in results_of(operator, part)]
     require_history(results)
-    if not isinstance(results, Node):
+    if not isinstance(results, Value):
         raise TypeError(f"{operator} takes nodes, alone or in lists, tuples and dictionaries, not a {type(results).__name__}")
     if results.level:
         raise TypeError(
@@ -37,7 +37,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
 
     def need(item: Any) -> None:
         needed[item] = None
-        memory = memory_of(item) if isinstance(item, Node) else None
+        memory = memory_of(item) if isinstance(item, Value) else None
         if memory is not None:
             memory.require_whole()
             read.add(id(memory))
@@ -55,7 +55,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
 
 def _sources(item: Any) -> tuple[Any, ...]:
     read = tuple([item.args[position] for position in item.edges])
-    return (*read, *item.memory.log) if isinstance(item, Node) and item.memory else read
+    return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
 
 
 def _is_read(item: Any, read: set[int]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Memory, Node, Write, operation
+from ..graph import Memory, Value, Write, operation
 from ..graph.context import is_quick, may_be_quick, open_scopes, profiled, profiler, renewed, settle
 from .entries import FORWARD
 from .recorder import Opened, Recorder
@@ -109,7 +109,7 @@ def _operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[in
     entry = recorder.step(FORWARD, function, node.code, node.instruction, scope)
     entry.calls += 1
     if value.__class__ is ndarray:
-        recorder.hold(entry, value, () if value.base is None else [a.plain for a in args if isinstance(a, Node)])
+        recorder.hold(entry, value, () if value.base is None else [a.plain for a in args if isinstance(a, Value)])
         if len(args) == 2:
             for a in args:
                 if a.__class__ is ndarray and a.base is None:  # a copy of a plain operand

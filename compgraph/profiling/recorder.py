@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, owner_of
+from ..graph import Value, owner_of
 from ..graph.context import open_scopes
 from ..graph.interpreter import source_lines
 from .entries import FORWARD, Entry, root
@@ -74,7 +74,7 @@ class Recorder:
         if self._pending is None:
             return
         (start, values, steps), self._pending, self.start = self._pending, None, 0.0
-        node = result if isinstance(result, Node) else _record_of(result)
+        node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, scope)
         args = node.args
         if len(node.edges) < len(args):
@@ -85,7 +85,7 @@ class Recorder:
 
     def attached(self, result: Any) -> None:
         """Enter an operation whose result was there already, with no time of its own."""
-        node = result if isinstance(result, Node) else _record_of(result)
+        node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
         self._done(entry, perf_counter(), (), None, node.plain)
 
@@ -139,7 +139,7 @@ class Recorder:
     def held(self, value: Any) -> None:
         """Enter an array, or several, that are kept alive by what is being done."""
         for part in value if isinstance(value, (tuple, list)) else (value,):
-            part = part.plain if isinstance(part, Node) else part
+            part = part.plain if isinstance(part, Value) else part
             if self.top is not None:
                 self.hold(self.top, part)
 

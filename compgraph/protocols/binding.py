@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import NO_OPTIONS, Node, as_operands, full_name, gathered, leaves_of, record
+from ..graph import NO_OPTIONS, Value, as_operands, full_name, gathered, leaves_of, record
 from ..guards import note_layout
 from ..inplace import write_out
 
@@ -36,14 +36,14 @@ def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozens
 def _is_special(option: Any) -> bool:
     """Whether an option is no plain one: it may be a node, or hold one."""
     kind = type(option)
-    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Node) for x in leaves_of(option)))
+    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in leaves_of(option)))
 
 
 def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Split the call ``function(*args, **kwargs)`` into operands, those named in `operand_names`, and options; and record it."""
     leading, reserved = _layout(function, operand_names)
     if 0 < len(args) <= leading:
-        operands = args if len(args) == 1 and isinstance(args[0], Node) else as_operands(args)
+        operands = args if len(args) == 1 and isinstance(args[0], Value) else as_operands(args)
         if not kwargs:
             return record(function, operands)
         plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_is_special, kwargs.values()))
@@ -78,7 +78,7 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Record a call whose options may hold operands by keyword, or nodes of integers or booleans: both become operands."""
     options = {k: _together(k, v) if type(v) is tuple else v for k, v in options.items()}
-    keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Node)), key=lambda k: k not in operand_names))
+    keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Value)), key=lambda k: k not in operand_names))
     for name in keywords:
         if name not in operand_names and options[name].dtype.kind not in "biu":
             raise TypeError(f"{full_name(function)}: {name}= cannot be a node; give node.value")
@@ -91,7 +91,7 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
 def _together(name: str, option: Any) -> Any:
     """The value of an option: a sequence with nodes in it as one node, and that of ``where`` as one of booleans."""
     node = gathered(option)
-    return np.not_equal(node, 0) if name == "where" and isinstance(node, Node) and node.dtype != bool else node
+    return np.not_equal(node, 0) if name == "where" and isinstance(node, Value) and node.dtype != bool else node
 
 
 def settled_order(node: Any, order: str) -> tuple[Any, str]:
@@ -99,7 +99,7 @@ def settled_order(node: Any, order: str) -> tuple[Any, str]:
 
     A tangent or an adjoint may lie otherwise in memory than the value, so the order that is recorded must not follow it.
     """
-    if order in ("A", "K") and isinstance(node, Node) and not node.level and node.ndim > 1:
+    if order in ("A", "K") and isinstance(node, Value) and not node.level and node.ndim > 1:
         note_layout(node, f"the order in memory, which order={order!r} follows,")
     if order == "A":
         return node, "F" if node.flags.fnc else "C"

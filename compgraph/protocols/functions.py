@@ -12,8 +12,8 @@ from .. import operations as ops
 from ..arrays import MADE_LIKE
 from ..graph import (
     PROMOTABLE,
-    Node,
     Promotable,
+    Value,
     as_operand,
     as_operands,
     full_name,
@@ -35,7 +35,7 @@ ndarray = np.ndarray
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``Node.__array_function__``: record the call of a NumPy function, or refuse it; NotImplemented for foreign arrays."""
-    if any(not issubclass(t, (Node, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
+    if any(not issubclass(t, (Value, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
         require_computed((*args, *kwargs.values()), f"an argument of {full_name(function)}")
         return NotImplemented
     return call_on_nodes(function, args, kwargs)
@@ -126,7 +126,7 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
         note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))
     if function in ops.INDICES_OF_SHAPE:
-        note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Node)), f"the shape, by {full_name(function)},")
+        note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return answer
 
 
@@ -138,7 +138,7 @@ def _plain(function: Any, arguments: Any) -> Any:
         return {name: _plain(function, value) for name, value in arguments.items()}
     if isinstance(arguments, (tuple, list)):
         return type(arguments)([_plain(function, value) for value in arguments])
-    return arguments.plain if isinstance(arguments, Node) and arguments.carries == "batch" else to_plain(arguments)
+    return arguments.plain if isinstance(arguments, Value) and arguments.carries == "batch" else to_plain(arguments)
 
 
 _SHAPES = frozenset({np.shape, np.size})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Node
+from ..graph import Node, Value
 
 _ATTRIBUTES = {
     "backward": "autodiff.gradient(loss) gives the derivatives with respect to all variables, and stores nothing in them",
@@ -50,8 +50,8 @@ def _names(node: Any) -> list[str]:
 for _name, _advice in _ATTRIBUTES.items():
     _hint = operations.Missing(_advice)
     _hint.__set_name__(Node, _name)
-    setattr(Node, _name, _hint)
-Node.__dir__ = _names  # type: ignore[method-assign, assignment]
+    setattr(Value, _name, _hint)
+Value.__dir__ = _names  # type: ignore[method-assign, assignment]
 
 
 # Names that other packages' modules have.
@@ -83,7 +83,7 @@ def hinting(name: str, function: Any) -> Any:
 
     @functools.wraps(function)
     def gradient(f: Any, *spacings: Any, **options: Any) -> Any:
-        if "wrt" in options or (isinstance(f, Node) and np.ndim(f) == 0):
+        if "wrt" in options or (isinstance(f, Value) and np.ndim(f) == 0):
             raise TypeError(
                 "compgraph.gradient is np.gradient, finite differences along the axes of an array, and a scalar has none; "
                 "derivatives are autodiff.gradient(node, wrt) of a node, and autodiff.grad(f) of a function"

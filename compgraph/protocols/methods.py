@@ -15,6 +15,7 @@ from ..graph import (
     LEFT,
     SCALARS,
     Node,
+    Value,
     dask_graph,
     has_history,
     is_number,
@@ -42,7 +43,7 @@ ndarray = np.ndarray
 
 def _method(function: Any) -> Any:
     @functools.wraps(function)
-    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
 
     handler = HANDLERS.get(function)
@@ -52,13 +53,13 @@ def _method(function: Any) -> Any:
 _LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are no nodes and never change
 
 
-def _getitem(self: Node, index: Any) -> Any:
+def _getitem(self: Value, index: Any) -> Any:
     if type(index) not in _LASTING and not (type(index) is tuple and _LASTING.issuperset(map(type, index))):
         require_computed(index, "an index")
         index = _own_index(index)
-        if type(index) is tuple and any(isinstance(i, Node) for i in index):
+        if type(index) is tuple and any(isinstance(i, Value) for i in index):
             return record(ops.getitem, (self, *index))
-    if type(self) in ACTIVE and is_quick() and not isinstance(index, Node):
+    if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
@@ -75,23 +76,23 @@ def _own_index(index: Any) -> Any:
     return saved(index) if is_plain(index) else index
 
 
-def _reshape(self: Node, *shape: Any, **options: Any) -> Any:
+def _reshape(self: Value, *shape: Any, **options: Any) -> Any:
     return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
 
-def _transpose(self: Node, *axes: Any) -> Any:
+def _transpose(self: Value, *axes: Any) -> Any:
     (order,) = axes if len(axes) == 1 and (axes[0] is None or np.ndim(axes[0])) else (axes or None,)
     return np.transpose(self, order)
 
 
-def _astype(self: Node, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+def _astype(self: Value, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True) -> Any:
     dtype = np.dtype(dtype)
     if dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
     return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
-def _view(self: Node, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
+def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
         raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
     require_history(self)
@@ -115,16 +116,16 @@ def _native_parts(dtype: np.dtype[Any]) -> Any:
     return np.finfo(dtype).dtype.type if dtype.isnative else dtype
 
 
-def _conj(self: Node) -> Any:
+def _conj(self: Value) -> Any:
     require_history(self)
     return np.conjugate(self) if self.dtype.kind == "c" else self
 
 
-def _clip_method(self: Node, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
     return np.clip(self, min, max, out, **options)
 
 
-def _contains(self: Node, element: Any) -> bool:
+def _contains(self: Value, element: Any) -> bool:
     answer = _holds(to_plain(self), to_plain(element))
     note("in", _holds, (self, element), answer, source_lines.users_frame(2))
     return answer
@@ -134,7 +135,7 @@ def _holds(array: Any, element: Any) -> bool:
     return bool(np.any(array == element))
 
 
-def _round(self: Node, digits: int | None = None) -> Any:
+def _round(self: Value, digits: int | None = None) -> Any:
     require_history(self)
     if self.ndim:
         raise TypeError("round takes a single number; use np.round for an array")
@@ -149,11 +150,11 @@ def _rounded(number: Any) -> Any:
     return round(np.asarray(number).item())
 
 
-def _copy(self: Node, order: Any = "C") -> Any:
+def _copy(self: Value, order: Any = "C") -> Any:
     return record(ops.copy, (self,), {"order": order})
 
 
-def _ravel(self: Node, order: Any = "C") -> Any:
+def _ravel(self: Value, order: Any = "C") -> Any:
     units = sys.modules.get("matplotlib.units")
     if units is not None and Node not in units.registry:
         units.registry[Node] = _converter(units)
@@ -171,13 +172,13 @@ def _converter(units: Any) -> Any:
     return Plain()
 
 
-def _flatten(self: Node, order: Any = "C") -> Any:
+def _flatten(self: Value, order: Any = "C") -> Any:
     node, order = settled_order(self, order)
     return record(ops.flatten, (node,), {"order": order})
 
 
 def _refused_method(name: str, instead: str) -> Any:
-    def method(self: Node, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         require_history(self)
         raise TypeError(f"the array method {name} is not supported on nodes, since its result would lose the graph; {instead}")
 
@@ -187,7 +188,7 @@ def _refused_method(name: str, instead: str) -> Any:
 def _attribute(read: Any, name: str) -> property:
     """A property that `read` computes and that cannot be set."""
 
-    def refuse(self: Node, value: Any) -> None:
+    def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
     return property(read, refuse)
@@ -197,7 +198,7 @@ def _of_value(name: str) -> Any:
     """Reads an attribute of a node's value, since a hollow body has another; of a node without history its own."""
     by_numpy = getattr(ndarray, name).__get__
 
-    def read(self: Node) -> Any:
+    def read(self: Value) -> Any:
         try:
             return getattr(self.plain, name)
         except AttributeError:
@@ -206,7 +207,7 @@ def _of_value(name: str) -> Any:
     return read
 
 
-def _strides(self: Node) -> Any:
+def _strides(self: Value) -> Any:
     require_graph_sent(source_lines.frame_up(1))
     return _plain_strides(self)
 
@@ -214,13 +215,13 @@ def _strides(self: Node) -> Any:
 _plain_strides = _of_value("strides")
 
 
-def _flags(self: Node) -> Any:
+def _flags(self: Value) -> Any:
     if not has_history(self):
         return ndarray.flags.__get__(self)
     return (self.dtype.type(0) if is_number(self) else np.asarray(self.plain)).flags
 
 
-def _format(self: Node, spec: str) -> str:
+def _format(self: Value, spec: str) -> str:
     require_history(self)
     return format(np.asarray(self.plain)[()], spec)
 
@@ -228,17 +229,17 @@ def _format(self: Node, spec: str) -> str:
 def _part(read: Any) -> property:
     """A property that `read` computes, a view of the node; to set it writes into the view."""
 
-    def write(self: Node, value: Any) -> None:
+    def write(self: Value, value: Any) -> None:
         read(self)[...] = value
 
     return property(read, write)
 
 
-def _imag(self: Node) -> Any:
+def _imag(self: Value) -> Any:
     return np.imag(self)
 
 
-def _set_imag(self: Node, value: Any) -> None:
+def _set_imag(self: Value, value: Any) -> None:
     require_history(self)
     if self.dtype.kind != "c":
         raise TypeError("a real node has no imaginary part to set")
@@ -302,7 +303,7 @@ def _install_methods() -> None:
         "__array_function__": array_function,
     }
     for name, method in methods.items():
-        setattr(Node, name, method)
+        setattr(Value, name, method)
 
 
 _install_methods()
@@ -319,7 +320,7 @@ class UnsizedError(TypeError, AttributeError):
 def _of_arrays(name: str, message: str) -> property:
     """A special method that arrays have and numbers lack."""
 
-    def read(self: Node) -> Any:
+    def read(self: Value) -> Any:
         if is_number(self):
             raise UnsizedError(message)
         return getattr(Node, name).__get__(self)

@@ -23,7 +23,7 @@ from ..graph import (
     NUMBERS,
     RAW,
     RIGHT,
-    Node,
+    Value,
     VariableNode,
     as_operand,
     operation,
@@ -50,7 +50,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
     repeats, may_raise = name == "mul", name in raising.RAISING
 
-    def forward(self: Node, other: Any) -> Any:
+    def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             raising.require_divisible(name, self, other)
         if quick and type(self) in ACTIVE and is_quick():
@@ -67,7 +67,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except ArithmeticError:
                 pass  # `record` raises it again, and tells of it
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
-        if isinstance(other, Node) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
+        if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
             return record(function, (self, other))
         if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
@@ -78,7 +78,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 return by_elements(compute, (self, other))
         return by_numpy(self, other)
 
-    def reflected(self: Node, other: Any) -> Any:
+    def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             raising.require_divisible(name, other, self)
         if type(other) in RAW:
@@ -126,7 +126,7 @@ def _has_priority(other: Any) -> bool:
     return bool(getattr(type(other), "__array_priority__", 0) > 0)
 
 
-def _is_repeated(node: Node, other: Any) -> bool:
+def _is_repeated(node: Value, other: Any) -> bool:
     """Whether Python repeats a sequence, as in ``[0] * n``: NumPy integers, unlike arrays, leave it to the sequence."""
     return isinstance(other, _SEQUENCES) and node.is_scalar and node.dtype.kind in "iu"
 
@@ -137,8 +137,8 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
     by_numpy = getattr(ndarray, f"__{name}__")
 
-    def compare(self: Node, other: Any) -> Any:
-        if isinstance(other, Node) or type(other) in RAW:
+    def compare(self: Value, other: Any) -> Any:
+        if isinstance(other, Value) or type(other) in RAW:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             return by_numpy(self.value, other)  # never equal, whatever the numbers: nothing to record
@@ -156,7 +156,7 @@ def _in_place(name: str, forward: Any) -> Any:
     """
     by_numpy = getattr(ndarray, f"__i{name}__")
 
-    def in_place(self: Node, other: Any) -> Any:
+    def in_place(self: Value, other: Any) -> Any:
         try:
             rebinds = self.is_scalar
         except AttributeError as error:
@@ -186,21 +186,21 @@ def _in_place(name: str, forward: Any) -> Any:
 def _install_operators() -> None:
     for name, (function, compute) in ops.BINARY_OPERATORS.items():
         forward, reflected = _binary(name, function, compute)
-        setattr(Node, f"__{name}__", forward)
-        setattr(Node, f"__r{name}__", reflected)
+        setattr(Value, f"__{name}__", forward)
+        setattr(Value, f"__r{name}__", reflected)
         if name != "divmod":
-            setattr(Node, f"__i{name}__", _in_place(name, forward))
+            setattr(Value, f"__i{name}__", _in_place(name, forward))
     for name, ufunc in ops.COMPARISONS.items():
-        setattr(Node, f"__{name}__", _comparison(name, ufunc))
+        setattr(Value, f"__{name}__", _comparison(name, ufunc))
     for name, ufunc in ops.UNARY_OPERATORS.items():
-        setattr(Node, f"__{name}__", _unary(ufunc))
+        setattr(Value, f"__{name}__", _unary(ufunc))
 
 
 def _unary(ufunc: np.ufunc) -> Any:
     """The operator of a unary function."""
     quick = ufunc in ops.SMOOTH_UFUNCS
 
-    def operate(self: Node) -> Any:
+    def operate(self: Value) -> Any:
         if quick and type(self) in ACTIVE and is_quick():
             try:
                 return operation(ufunc(self.plain), ufunc, (self,), LEFT)

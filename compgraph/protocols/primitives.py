@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Node, as_operands, inert, leaves_of, record
+from ..graph import ConstantNode, Value, as_operands, inert, leaves_of, record
 from ..graph.context import holding
 from ..graph.hollow import solidly
 from ..serialization import function_called, is_shared, name_of, object_at, place_of
@@ -35,14 +35,14 @@ class Primitive:
     def __call__(self, *args: Any, name: str | None = None, **options: Any) -> Any:
         """Apply the function. The result is a node if an operand is one, or if it is given a name."""
         if not options and name is None:
-            if len(args) == 1 and isinstance(args[0], Node):
+            if len(args) == 1 and isinstance(args[0], Value):
                 return record(self.function, args)
             return record(self.function, as_operands(args))
         bound = self._signature.bind(*args, **options)
-        for key in [k for k, v in bound.kwargs.items() if isinstance(v, Node)]:
+        for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
         args, options = bound.args, bound.kwargs
-        if name is None and not any(isinstance(a, Node) for a in args):
+        if name is None and not any(isinstance(a, Value) for a in args):
             return self.function(*args, **options)
         return _called(name, record(self.function, as_operands(_some_node(args, name)), options))
 
@@ -127,7 +127,7 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
 
 def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
     """The arguments; if a name is asked for and none is a node, the first becomes one."""
-    if name is None or any(isinstance(a, Node) for a in args):
+    if name is None or any(isinstance(a, Value) for a in args):
         return args
     return (ConstantNode.create_using(args[0]), *args[1:])
 
@@ -137,7 +137,7 @@ def _called(name: str | None, result: Any) -> Any:
     if name is not None:
         several = isinstance(result, (tuple, list))
         for k, node in enumerate(result if several else [result]):
-            if isinstance(node, Node):
+            if isinstance(node, Value):
                 node._name = f"{name}_{k}" if several else name
     return result
 
@@ -147,7 +147,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not any(isinstance(x, Node) for x in leaves_of((args, tuple(kwargs.values())))):
+        if not any(isinstance(x, Value) for x in leaves_of((args, tuple(kwargs.values())))):
             if function in operations.INSTEAD_FUNCTIONS:
                 return _called(name, _known(function, args, kwargs, name))
             if name is None:
@@ -179,7 +179,7 @@ def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: s
     """The result, for plain arguments, of a function done in steps; if a name is asked for, as nodes without operands."""
     calls = function in operations.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
-    if name is None or isinstance(result, Node):
+    if name is None or isinstance(result, Value):
         return result
     return _without_operands(result)
 
@@ -259,4 +259,4 @@ def stop_gradient(x: Any) -> Any:
     with solidly():  # whoever calls this means the numbers, so they may be taken: the node is not hollow
         found = record(operations.stop_gradient, as_operands((x,)))
     held = holding.get()
-    return found if held is None or isinstance(found, Node) else held(found)
+    return found if held is None or isinstance(found, Value) else held(found)

@@ -16,7 +16,7 @@ from ..graph import (
     NO_OPTIONS,
     NUMBERS,
     RIGHT,
-    Node,
+    Value,
     as_operand,
     beginnings,
     has_history,
@@ -40,7 +40,7 @@ ndarray = np.ndarray
 _FAMILIAR = FAMILIAR | ARRAYS
 
 
-def array_ufunc(self: Node, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """``Node.__array_ufunc__``: record the call of a ufunc, or of a method of one; NotImplemented for foreign arrays."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
@@ -100,7 +100,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         raise TypeError(unsupported(f"np.{ufunc.__name__}", "cg.primitive with a rule of your own"))
     if options.get("where", True) is not True:
         raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
-    nodes = [k for k, v in options.items() if isinstance(v, Node)]
+    nodes = [k for k, v in options.items() if isinstance(v, Value)]
     if nodes:
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
     is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
@@ -129,7 +129,7 @@ def by_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any
 
 def _elements(operand: Any) -> Any:
     """The elements of a node as an array of objects, which represent Python's numbers; other values as they are."""
-    if not isinstance(operand, Node):
+    if not isinstance(operand, Value):
         return operand
     made = np.empty(operand.size, object)
     for k, index in enumerate(np.ndindex(operand.shape)):
@@ -141,7 +141,7 @@ def _rebinds(target: Any, frame: Any) -> bool:
     """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
     filename = frame.f_code.co_filename
     is_users = source_lines.is_packaged(filename) and not source_lines.is_ours(filename)  # a stand-in that the user calls
-    is_number = isinstance(target, Node) and has_history(target) and target.is_scalar
+    is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
     return is_number and source_lines.is_internal(filename) and not is_users
 
 

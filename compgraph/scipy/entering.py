@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import operations as ops
-from ..graph import INERT, DiffersError, Node, gathered, leaves_of
+from ..graph import INERT, DiffersError, Value, gathered, leaves_of
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind, in_steps, unsupported
 from .policy import Policy
@@ -118,7 +118,7 @@ def _each_if_it_differs(answer: Any, name: str) -> Any:
             return answer(function, original, args, kwargs)
         except (DiffersError, IndexError) as error:  # an IndexError: of a plain array, which knows nothing of nodes
             leaves = leaves_of((args, tuple(kwargs.values())))
-            differing: Any = next((x for x in leaves if isinstance(x, Node) and x.carries == "batch"), None)
+            differing: Any = next((x for x in leaves if isinstance(x, Value) and x.carries == "batch"), None)
             if differing is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
                 raise
             return differing.each(name, function, args, kwargs)
@@ -136,7 +136,7 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
 
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = leaves_of((args, tuple(kwargs.values())))
-        nodes = [leaf for leaf in leaves if isinstance(leaf, Node)]
+        nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(node.__class__ in INERT for node in nodes):
             return original(*args, **kwargs)  # inert nodes are counts and indices; a hollow one refuses if its numbers are taken
         raise TypeError(unsupported(full, advice))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Node, Promotable, gathered, promotable
+from ..graph import Promotable, Value, gathered, promotable
 from ..interception import holds_node, original_of
 
 
@@ -75,7 +75,7 @@ _OURS: dict[str, Any] = {
     "ones": _fresh(np.ones),
     "empty": _fresh(np.empty),
     "full": _full,
-    "isscalar": lambda x: (isinstance(x, Node) and x.ndim == 0) or np.isscalar(x),
+    "isscalar": lambda x: (isinstance(x, Value) and x.ndim == 0) or np.isscalar(x),
     "r_": arrays.r_,
     "c_": arrays.c_,
 }
@@ -87,7 +87,7 @@ class _Taking(type):
     number: type
 
     def __call__(cls, x: Any = 0, *more: Any) -> Any:
-        if not isinstance(x, Node) or x.ndim:
+        if not isinstance(x, Value) or x.ndim:
             return cls.number(x, *more)
         return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant: no derivative is lost
 
@@ -262,7 +262,7 @@ class _Math(ModuleType):
         plain, ours = getattr(self._module, name), getattr(np, name, None)
         if not callable(plain) or not isinstance(ours, np.ufunc):
             return plain
-        return lambda *args: ours(*args) if any(isinstance(a, Node) for a in args) else plain(*args)
+        return lambda *args: ours(*args) if any(isinstance(a, Value) for a in args) else plain(*args)
 
 
 class _Private(ModuleType):

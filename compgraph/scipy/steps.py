@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Node, as_operand, gathered, record, to_plain
+from ..graph import Value, as_operand, gathered, record, to_plain
 
 
 def array(x: Any) -> Any:
     """An argument as an array; a node, or a list with nodes in it, as a node."""
     x = gathered(x)
-    return x if isinstance(x, Node) else np.asarray(as_operand(x))
+    return x if isinstance(x, Value) else np.asarray(as_operand(x))
 
 
 def floating(x: Any) -> Any:
@@ -43,12 +43,12 @@ operations.enter(_zeros, "zero_to_order")
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:
     """Zeros like `x`, whose derivatives by x are zero up to `order`; a higher one raises a TypeError that names `what`."""
-    return record(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Node) else _zeros(x, order, what)
+    return record(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
 
 
 def exact_to(order: int, what: str, node: Any) -> Any:
     """The same value as `node`, whose derivatives of a higher order than `order` raise a TypeError that names `what`."""
-    if not isinstance(node, Node):
+    if not isinstance(node, Value):
         return node
     return node + zero_to_order(node, order, what)
 

@@ -26,9 +26,9 @@ from ..graph import (
     READ,
     Joint,
     Memory,
-    Node,
     Origin,
     Twin,
+    Value,
     Write,
     describe,
     next_tick,
@@ -200,7 +200,7 @@ class Unmet:
         made = (id(node.code), node.instruction)
         if made not in self._lines:
             self._lines[made] = source_lines.described(node.code, node.instruction)
-        name = node._name if isinstance(node, Node) else None
+        name = node._name if isinstance(node, Value) else None
         return (
             node.__class__,
             self.arrays.code(node.plain),
@@ -337,11 +337,11 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
         cls, plain, args, *rest = unmet.state(found)
         if isinstance(origin := rest[_MORE], Origin):
             rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
-        args = tuple([memo[id(a)] if isinstance(a, (Node, Joint)) else copy.deepcopy(a, memo) for a in args])
+        args = tuple([memo[id(a)] if isinstance(a, (Value, Joint)) else copy.deepcopy(a, memo) for a in args])
         memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]
 
 
-for _class in (Node, Joint):
+for _class in (Value, Joint):
     for _name, _method in (("__reduce_ex__", _reduced), ("__reduce__", _reduced), ("__deepcopy__", _deep_copied)):
         setattr(_class, _name, _method)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Node, record
+from compgraph.graph import DiffersError, Value, record
 from compgraph.operations import getitem
 
 from ..values import is_batch
@@ -82,7 +82,7 @@ def _some_places(part: Any, differs: bool) -> Any:
     """A part of an index of one example; of one that differs, here or between the examples of a vmap further out, zeros."""
     if differs or is_batch(part):
         return np.zeros(part.shape[differs:], np.intp)
-    return part.plain if isinstance(part, Node) else part
+    return part.plain if isinstance(part, Value) else part
 
 
 def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]]:
@@ -134,7 +134,7 @@ def get(call: Call) -> Any:
     x, *parts = call.values
     shape = np.shape(x)[1:] if call.batched[0] else np.shape(x)
     where = located(shape, parts, call.batched[1:], call.count if call.batched[0] else None)
-    spread = any(isinstance(i, Node) for i in where.index)
+    spread = any(isinstance(i, Value) for i in where.index)
     found = where.forth(record(getitem, (x, *where.index) if spread else (x, where.index)))
     if found.ndim == 1 and not has_ellipsis(parts):
         return np.copy(found)  # of one example a number, which is no view

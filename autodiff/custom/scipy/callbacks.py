@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, Node, adopted, as_operands, leaves_of, record, to_plain
+from compgraph.graph import INERT, Value, adopted, as_operands, leaves_of, record, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.interception import original_of
 
@@ -26,7 +26,7 @@ def has_node(value: Any) -> bool:
     """Whether a node that a derivative can pass stands in a value, or in a list, dictionary or constraint of SciPy's in it."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
-        if any(isinstance(part, Node) and part.__class__ not in INERT for part in (leaf, *parts)):
+        if any(isinstance(part, Value) and part.__class__ not in INERT for part in (leaf, *parts)):
             return True
     return False
 
@@ -59,7 +59,7 @@ class Callback:
     def _plain(self, found: Any) -> Any:
         if found.__class__ is np.ndarray:
             found = adopted(found)
-        if isinstance(found, Node):
+        if isinstance(found, Value):
             self.met = self.met or found.__class__ not in INERT
             return to_plain(found)
         if isinstance(found, (list, tuple)) and not hasattr(found, "_fields"):
@@ -193,7 +193,7 @@ operations.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
 
 def unmoved(value: Any, *operands: Any) -> Any:
     """A value that does not change where its operands change a little, as a node of theirs."""
-    return value if isinstance(value, Node) else record(_unmoved, as_operands(operands), {"value": value})
+    return value if isinstance(value, Value) else record(_unmoved, as_operands(operands), {"value": value})
 
 
 def with_value(value: Any, node: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Node, describe, gathered, next_tick, record, require_single, root_of, walk
+from compgraph.graph import ACTIVE, Joint, Value, describe, gathered, next_tick, record, require_single, root_of, walk
 from compgraph.graph.context import is_recording, recording_on
 from compgraph.graph.hollow import Hollowing
 from compgraph.interception import intercepted
@@ -51,7 +51,7 @@ class Watch:
         if found.__class__ is float or found.__class__ is np.float64:
             return found
         found = gathered(found)
-        if not isinstance(found, Node):
+        if not isinstance(found, Value):
             return found
         self.seen = True
         require_single("a function that SciPy calls", found)
@@ -69,13 +69,13 @@ def closed_nodes(result: Any, start: int) -> list[Any]:
     """The active nodes that are not younger than a tick, from which a result was computed."""
 
     def is_outside(node: Any) -> bool:
-        return isinstance(node, (Node, Joint)) and node.tick <= start
+        return isinstance(node, (Value, Joint)) and node.tick <= start
 
     def inside(node: Any) -> list[Any]:
         if is_outside(node):
             return []
         operands = [node.args[position] for position in node.edges]
-        memory = root_of(node).memory if isinstance(node, Node) else None
+        memory = root_of(node).memory if isinstance(node, Value) else None
         return operands + memory.log if memory else operands
 
     return [n for n in walk([result], inside) if n.__class__ in ACTIVE and is_outside(n)]
@@ -117,13 +117,13 @@ def functional(
 
 
 def _array(value: Any) -> Any:
-    return value if isinstance(value, Node) else np.asarray(value)[()]
+    return value if isinstance(value, Value) else np.asarray(value)[()]
 
 
 def _split(found: Any, level: int, top: Any) -> tuple[Any, Any]:
     """A result without its tangent of a level, and that tangent."""
     found = gathered(found)
-    if isinstance(found, Node) and found.level == level:
+    if isinstance(found, Value) and found.level == level:
         return found.primal, found.tangent  # type: ignore[attr-defined]
     return found, np.zeros_like(top.tangent)
 
@@ -169,7 +169,7 @@ class Functional:
         wanted = self.closed
         with recording_on():
             result = gathered(self.f(*x))
-            if not isinstance(result, Node):
+            if not isinstance(result, Value):
                 return np.zeros(sum(n.size for n in wanted))
             if x in self.known:
                 require_same("the function of an integral", self.known[x], result)

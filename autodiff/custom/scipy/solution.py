@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, attach, describe, gathered, is_plain, memory_of, require_single, saved, to_plain
+from compgraph.graph import INERT, Value, attach, describe, gathered, is_plain, memory_of, require_single, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
 
 from ...forward import TangentNode
@@ -61,7 +61,7 @@ def solution(
     if not np.size(x):
         return x
     leaves = [saved(leaf) if is_plain(leaf) else leaf for leaf in leaves]
-    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Node) and leaf.__class__ not in INERT]
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and leaf.__class__ not in INERT]
     flat = _flat(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
     require_single(name, *leaves, *closure.results)
@@ -166,7 +166,7 @@ class Solution:
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             same = operand is node or operand is node.plain
-            if not same and (isinstance(operand, Node) or not np.array_equal(operand, node.plain, equal_nan=True)):
+            if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.plain, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
         return given

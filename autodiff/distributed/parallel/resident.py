@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Node, Promotable, to_plain
+from compgraph.graph import INERT, Promotable, Value, to_plain
 
 from ...arguments import flatten, unflatten
 from .machine import Part
@@ -117,7 +117,7 @@ class Rows:
 
 def _as_rows(x: Any) -> Any:
     """An array of a batch, as a plain array or a `Kept`."""
-    if isinstance(x, Node):
+    if isinstance(x, Value):
         if x.__class__ not in INERT:
             raise TypeError(
                 "DataParallel: an array of the batch is an active node; derivatives are with respect to the parameters alone. "

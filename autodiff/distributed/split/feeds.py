@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.executor import as_fed
-from compgraph.graph import Node, describe
+from compgraph.graph import Value, describe
 
 from .parts import weighed
 
@@ -61,7 +61,7 @@ class Feeds:
         if len(found) == 1:
             return found[0]
         names = ", ".join(repr(node.name) for node in self.placeholders) or "none"
-        what = f"the {describe(key)}" if isinstance(key, Node) else f"called {key!r}"
+        what = f"the {describe(key)}" if isinstance(key, Value) else f"called {key!r}"
         if found:
             raise KeyError(f"{len(found)} placeholders of the graph are {what}; feed by the node itself")
         raise KeyError(f"no placeholder of the graph is {what}; there are {names}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph.executor import needed, origins_of
-from compgraph.graph import Node, PlaceholderNode, VariableNode, describe, require_history
+from compgraph.graph import PlaceholderNode, Value, VariableNode, describe, require_history
 from compgraph.guards import guards_of, tell_escaped
 
 from ...arguments import flatten
@@ -50,7 +50,7 @@ def variables_of(tree: Any) -> tuple[list[Any], Any]:
 def graph_of(output: Any) -> list[Any]:
     """All that is needed for the output, with the guards, in the order of recording."""
     require_history(output)
-    if not isinstance(output, Node) or not is_operation(output):
+    if not isinstance(output, Value) or not is_operation(output):
         raise TypeError(f"Split: the output is a result of operations on nodes, not a {type(output).__name__}")
     if output.level:
         raise TypeError("Split cannot run a value that carries tangents")

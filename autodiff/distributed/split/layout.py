@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compgraph.executor import origins_of
-from compgraph.graph import ACTIVE, Joint, Node, Write, describe, root_of
+from compgraph.graph import ACTIVE, Joint, Value, Write, describe, root_of
 from compgraph.guards import Guard
 from compgraph.operations import Output, getitem
 
@@ -26,7 +26,7 @@ def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
     """What an item has to share a stage with: the root of the buffer that it writes or views, or its joint; else itself."""
     if isinstance(item, Write):
         return roots[id(item.memory)]
-    if not isinstance(item, Node):
+    if not isinstance(item, Value):
         return item
     root = root_of(item)
     if root.memory and id(root.memory) in roots:
@@ -36,7 +36,7 @@ def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
 
 def roots_of(items: Iterable[Any]) -> dict[int, Any]:
     """The nodes whose buffers are written into, by the identity of the log."""
-    return {id(item.memory): item for item in items if isinstance(item, Node) and item.memory}
+    return {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
 
 
 def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
@@ -111,7 +111,7 @@ def looks_in(item: Any) -> bool:
 
     It stays with x: so less travels, and adjoints of elements are joined before they are added to those of the whole x.
     """
-    return isinstance(item, Node) and item.function is getitem and item.args[0].__class__ in ACTIVE
+    return isinstance(item, Value) and item.function is getitem and item.args[0].__class__ in ACTIVE
 
 
 def _tick(item: Any) -> float:

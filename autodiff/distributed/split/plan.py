@@ -16,7 +16,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
-from compgraph.graph import ACTIVE, INERT, Node, PlaceholderNode, Write, describe
+from compgraph.graph import ACTIVE, INERT, PlaceholderNode, Value, Write, describe
 from compgraph.guards import Guard
 from compgraph.serialization import SentGuards
 
@@ -124,7 +124,7 @@ class Plan:
         self.homes = [self._home(p) for p in parameters]
         self._ports: dict[tuple[Any, int], Port] = {}
         self._numbers = itertools.count()
-        for value in [*parameters, *[i for i in items if isinstance(i, Node) and is_operation(i)]]:
+        for value in [*parameters, *[i for i in items if isinstance(i, Value) and is_operation(i)]]:
             self._lay(value)
         made = replay(items, {}, reading=self._read)
         self._all = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
@@ -270,7 +270,7 @@ def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
     for item in reversed(items):
         if origin_of(item) is None:
             for place in range(len(item.args)) if isinstance(item, Guard) else item.edges:
-                if isinstance(item.args[place], Node):
+                if isinstance(item.args[place], Value):
                     uses.setdefault(item.args[place], []).append((item, place))
     return uses
 
@@ -290,6 +290,6 @@ def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -
             found.add(item)
     for root in written:
         found.update(
-            item for item in items if isinstance(item, Node) and item.__class__ in ACTIVE and group_of(item, roots) is root
+            item for item in items if isinstance(item, Value) and item.__class__ in ACTIVE and group_of(item, roots) is root
         )
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, to_plain
+from compgraph.graph import Value, to_plain
 from compgraph.operations import NO_VALUE
 
 from ...rules import general, reduction
@@ -156,7 +156,7 @@ def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
 def _slopes_of(s: Any, shares: Any) -> Any:
     """Shares of singular values, 0 where one is 0: it has a corner there, as `abs` has."""
     zero = zero_values(s)
-    if not isinstance(s, Node) or not np.any(zero & (np.asarray(to_plain(shares)) != 0)):
+    if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_plain(shares)) != 0)):
         return np.where(zero, 0, shares)
     return shares * quotient(s, np.where(zero, 0, s), "linalg_norm")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, record, to_plain
+from compgraph.graph import Value, record, to_plain
 
 from ...rules import Formula, fetched_at, general, reduction, scatter
 from .. import reductions
@@ -134,7 +134,7 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
         weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _rows(t, axis)[0]
         chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
-        if isinstance(x, Node):
+        if isinstance(x, Value):
             elements = _rows(x, axis)[0]
             values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
             for k, weight in enumerate(weights):

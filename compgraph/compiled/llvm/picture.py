@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...drawing import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
-from ...graph import Joint, Node, Write
+from ...graph import Joint, Value, Write
 from ...guards import Guard
 from ...operations import OPNAMES
 from .planning import LoopUnit, Nest, Unit
@@ -225,4 +225,4 @@ def _lengths(shape: tuple[int, ...]) -> str:
 
 
 def _operands(item: Any) -> list[Any]:
-    return [a for a in item.args if isinstance(a, (Node, Joint, Write))]
+    return [a for a in item.args if isinstance(a, (Value, Joint, Write))]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...executor import needed, replay
-from ...graph import InputNode, Joint, Node, Write, leaf, next_tick, record
+from ...graph import InputNode, Joint, Value, Write, leaf, next_tick, record
 from ...graph.context import Setting, collector
 from ...guards import guards_of, is_about_lengths
 from ...operations import getitem
@@ -106,11 +106,11 @@ class Shortening:
 def cut_graph(result: Any, args: Sequence[Any], since: float) -> CutGraph | None:
     """What a function returned, as a graph of which loops are cut; None if there is none, or it is not known to be safe."""
     leaves, structure = flatten(result)
-    leaves = [as_result(value) if not isinstance(value, Node) else value for value in leaves]
-    ends = [value for value in leaves if isinstance(value, Node)]
-    if not ends or any(value.carries for value in (*ends, *(a for a in args if isinstance(a, Node)))):
+    leaves = [as_result(value) if not isinstance(value, Value) else value for value in leaves]
+    ends = [value for value in leaves if isinstance(value, Value)]
+    if not ends or any(value.carries for value in (*ends, *(a for a in args if isinstance(a, Value)))):
         return None
-    given = frozenset([a for a in args if isinstance(a, Node)])
+    given = frozenset([a for a in args if isinstance(a, Value)])
     items = needed(ends, stop=given)
     if len(items) < FEWEST or _hangs_on_values(items, given, since):
         return None
@@ -175,7 +175,7 @@ class CutGraph:
     def _gives_ends(self) -> bool:
         """Whether what is returned is not of turns that lie between the first and the last ones."""
         for value in self._leaves:
-            row = self._rows.place[value] if isinstance(value, Node) else 0
+            row = self._rows.place[value] if isinstance(value, Value) else 0
             for run, least in self.cuts:
                 half = (least // 2) * run.period
                 if run.start + half <= row < run.stop - half:
@@ -225,15 +225,15 @@ class CutGraph:
 
         def reading(item: Any, position: int, made: Mapping[Any, Any]) -> Any:
             operand = item.args[position]
-            if isinstance(operand, (Node, Joint)):
+            if isinstance(operand, (Value, Joint)):
                 return made[lying(operand)]
             found = tabled.get((item, position))
             return None if found is None else record(getitem, found)
 
-        instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Node)}
+        instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `cut_graph` has looked at all turns
             made = replay([items[row] for row in kept], {}, instead, reading)
-        leaves = [made[lying(value)] if isinstance(value, Node) else value for value in self._leaves]
+        leaves = [made[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 
     def _kept(self, turns: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import operations
-from ...graph import Joint, Node, Write, place_in, value_at
+from ...graph import Joint, Value, Write, place_in, value_at
 
 # Operations whose derivatives, and whose machine code, are the same whatever numbers stand in them.
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
@@ -42,7 +42,7 @@ class Rows:
     def __init__(self, items: Sequence[Any], given: Collection[Any]) -> None:
         self.items = items
         self.place = {item: row for row, item in enumerate(items)}
-        self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Node) and item.memory}
+        self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
         self._kinds: dict[Any, int] = {}
         kinds, flat, counts, operands = [], list[int](), [], []
         for item in items:
@@ -70,7 +70,7 @@ class Rows:
         place = self.place
         flat += [place[args[position]] for position in item.edges]
         key: list[Any] = [function, item.edges]
-        if isinstance(item, Node):
+        if isinstance(item, Value):
             plain = item.plain
             key += (plain.dtype, plain.shape, item.is_scalar)
             if plain.__class__ is np.ndarray:
@@ -80,7 +80,7 @@ class Rows:
         if len(item.edges) < len(args):
             is_index, is_arithmetic = function is operations.getitem, function in ARITHMETIC
             for a in args:
-                if isinstance(a, (Node, Joint)):
+                if isinstance(a, (Value, Joint)):
                     continue
                 if is_arithmetic and a.__class__ in _NUMBERS:
                     key.append(a.__class__)

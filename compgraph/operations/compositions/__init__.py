@@ -1,1 +1,5 @@
 """NumPy functions written anew in recorded steps, because NumPy's own code would lose the graph."""
+
+from .tools import ensure_array
+
+__all__ = ["ensure_array"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Node, to_plain
+from ...graph import Value, to_plain
 from . import kernels
 
 
@@ -19,10 +19,10 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(kernel)
     def fill(*args: Any) -> Any:
-        if not any(isinstance(value, Node) for value in args):
+        if not any(isinstance(value, Value) for value in args):
             return getattr(kernels.in_c(), kernel.__name__[1:])(*args)
         output, found = kernel(*args)
-        if output.__class__ is np.ndarray and isinstance(found, Node):
+        if output.__class__ is np.ndarray and isinstance(found, Value):
             raise TypeError(
                 "scipy.ndimage: output= is a plain array, which keeps numbers and no graph. Use the result instead, or make it "
                 "of nodes from the start (cg.zeros(shape)); where the numbers are meant, give node.value"
@@ -154,7 +154,7 @@ def _fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
 
 def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind: int) -> Any:
     """What each frequency is multiplied by."""
-    if isinstance(sizes, Node):
+    if isinstance(sizes, Value):
         raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
     factor = np.empty(x.shape, output.dtype)
     getattr(kernels.in_c(), name)(np.ones(x.shape, to_plain(x).dtype), sizes, n, axis, factor, *kind)

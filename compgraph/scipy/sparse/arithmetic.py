@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Node, gathered
+from ...graph import Value, gathered
 from ...protocols import unsupported
 from .elements import FORMATS, at_places, built, is_recorded, pattern_of, places_of, plain_class, settled
 from .patterns import summing
@@ -22,7 +22,7 @@ def matmul(a: Any, b: Any) -> Any:
         return _sparse_product(a, b)
     b = gathered(b)
     if not isinstance(b, np.ndarray) or not b.ndim:
-        b = b if isinstance(b, Node) else np.asarray(b)
+        b = b if isinstance(b, Value) else np.asarray(b)
     if not b.ndim:
         raise ValueError("Scalar operands are not allowed, use '*' instead")
     if b.ndim > 2 or a.shape[1] != b.shape[0]:
@@ -72,7 +72,7 @@ def multiply(a: Any, b: Any) -> Any:
     if np.broadcast_shapes(a.shape, np.shape(b)) != tuple(a.shape):
         raise ValueError(f"a sparse matrix of shape {a.shape} cannot be multiplied by an array of shape {np.shape(b)}")
     pattern = pattern_of(a)
-    factors = np.broadcast_to(b if isinstance(b, Node) else np.asarray(b), a.shape)[pattern.rows, pattern.cols]
+    factors = np.broadcast_to(b if isinstance(b, Value) else np.asarray(b), a.shape)[pattern.rows, pattern.cols]
     return built(a, a.data * factors)
 
 
@@ -97,7 +97,7 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
     if not scipy.sparse.issparse(b):
         b = gathered(b)
         if np.ndim(b) == 0:
-            if isinstance(b, Node) or b != 0:
+            if isinstance(b, Value) or b != 0:
                 raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
             return a.copy()
         return a.toarray() + b if sign > 0 else a.toarray() - b

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Node
+from ...graph import Value
 from ...protocols import unsupported
 from .patterns import Pattern, summing
 from .products import times
@@ -60,7 +60,7 @@ def built(matrix: Any, data: Any) -> Any:
     made: Any = object.__new__(plain_class(type(matrix)))
     made.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
     made.data = data
-    if isinstance(data, Node):
+    if isinstance(data, Value):
         kind: Any = type(made)
         made.__class__ = recorded_class(kind)
     return made

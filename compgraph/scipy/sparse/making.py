@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Node, gathered
+from ...graph import Value, gathered
 from ...interception import original_of
 from .arithmetic import add
 from .elements import FORMATS, built, is_recorded, numbered, plain_class, read, settled
@@ -113,13 +113,13 @@ def of_blocks(name: str) -> Function:
             if block is None:
                 return None
             if isinstance(block, (list, tuple)) and any(
-                scipy.sparse.issparse(b) or isinstance(b, Node) or b is None for b in block
+                scipy.sparse.issparse(b) or isinstance(b, Value) or b is None for b in block
             ):
                 return [numbers(b) for b in block]
             if not scipy.sparse.issparse(block):
                 block = gathered(block)
                 block = (
-                    scipy.sparse.coo_array(block) if not isinstance(block, Node) else _made(scipy.sparse.coo_array, block, None)
+                    scipy.sparse.coo_array(block) if not isinstance(block, Value) else _made(scipy.sparse.coo_array, block, None)
                 )
             block = settled(block)
             found = numbered(block, count)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial
 
-from ...graph import Node
+from ...graph import Value
 from ...interception import original_of
 from ..steps import array, floating, hold_nodes, plain
 from .distances import minkowski_distance
@@ -68,7 +68,7 @@ def tree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
     """The making of a ``KDTree``."""
     data = floating(data)
     original_of(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
-    if isinstance(data, Node):
+    if isinstance(data, Value):
         self._nodes = data
         hold_nodes(self, Tree)
 

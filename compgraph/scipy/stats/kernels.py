@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ...graph import Node
+from ...graph import Value
 from ...interception import original_of
 from .samples import floating
 
@@ -39,7 +39,7 @@ def set_bandwidth(self: Any, bw_method: Any = None) -> None:
         if bw_method not in ("scott", "silverman"):
             raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar or a callable.")
         self.covariance_factor = self.scotts_factor if bw_method == "scott" else self.silverman_factor
-    elif callable(bw_method) and not isinstance(bw_method, Node):
+    elif callable(bw_method) and not isinstance(bw_method, Value):
         self.covariance_factor = lambda: bw_method(self)
     elif bw_method is not None:
         self.covariance_factor = lambda: bw_method
@@ -73,7 +73,7 @@ def _log_kernels(self: Any, points: Any) -> Any:
 
 
 def _has_nodes(self: Any, *given: Any) -> bool:
-    return any(isinstance(x, Node) for x in (self.dataset, self.weights, self.covariance, *given))
+    return any(isinstance(x, Value) for x in (self.dataset, self.weights, self.covariance, *given))
 
 
 def evaluate(self: Any, points: Any) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Node, gathered
+from ...graph import Value, gathered
 
 
 def operand(x: Any) -> Any:
     """A node, or an array."""
     x = gathered(x)
-    return x if isinstance(x, Node) else np.asarray(x)
+    return x if isinstance(x, Value) else np.asarray(x)
 
 
 def _somewhere(function: Callable[..., Any], where: Any, arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:

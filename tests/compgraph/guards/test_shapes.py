@@ -24,7 +24,7 @@ import pytest
 import compgraph as cg
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.graph import Node
+from compgraph.graph import Value
 from compgraph.guards.logs import logs_of, noted
 from compgraph.guards.shapes import Shape, watch_shapes
 from tests.support.failures import Failures
@@ -207,12 +207,12 @@ def cost_nothing() -> None:
     """What the test below runs, where no other placeholder lives."""
     names = ("shape", "size", "nbytes", "__len__", "__iter__")
     gc.collect()
-    before = [Node.__dict__.get(name) for name in names]
+    before = [Value.__dict__.get(name) for name in names]
     p = cg.placeholder((None,))
-    assert Node.__dict__["shape"] is not before[0]
+    assert Value.__dict__["shape"] is not before[0]
     del p
     gc.collect()
-    assert [Node.__dict__.get(name) for name in names] == before
+    assert [Value.__dict__.get(name) for name in names] == before
 
     def live_and_die() -> None:
         for _ in range(3000):
@@ -229,7 +229,7 @@ def cost_nothing() -> None:
     finally:
         sys.setswitchinterval(interval)
     gc.collect()
-    assert [Node.__dict__.get(name) for name in names] == before
+    assert [Value.__dict__.get(name) for name in names] == before
     assert type(cg.variable([1.0]).shape) is tuple
 
 

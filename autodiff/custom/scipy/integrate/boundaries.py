@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node, gathered, to_plain
+from compgraph.graph import Value, gathered, to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 
@@ -28,7 +28,7 @@ MOST_UNKNOWNS = 1500  # of the linear systems, which are dense
 
 def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
     """``scipy.integrate.solve_bvp``; where the search begins has no derivative."""
-    if isinstance(gathered(x), Node) or isinstance(gathered(S), Node):
+    if isinstance(gathered(x), Value) or isinstance(gathered(S), Value):
         raise TypeError(
             "scipy.integrate.solve_bvp: x and S cannot be nodes; scale the equation, so that its ends and its singular term are "
             "numbers, and what they depend on stands in the function"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import INERT, Node, gathered, to_plain
+from compgraph.graph import INERT, Value, gathered, to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 
@@ -75,7 +75,7 @@ def _enter_states(found: Any, problem: Problem, solution: Solution, t_span: Any,
         times = gathered(t_eval)
         count = len(found.t)
         found.y = pinned(solution(times[:count]), found.y) if count else found.y
-        found.t = times[:count] if isinstance(times, Node) else found.t
+        found.t = times[:count] if isinstance(times, Value) else found.t
         return
     pieces = solution.interpolants
     columns = [problem.y0, *[piece.y for piece in pieces]]
@@ -102,7 +102,7 @@ def _enter_events(found: Any, solution: Solution, events: Any, args: Any, t_eval
             continue
         made = [_crossing(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
         states = np.stack([solution(t) for t in made])
-        if t_eval is None and found.status == 1 and times[-1] == last and isinstance(made[-1], Node):
+        if t_eval is None and found.status == 1 and times[-1] == last and isinstance(made[-1], Value):
             found.t = np.concatenate([found.t[:-1], np.reshape(made[-1], (1,))])
             found.y = np.concatenate([found.y[:, :-1], states[-1][:, None]], axis=1)
         found.t_events[k] = np.stack(made)
@@ -124,7 +124,7 @@ def _crossing(g: Function, time: Any) -> Any:
 
 def _number(value: Any) -> Any:
     value = gathered(value)
-    return np.reshape(value, ()) if isinstance(value, Node) else np.asarray(value, float).reshape(())[()]
+    return np.reshape(value, ()) if isinstance(value, Value) else np.asarray(value, float).reshape(())[()]
 
 
 def _as_list(events: Any) -> list[Any] | None:
@@ -138,7 +138,7 @@ def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
 
     def plain(t: Any, y: Any) -> Any:
         found = _number(event(t, y, *args))
-        watch.seen = watch.seen or isinstance(found, Node)
+        watch.seen = watch.seen or isinstance(found, Value)
         return to_plain(found)
 
     for name in ("terminal", "direction"):
@@ -156,20 +156,20 @@ class Problem:
     def __init__(self, name: str, f: Function, y0: Any, vectorized: bool = False) -> None:
         self.name, self.f, self.vectorized = name, f, vectorized
         y0 = gathered(y0)
-        y0 = y0 if isinstance(y0, Node) else np.asarray(y0)
+        y0 = y0 if isinstance(y0, Value) else np.asarray(y0)
         self.y0 = y0 if y0.dtype.kind == "c" and y0.dtype == complex else y0.astype(complex if y0.dtype.kind == "c" else float)
         self.watch = Watch(f)
 
     def rate(self, t: Any, y: Any) -> Any:
         """The rate, as a vector or a node."""
         found = gathered(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
-        found = found if isinstance(found, Node) else np.asarray(found, self.y0.dtype)
+        found = found if isinstance(found, Value) else np.asarray(found, self.y0.dtype)
         return np.ravel(found) if found.ndim != 1 else found
 
 
 def _is_active(value: Any) -> bool:
     value = gathered(value)
-    return isinstance(value, Node) and value.__class__ not in INERT
+    return isinstance(value, Value) and value.__class__ not in INERT
 
 
 # ------------------------------------------------------------------------------------------ other methods
@@ -184,7 +184,7 @@ def _stood_for(problem: Problem, found: Any, t_span: Any, t_eval: Any, more: boo
         )
     times = gathered(t_eval if t_eval is not None else [t_span[0], *found.t[1:-1], t_span[1]])
     found.y = pinned(states_at(problem, t_span[0], times, options), found.y)
-    found.t = times if isinstance(times, Node) else found.t
+    found.t = times if isinstance(times, Value) else found.t
     hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.polynomial.legendre import leggauss
 
-from compgraph.graph import INERT, Node, to_plain
+from compgraph.graph import INERT, Value, to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 
@@ -46,7 +46,7 @@ def quad(
     }  # fmt: skip
     if not callable(func):  # a LowLevelCallable
         return own(func, a, b, args, full_output, **options)
-    if any(isinstance(v, Node) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
+    if any(isinstance(v, Value) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
         raise TypeError("scipy.integrate.quad: wvar= cannot be a node; write the weight into the function")
     f = (lambda x: func(x, *args)) if args else func
     watch, start, end = Watch(f), to_plain(a), to_plain(b)
@@ -69,7 +69,7 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
     start, end = float(to_plain(a)), float(to_plain(b))
     workers = options.get("workers", given[5] if len(given) > 5 else 1)
     if workers != 1:
-        if any(isinstance(v, Node) for v in (a, b, *args)):
+        if any(isinstance(v, Value) for v in (a, b, *args)):
             raise TypeError("scipy.integrate.quad_vec: workers= takes the function to other processes, nodes cannot follow")
         return own(f, a, b, *given, **({"args": args} if args else {}), **options)
     watch = Watch(g)
@@ -90,7 +90,7 @@ def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: A
     """Both parts of a complex function, one after the other."""
     watch = Watch(lambda x: func(x, *args))
     plain = original_of(scipy.integrate.quad)(watch, to_plain(a), to_plain(b), (), full_output, *to_plain(options), True)
-    if not watch.seen and not isinstance(a, Node) and not isinstance(b, Node):
+    if not watch.seen and not isinstance(a, Value) and not isinstance(b, Value):
         return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
     im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
@@ -130,7 +130,7 @@ nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))
 def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
     """An integral between fixed limits, made to depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
-        if isinstance(limit, Node) and limit.__class__ not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
+        if isinstance(limit, Value) and limit.__class__ not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
             if weight not in (None, "sin", "cos"):
                 raise TypeError(
                     f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "

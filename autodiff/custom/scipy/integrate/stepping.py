@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node, gathered, to_plain
+from compgraph.graph import Value, gathered, to_plain
 from compgraph.graph.interpreter import source_lines
 from compgraph.guards import note
 from compgraph.scipy import exact_to
@@ -74,7 +74,7 @@ class Piece:
 
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
-        t = t if isinstance(t, Node) else np.asarray(t)
+        t = t if isinstance(t, Value) else np.asarray(t)
         x = (t - self.t_old) / self.h
         start = self.y_old if t.ndim == 0 else self.y_old[:, None]
         if hasattr(self.method, "A_EXTRA"):
@@ -114,7 +114,7 @@ class Solution:
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
         t = gathered(t)
-        t = t if isinstance(t, Node) else np.asarray(t)
+        t = t if isinstance(t, Value) else np.asarray(t)
         where = self._segments(to_plain(t))
         if t.ndim == 0:
             return self.interpolants[int(where)](t)
@@ -138,7 +138,7 @@ def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, A
 
 def pinned(node: Any, value: Any) -> Any:
     """A node with numbers that were found another way, from which its own differ by less than the tolerance."""
-    if not isinstance(node, Node) or np.array_equal(node.plain, value):
+    if not isinstance(node, Value) or np.array_equal(node.plain, value):
         return node
     return node + (value - np.asarray(innermost(node)))
 

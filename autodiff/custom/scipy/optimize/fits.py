@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import Node, gathered, to_plain
+from compgraph.graph import Value, gathered, to_plain
 
 from ....operators import jacobian
 from ..callbacks import Call, Callback, has_node, with_value
@@ -121,9 +121,9 @@ def _misfit(call: Call, data: dict[str, Any]) -> Function:
     """The weighted residuals, as SciPy defines them, as a function of the parameters."""
     x, y, sigma, f = data["xdata"], data["ydata"], data["sigma"], call.function
     x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
-    y = y if isinstance(y, Node) else np.asarray(y, float)
+    y = y if isinstance(y, Value) else np.asarray(y, float)
     omits = call.given.get("nan_policy") == "omit"
-    if omits and any(isinstance(v, Node) and np.isnan(to_plain(v)).any() for v in (x, y)):
+    if omits and any(isinstance(v, Value) and np.isnan(to_plain(v)).any() for v in (x, y)):
         raise TypeError("curve_fit: nan_policy='omit' cannot leave out elements of nodes; leave them out before")
     if omits:
         there = ~np.isnan(to_plain(y))
@@ -132,7 +132,7 @@ def _misfit(call: Call, data: dict[str, Any]) -> Function:
         sigma = sigma if sigma is None else sigma[there] if np.ndim(sigma) == 1 else sigma[there][:, there]
 
     def misfit(p: Any, *extra: Any) -> Any:
-        parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Node) else p
+        parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Value) else p
         off = np.ravel(gathered(f(x, *parameters))) - y
         if sigma is None:
             return off

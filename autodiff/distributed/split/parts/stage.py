@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph.executor import needed, origins_of, replay_watched
-from compgraph.graph import Node, describe
+from compgraph.graph import Value, describe
 from compgraph.guards import GuardError
 
 from ....operators import as_joint
@@ -76,7 +76,7 @@ class StageGraph:
             feeds = {node: values[key] for key, node in self.stand_ins.items()}
             return Record(self, replay_watched(self._items, self.ends.values(), feeds, reading=look))
         except Exception as error:
-            if isinstance(reached, Node) and not isinstance(error, GuardError):
+            if isinstance(reached, Value) and not isinstance(error, GuardError):
                 error.add_note(f"This is the {describe(reached)}, which was recorded at {reached.line}.")
             raise
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Node, to_plain
+from compgraph.graph import Value, to_plain
 from compgraph.guards import frozen
 
 from ....rules import Rule, general
@@ -182,7 +182,7 @@ scipy_linalg_svdvals_grad = of_stacks(
 
 def _refuse_beside(g: Any, name: str) -> None:
     """Only columns, or rows, that the matrix settles may be used of a square q."""
-    if g is not None and g.size and (isinstance(g, Node) or np.any(to_plain(g) != 0)):
+    if g is not None and g.size and (isinstance(g, Value) or np.any(to_plain(g) != 0)):
         raise TypeError(
             f"scipy.linalg.{name}: the part of a square q that completes the basis is one of many, and has no derivative; "
             "use mode='economic'"

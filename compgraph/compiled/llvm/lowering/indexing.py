@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import operations
-from ....graph import Node
+from ....graph import Value
 from ..steps import Gather, Place, Scatter, c_strides, dense
 from .placing import Placing, fits
 from .views import part_of
@@ -89,11 +89,11 @@ def _part(lowered: Placing, i: Any) -> list[Any] | None:
         return [int(i)]
     if isinstance(i, list):
         i = np.asarray(i)
-    if isinstance(i, np.ndarray) and not isinstance(i, Node):
+    if isinstance(i, np.ndarray) and not isinstance(i, Value):
         if i.dtype == bool and i.ndim:
             return list(np.nonzero(i))
         return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
-    found = lowered.place(i) if isinstance(i, Node) else None
+    found = lowered.place(i) if isinstance(i, Value) else None
     if found is None or found.buffer.dtype.kind not in "iu" or found.buffer.dtype == np.uint64:
         return None
     return [found]
@@ -165,7 +165,7 @@ def _take(lowered: Placing, item: Any) -> str:
     axis, index = options.get("axis"), item.args[1]
     if axis is None:
         source, axis = lowered.raveled(source), 0
-    if not isinstance(index, (Node, np.ndarray)):
+    if not isinstance(index, (Value, np.ndarray)):
         index = np.asarray(index)
     return gather(lowered, item, source, (*(slice(None),) * (int(axis) % max(len(source.shape), 1)), index))
 

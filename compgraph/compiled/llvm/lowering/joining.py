@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import Node
+from ....graph import Value
 from .. import elementwise
 from ..steps import Place, c_strides, dense
 from . import indexing
@@ -37,7 +37,7 @@ def _own(lowered: Placing, item: Any) -> Place:
 
 def _parts(lowered: Placing, item: Any) -> list[Place] | None:
     """The operands of an item that are joined; None if one of them is not known."""
-    found = [lowered.place(a if isinstance(a, (Node, np.ndarray)) else np.asarray(a)) for a in item.args]
+    found = [lowered.place(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
     known = [p for p in found if p is not None]
@@ -101,7 +101,7 @@ def _padded(lowered: Placing, item: Any) -> str:
 
 def _tiled(lowered: Placing, item: Any) -> str:
     source, times = lowered.place(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
-    if source is None or times is None or isinstance(times, Node) or not {"reps"}.issuperset(item.options):
+    if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
         return _OPTION
     own, count = _own(lowered, item), len(np.shape(item.plain))
     reps = [int(n) for n in np.ravel(times)]
@@ -115,7 +115,7 @@ def _tiled(lowered: Placing, item: Any) -> str:
 
 def _repeated(lowered: Placing, item: Any) -> str:
     source, times = lowered.place(item.args[0]), item.options.get("repeats", item.args[1] if len(item.args) == 2 else None)
-    if source is None or times is None or isinstance(times, Node) or not {"axis", "repeats"}.issuperset(item.options):
+    if source is None or times is None or isinstance(times, Value) or not {"axis", "repeats"}.issuperset(item.options):
         return _OPTION
     axis = item.options.get("axis")
     if axis is None:
@@ -135,7 +135,7 @@ def _repeated(lowered: Placing, item: Any) -> str:
 
 def _rolled(lowered: Placing, item: Any) -> str:
     source, shift = lowered.place(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
-    if source is None or shift is None or isinstance(shift, Node) or not {"shift", "axis"}.issuperset(item.options):
+    if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
         return _OPTION
     axis, own = item.options.get("axis"), _own(lowered, item)
     target = own
@@ -222,7 +222,7 @@ def _diagonal_array(lowered: Placing, item: Any) -> str:
 
 
 def _outer(lowered: Placing, item: Any) -> str:
-    found = [lowered.place(a if isinstance(a, (Node, np.ndarray)) else np.asarray(a)) for a in item.args]
+    found = [lowered.place(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
     places = [p for p in found if p is not None]
     if len(places) != 2 or item.options:
         return _OPTION

@@ -13,7 +13,7 @@ import numpy as np
 
 from .... import operations
 from ....executor import Schedule, require_shape
-from ....graph import Joint, Node, VariableNode, Write, place_in, value_at
+from ....graph import Joint, Value, VariableNode, Write, place_in, value_at
 from ....guards import Guard, is_of_a_shape
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
@@ -70,7 +70,7 @@ class Lowered(Placing):
     def __init__(self, schedule: Schedule, is_exact: bool = False) -> None:
         super().__init__(schedule.inputs, is_exact)
         self._schedule = schedule
-        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Node) and item.memory}
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
         for item in schedule.items:
             self._lower(item)
 
@@ -169,7 +169,7 @@ class Lowered(Placing):
     # ------------------------------------------------------------------------------------------ kinds of items
 
     def _view(self, item: Any) -> str:
-        if isinstance(item.args[0], Node) and (source := self.places.get(item.args[0])) is not None:
+        if isinstance(item.args[0], Value) and (source := self.places.get(item.args[0])) is not None:
             found = view_of(item, source)
             is_known = elementwise.is_known(source.buffer.dtype)
             if found is not None and is_known and found.shape == np.shape(item.plain):
@@ -272,7 +272,7 @@ class Lowered(Placing):
         if target is None and indexing.written(self, whole, item.index, value):
             return
         if target is None or value is None or not fits(value, whole.buffer.dtype):
-            places = {a: self.places[a] for a in item.args if isinstance(a, Node) and a in self.places}
+            places = {a: self.places[a] for a in item.args if isinstance(a, Value) and a in self.places}
             self.steps.append(Call(item, places, whole, "it writes at an index of arrays"))
         elif 0 not in target.shape:
             if isinstance(value, Place):
@@ -298,11 +298,11 @@ class Lowered(Placing):
     def _call(self, item: Any, why: str) -> None:
         """Leave an item to NumPy."""
         out = None
-        read = [a for a in item.args if isinstance(a, Node)]
-        may_share = isinstance(item, Joint) or (isinstance(item, Node) and self.is_shared(item))
+        read = [a for a in item.args if isinstance(a, Value)]
+        may_share = isinstance(item, Joint) or (isinstance(item, Value) and self.is_shared(item))
         if may_share and any(a in self.places and self.is_mutable(self.places[a]) for a in read):
             raise NotImplementedError(f"{_name_of(item)} may be a view of an array that is written into")
-        if isinstance(item, Node):
+        if isinstance(item, Value):
             if item.memory:
                 raise NotImplementedError(f"the result of {item.opname}, which is not compiled, is written into")
             array = np.asarray(item.plain)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph import ConstantNode, Node, owner_of
+from ....graph import ConstantNode, Value, owner_of
 from .. import elementwise
 from ..steps import Buffer, Map, Place, Step, dense
 
@@ -69,8 +69,8 @@ class Placing:
 
     def place(self, operand: Any) -> Place | None:
         """Where an operand lies; None if it is no array of numbers that are compiled."""
-        place = self.places.get(operand) if isinstance(operand, Node) else None
-        if isinstance(operand, np.ndarray) and not isinstance(operand, Node):
+        place = self.places.get(operand) if isinstance(operand, Value) else None
+        if isinstance(operand, np.ndarray) and not isinstance(operand, Value):
             place = self.constant(operand)
         return None if place is None or not elementwise.is_known(place.buffer.dtype) else place
 
@@ -96,11 +96,11 @@ class Placing:
 
     def _is_fixed(self, operand: Any) -> bool:
         is_constant = isinstance(operand, ConstantNode) and operand not in self._given and not operand.memory
-        return is_constant or not isinstance(operand, Node)
+        return is_constant or not isinstance(operand, Value)
 
     def is_mutable(self, place: Place) -> bool:
         """Whether a place lies in an array that is written into."""
-        return isinstance(place.buffer.node, Node) and bool(place.buffer.node.memory)
+        return isinstance(place.buffer.node, Value) and bool(place.buffer.node.memory)
 
     @staticmethod
     def is_shared(item: Any) -> bool:
@@ -108,7 +108,7 @@ class Placing:
         if not isinstance(item.plain, np.ndarray):
             return False
         owner = owner_of(item.plain)
-        return any(isinstance(a.plain, np.ndarray) and owner_of(a.plain) is owner for a in item.args if isinstance(a, Node))
+        return any(isinstance(a.plain, np.ndarray) and owner_of(a.plain) is owner for a in item.args if isinstance(a, Value))
 
     def map(self, name: str, operands: Sequence[Any], out: Place, computed: Any = None, is_write: bool = False) -> None:
         """Append a `Map`; operands are converted to the dtype `computed`, by default that of `out`."""

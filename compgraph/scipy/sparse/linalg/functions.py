@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import Node, gathered, to_plain
+from ....graph import Value, gathered, to_plain
 from ....interception import original_of
 from ....protocols import unsupported
 from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
@@ -71,9 +71,9 @@ def expm_multiply(
     if isinstance(A, scipy.sparse.linalg.LinearOperator):
         raise TypeError(unsupported("expm_multiply with a LinearOperator", "a sparse matrix"))
     x = gathered(B)
-    if not is_recorded(type(A)) and not isinstance(A, Node):
+    if not is_recorded(type(A)) and not isinstance(A, Value):
         return applied(x, matrix=A)
-    if isinstance(A, Node):
+    if isinstance(A, Value):
         A = scipy.sparse.csr_array(A)  # noqa: N806
     data, pattern = parts_of(A)
     plain = plain_matrix(A)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import Node, gathered, to_plain
+from ....graph import Value, gathered, to_plain
 from ....graph.hollow import bodies
 from ....interception import holds_node, original_of
 from ....protocols import unsupported
@@ -92,7 +92,7 @@ class Factors:
     def __getattr__(self, name: str) -> Any:
         if name not in ("L", "U", "perm_r", "perm_c"):
             raise AttributeError(f"a sparse factorization has no {name!r}")
-        if isinstance(self._data, Node) and name in "LU":
+        if isinstance(self._data, Value) and name in "LU":
             raise TypeError(unsupported(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
         return getattr(self._kept.lu, name)
 

@@ -17,7 +17,7 @@ import scipy.special as sc
 import scipy.stats as st
 
 from .... import operations
-from ....graph import INERT, Node, record, to_plain
+from ....graph import INERT, Value, record, to_plain
 from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED, SLOPES
 from .tails import Formula
 
@@ -102,7 +102,7 @@ def law_of(distribution: Any, method: str) -> Law:
 
 def _opaque(name: str) -> Formula:
     def formula(law: Any, x: Any, *shapes: Any) -> Any:
-        if any(isinstance(a, Node) and a.__class__ not in INERT for a in (x, *shapes)):
+        if any(isinstance(a, Value) and a.__class__ not in INERT for a in (x, *shapes)):
             raise TypeError(
                 f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is "
                 "known (of cdf and ppf the first is); give plain numbers (x.value)"
@@ -176,7 +176,7 @@ operations.enter(numeric, "scipy_stats_numeric")
 
 
 def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
-    unknown = any(isinstance(s, Node) and s.__class__ not in INERT for s in shapes)
+    unknown = any(isinstance(s, Value) and s.__class__ not in INERT for s in shapes)
     if unknown and type(law.distribution).__name__ not in SLOPES:
         told = "cdf" if name in ("_cdf", "_sf") else "ppf"
         raise TypeError(
