@@ -5,12 +5,12 @@ SciPy's own; rules stand in `autodiff.grads.scipy`. The policy of a family is en
 """
 
 from . import bands
-from .entering import opname, public_names
+from .entering import opname, public_names, ufunc_opname
 from .families import FAMILIES, answer_by, enter_imported, policy_of, when_entered
 from .policy import Policy
 from .steps import exact_to, zero_to_order
 
 __all__ = [
     "FAMILIES", "Policy", "answer_by", "bands", "enter_imported", "exact_to", "opname", "policy_of", "public_names",
-    "when_entered", "zero_to_order",
+    "ufunc_opname", "when_entered", "zero_to_order",
 ]  # fmt: skip

@@ -27,11 +27,14 @@ def enter(policy: Policy, only: str | None = None) -> None:
         if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
             _refuse(policy, name, getattr(module, name))
     for name, kind in policy.kinds():
-        found = _resolved(module, name)
+        found = _resolved(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
         if kind == "plain" or found is None or only not in (None, name):
             continue
         if kind == "refused":
             _refuse(policy, name, found)
+            continue
+        if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
+            (ops.enter_piecewise if kind == "piecewise_ufuncs" else ops.enter)(found, ufunc_opname(policy.module, name))
             continue
         function = _function(found)
         if kind in ("smooth", "piecewise"):
@@ -45,6 +48,11 @@ def enter(policy: Policy, only: str | None = None) -> None:
 def opname(module: str, name: str) -> str:
     """The opname of a function of SciPy: ``scipy_linalg_solve``."""
     return f"{module}_{name}".replace(".", "_")
+
+
+def ufunc_opname(module: str, name: str) -> str:
+    """The opname of a ufunc of SciPy: ``special_erf``."""
+    return f"{module.removeprefix('scipy.')}_{name.strip('_')}"
 
 
 def _public(module: Any) -> list[str]:

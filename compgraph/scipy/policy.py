@@ -22,6 +22,8 @@ class Policy:
         Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
     piecewise : mapping
         As `smooth`, for functions whose derivative is zero wherever it exists; they need no rule.
+    smooth_ufuncs, piecewise_ufuncs : frozenset of str
+        Ufuncs with a rule, and those whose derivative is zero wherever it exists. They call a node by NumPy's protocol.
     instead : mapping
         Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
     composed : frozenset of str
@@ -29,8 +31,7 @@ class Policy:
     calling : frozenset of str
         Of `instead`, those that take functions of the user. These may bring nodes, so ours runs for calls without nodes too.
     plain : frozenset of str
-        What is left as it is: what never meets nodes (errors, modules, functions of names and counts), and ufuncs, which ask
-        nodes by NumPy's protocol.
+        What is left as it is: what never meets nodes (errors, modules, functions of names and counts), and other names of ufuncs.
     refused : mapping
         What raises a TypeError, and for each the text that says what to use instead.
     """
@@ -38,6 +39,8 @@ class Policy:
     module: str
     smooth: Mapping[str, str] = field(default_factory=dict)
     piecewise: Mapping[str, str] = field(default_factory=dict)
+    smooth_ufuncs: frozenset[str] = frozenset()
+    piecewise_ufuncs: frozenset[str] = frozenset()
     instead: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     composed: frozenset[str] = frozenset()
     calling: frozenset[str] = frozenset()
@@ -46,6 +49,6 @@ class Policy:
 
     def kinds(self) -> Iterator[tuple[str, str]]:
         """Each name, and its kind: the name of the attribute where it stands."""
-        for kind in ("smooth", "piecewise", "instead", "composed", "plain", "refused"):
+        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "instead", "composed", "plain", "refused"):
             for name in getattr(self, kind):
                 yield name, kind

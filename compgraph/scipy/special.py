@@ -1,4 +1,4 @@
-"""``scipy.special``: the functions that are written in Python. Its ufuncs are recorded without a policy, and have rules."""
+"""``scipy.special``: which ufuncs are recorded, and the functions that SciPy writes in Python."""
 
 from __future__ import annotations
 
@@ -128,8 +128,42 @@ _ARRAYS = {
     "sph_harm_y_all": "a polynomial of yours in steps of NumPy's",
 }  # in SciPy these are objects that choose among ufuncs
 
+# Ufuncs, by family; those with an underscore are used by other functions of SciPy's.
+_UFUNCS = """
+    expit log_expit logit entr rel_entr kl_div xlogy xlog1py huber pseudo_huber exp2 exp10 expm1 log1p cosm1 cbrt sindg cosdg
+    tandg cotdg radian exprel exp1 expi expn spence owens_t sici shichi fresnel modfresnelp modfresnelm boxcox boxcox1p
+    inv_boxcox inv_boxcox1p powm1 wrightomega tklmbda _lambertw _log1mexp
+
+    ellipk ellipkm1 ellipe ellipkinc ellipeinc ellipj elliprc elliprf elliprd elliprg elliprj agm
+
+    gamma rgamma gammaln loggamma psi _zeta _riemann_zeta poch beta betaln binom zetac gammainc gammaincc gammaincinv gammainccinv
+    betainc betaincc betaincinv betainccinv erf erfc erfcx erfi wofz dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp
+    voigt_profile
+
+    hyp0f1 hyp1f1 hyperu hyp2f1 eval_jacobi eval_sh_jacobi eval_legendre eval_sh_legendre eval_gegenbauer eval_chebyt eval_chebyu
+    eval_chebyc eval_chebys eval_sh_chebyt eval_sh_chebyu eval_laguerre eval_genlaguerre eval_hermite eval_hermitenorm lpmv
+
+    j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e jv yv iv kv yn kn ive jve yve kve hankel1 hankel2 hankel1e hankel2e airy airye itairy
+    ber bei ker kei berp beip kerp keip kelvin struve modstruve itj0y0 iti0k0 it2j0y0 it2i0k0 itstruve0 itmodstruve0 it2struve0
+    besselpoly wright_bessel log_wright_bessel
+
+    pbdv pbvv pbwa mathieu_a mathieu_b mathieu_cem mathieu_sem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2
+    pro_ang1 pro_rad1 pro_rad2 obl_ang1 obl_rad1 obl_rad2 pro_ang1_cv pro_rad1_cv pro_rad2_cv obl_ang1_cv obl_rad1_cv obl_rad2_cv
+    pro_cv obl_cv
+
+    bdtr bdtrc bdtri bdtrik bdtrin nbdtr nbdtrc nbdtri nbdtrik nbdtrin pdtr pdtrc pdtri pdtrik btdtria btdtrib chdtr chdtrc chdtri
+    chdtriv fdtr fdtrc fdtri fdtridfd stdtr stdtrit stdtridf gdtr gdtrc gdtria gdtrib gdtrix nrdtrimn nrdtrisd chndtr chndtrix
+    chndtridf chndtrinc ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtrit nctdtridf nctdtrinc kolmogorov kolmogi
+    smirnov smirnovi
+
+    _beta_pdf _beta_ppf _cauchy_ppf _cauchy_isf _ncx2_pdf _ncx2_sf _ncx2_isf _binom_pmf _binom_cdf _binom_sf _nbinom_pmf
+    _nbinom_cdf _nbinom_sf _nct_pdf _nct_sf _nct_isf _ncf_pdf _ncf_sf _ncf_isf
+"""
+
 POLICY = Policy(
     module="scipy.special",
+    smooth_ufuncs=frozenset(_names(_UFUNCS)),
+    piecewise_ufuncs=frozenset({"gammasgn", "round"}),
     smooth={
         "logsumexp": "a b",
         "softmax": "x",
@@ -149,8 +183,7 @@ POLICY = Policy(
         "zeta": zeta,
     },
     composed=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
-    plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"})
-    | {name for name in sc.__all__ if isinstance(getattr(sc, name), np.ufunc)},
+    plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError", "digamma", "jn"}),
     refused={
         **dict.fromkeys(_ZEROS, _COUNTS),
         **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record
-from compgraph.operations import einsum, ensure_array, enter, stacked_matmul
+from compgraph.operations import einsum, ensure_array, stacked_matmul
 
 from ...batching import by_parts, padded
 from ...rules import multilinear
@@ -297,7 +297,6 @@ def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **opt
 
 einsum_grad = multilinear("einsum", variadic=_einsum).moving().batched(_einsum, _einsum_push)
 
-enter(stacked_matmul, "stacked_matmul")
 stacked_matmul_grad = multilinear(
     "stacked_matmul",
     lambda g, out, a, b: record(stacked_matmul, (g, np.swapaxes(b, -1, -2))),

@@ -1,3 +1,3 @@
-"""Rules of the ufuncs of ``scipy.special``, by family; `entering` says how they are entered."""
+"""Rules of the ufuncs of ``scipy.special``, by family; `declaring` has the functions that declare them."""
 
 import scipy.special  # noqa: F401  (before the modules of this package, which its import loads)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from .entering import special
+from .declaring import special
 from .gamma import beta_density
 from .parameters import betainc_slopes
 from .statistics import f_noncentral, f_shift, t_moment, t_noncentral, t_shift

@@ -11,7 +11,7 @@ import scipy.special as sc
 from ....rules import Rule
 from ...elementwise import in_dtype
 from ...power_series import near
-from .entering import DEGREE, ROOT_2PI, enter_piecewise, several, special
+from .declaring import DEGREE, ROOT_2PI, several, special
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -154,7 +154,6 @@ special_radian_grad = special(
     lambda g, out, d, m, s: g * (DEGREE / 3600),
 )
 special_wrightomega_grad = special("wrightomega", lambda g, out, z: g * (out / (1 + out)))
-enter_piecewise("round")
 
 
 # Tukey's lambda distribution, by the inverse function theorem: its quantiles are boxcox(p) - boxcox(1 - p).

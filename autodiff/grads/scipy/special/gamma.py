@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Rule
-from .entering import ROOT_2PI, ROOT_PI, enter_piecewise, special
+from .declaring import ROOT_2PI, ROOT_PI, special
 from .parameters import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
 
 
@@ -51,7 +51,6 @@ special_binom_grad = special(
 )
 
 special_zetac_grad = special("zetac", lambda g, out, s: g * riemann_slope(s))
-enter_piecewise("gammasgn")
 
 
 def gamma_density(a: Any, x: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Formula, Rule
-from .entering import ROOT_2PI, special
+from .declaring import ROOT_2PI, special
 from .gamma import beta_density, gamma_density
 from .parameters import betainc_slopes, gammainc_slope
 

@@ -1,8 +1,8 @@
-"""How SciPy's ufuncs are entered: what the modules of their families share.
+"""Rules of SciPy's ufuncs: how they are declared.
 
-Each ufunc of ``scipy.special`` is recorded under its own name with the prefix ``special_``. Its
-rule has a formula for each argument; an argument whose derivative is not known is given by its name, as a string, and
-asking for that derivative raises a TypeError that says so.
+Each ufunc of ``scipy.special`` is recorded under its own name with the prefix ``special_``; its policy in `compgraph.scipy`
+lists them. A rule has a formula for each argument. Where no derivative by an argument is known, the name of the argument
+stands in place of its formula, and that derivative raises a TypeError.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import scipy.special as sc
-
-from compgraph import operations
+from compgraph.scipy import ufunc_opname
 
 from ....rules import Formula, Rule, elementwise, general
 
@@ -24,11 +22,9 @@ ROOT_2PI = math.sqrt(2 * math.pi)
 # Operations whose rule knows no derivative at all, only what to say
 UNKNOWN: set[str] = set()
 
-# -------------------------------------------------------------------------------------------- entering
-
 
 def special(name: str, *arguments: Formula | str | None) -> Rule:
-    """Let a ufunc of ``scipy.special`` be recorded, and declare its rule.
+    """Declare the rule of a ufunc of ``scipy.special``.
 
     Parameters
     ----------
@@ -37,14 +33,14 @@ def special(name: str, *arguments: Formula | str | None) -> Rule:
     *arguments : callable, str or None
         For each argument, its formula, or the name of the argument if its derivative is not known.
     """
-    opname = enter(name)
+    opname = ufunc_opname("scipy.special", name)
     _note(opname, arguments)
     return elementwise(opname, *[_unknown(name, a) if isinstance(a, str) else a for a in arguments])
 
 
 def several(name: str, *arguments: Sequence[Formula] | str) -> Rule:
     """The same for a ufunc of several results: for each argument, ``(out, *arguments) -> derivative`` of each result."""
-    opname = enter(name)
+    opname = ufunc_opname("scipy.special", name)
     _note(opname, arguments)
     formulas = [_unknown(name, a) if isinstance(a, str) else _gathering(a) for a in arguments]
     tangents = [_unknown(name, a) if isinstance(a, str) else _spreading(a) for a in arguments]
@@ -65,21 +61,6 @@ def _gathering(slopes: Sequence[Formula]) -> Formula:
 
 def _spreading(slopes: Sequence[Formula]) -> Formula:
     return lambda t, out, *operands: tuple([t * slope(out, *operands) for slope in slopes])
-
-
-def enter(name: str) -> str:
-    """Let a ufunc be recorded; returns its opname."""
-    opname = f"special_{name.strip('_')}"
-    ufunc = getattr(getattr(sc, "_ufuncs", None) if name.startswith("_") else sc, name, None)
-    if ufunc is not None and ufunc not in operations.OPNAMES:
-        operations.enter(ufunc, opname)
-    return opname
-
-
-def enter_piecewise(name: str) -> None:
-    """Let a ufunc that is piecewise constant be recorded."""
-    enter(name)
-    operations.PIECEWISE.add(getattr(sc, name))
 
 
 def _unknown(name: str, argument: str) -> Formula:

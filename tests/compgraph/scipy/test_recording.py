@@ -1,0 +1,77 @@
+"""What SciPy's functions record in a program that imports `compgraph` alone, and the rules that `autodiff` has for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def output_of(*arguments: str) -> str:
+    """What Python prints when it is called with some arguments, in a process of its own."""
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def alone() -> Any:
+    """What a program without `autodiff` records."""
+    return json.loads(output_of("-m", "tests.support.recorded_scipy"))
+
+
+@pytest.fixture(scope="module")
+def beside_autodiff() -> Any:
+    """What the same program records once it has imported `autodiff`."""
+    return json.loads(output_of("-m", "tests.support.recorded_scipy", "autodiff"))
+
+
+def test_scipy_records_the_same_without_autodiff(alone: Any, beside_autodiff: Any) -> None:
+    assert alone["recorded"] == beside_autodiff["recorded"]
+    without = [(module, name) for module, calls in alone["recorded"].items() for name, opnames in calls.items() if not opnames]
+    assert without == []
+
+
+def test_smooth_operations_equal_rules(alone: Any, beside_autodiff: Any) -> None:
+    assert alone["rules"] == []
+    recorded_by_sweeps = {"window", "laid"}  # functions of buffers, of which adjoints alone are operands
+    assert {*alone["smooth"]} == {*beside_autodiff["rules"]} - recorded_by_sweeps
+
+
+def test_graph_recorded_before_autodiff_has_derivatives() -> None:
+    program = """
+import numpy as np
+import compgraph as cg
+import scipy.linalg, scipy.special
+x = cg.variable(0.5)
+y = scipy.special.erf(x)
+z = scipy.linalg.inv(np.eye(2) * x)[0, 0]
+assert y.opname == "special_erf"
+import autodiff as ad
+assert np.isclose(ad.gradient(y)[x], 2 / np.sqrt(np.pi) * np.exp(-0.25))
+assert np.isclose(ad.gradient(z)[x], -4)
+"""
+    output_of("-W", "error", "-c", program)
+
+
+def test_missing_rule_raises() -> None:
+    program = """
+import compgraph as cg, autodiff as ad
+import scipy.special
+from compgraph import operations
+x = cg.variable(0.5)
+y = scipy.special.erf(x)
+del ad.rules.rules["special_erf"]
+ad.rules.by_function.clear()
+try:
+    ad.gradient(y)
+except TypeError as error:
+    print(error)
+"""
+    assert output_of("-c", program).startswith("special_erf has no derivative rule; ")
