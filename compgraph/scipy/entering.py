@@ -34,7 +34,7 @@ def enter(policy: Policy, only: str | None = None) -> None:
             _refuse(policy, name, found)
             continue
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
-            (ops.enter_piecewise if kind == "piecewise_ufuncs" else ops.enter)(found, ufunc_opname(policy.module, name))
+            (ops.enter_piecewise if kind == "piecewise_ufuncs" else ops.enter)(found, ufunc_opname(policy.module, found.__name__))
             continue
         function = _function(found)
         if kind in ("smooth", "piecewise"):

@@ -31,7 +31,7 @@ class Policy:
     calling : frozenset of str
         Of `instead`, those that take functions of the user. These may bring nodes, so ours runs for calls without nodes too.
     plain : frozenset of str
-        What is left as it is: what never meets nodes (errors, modules, functions of names and counts), and other names of ufuncs.
+        What is left as it is: what never meets nodes (errors, modules, functions of names and counts).
     refused : mapping
         What raises a TypeError, and for each the text that says what to use instead.
     """

@@ -136,16 +136,16 @@ _UFUNCS = """
 
     ellipk ellipkm1 ellipe ellipkinc ellipeinc ellipj elliprc elliprf elliprd elliprg elliprj agm
 
-    gamma rgamma gammaln loggamma psi _zeta _riemann_zeta poch beta betaln binom zetac gammainc gammaincc gammaincinv gammainccinv
-    betainc betaincc betaincinv betainccinv erf erfc erfcx erfi wofz dawsn erfinv erfcinv ndtr log_ndtr ndtri ndtri_exp
-    voigt_profile
+    gamma rgamma gammaln loggamma psi digamma _zeta _riemann_zeta poch beta betaln binom zetac gammainc gammaincc gammaincinv
+    gammainccinv betainc betaincc betaincinv betainccinv erf erfc erfcx erfi wofz dawsn erfinv erfcinv ndtr log_ndtr ndtri
+    ndtri_exp voigt_profile
 
     hyp0f1 hyp1f1 hyperu hyp2f1 eval_jacobi eval_sh_jacobi eval_legendre eval_sh_legendre eval_gegenbauer eval_chebyt eval_chebyu
     eval_chebyc eval_chebys eval_sh_chebyt eval_sh_chebyu eval_laguerre eval_genlaguerre eval_hermite eval_hermitenorm lpmv
 
-    j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e jv yv iv kv yn kn ive jve yve kve hankel1 hankel2 hankel1e hankel2e airy airye itairy
-    ber bei ker kei berp beip kerp keip kelvin struve modstruve itj0y0 iti0k0 it2j0y0 it2i0k0 itstruve0 itmodstruve0 it2struve0
-    besselpoly wright_bessel log_wright_bessel
+    j0 j1 jn y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e jv yv iv kv yn kn ive jve yve kve hankel1 hankel2 hankel1e hankel2e airy airye
+    itairy ber bei ker kei berp beip kerp keip kelvin struve modstruve itj0y0 iti0k0 it2j0y0 it2i0k0 itstruve0 itmodstruve0
+    it2struve0 besselpoly wright_bessel log_wright_bessel
 
     pbdv pbvv pbwa mathieu_a mathieu_b mathieu_cem mathieu_sem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2
     pro_ang1 pro_rad1 pro_rad2 obl_ang1 obl_rad1 obl_rad2 pro_ang1_cv pro_rad1_cv pro_rad2_cv obl_ang1_cv obl_rad1_cv obl_rad2_cv
@@ -183,7 +183,7 @@ POLICY = Policy(
         "zeta": zeta,
     },
     composed=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
-    plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError", "digamma", "jn"}),
+    plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"}),
     refused={
         **dict.fromkeys(_ZEROS, _COUNTS),
         **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},

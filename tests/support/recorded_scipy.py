@@ -68,7 +68,8 @@ def main() -> None:
             recorded[module][name] = names_of(call(function))
     policy = policy_of("special")
     for name in sorted({*policy.smooth_ufuncs, *policy.piecewise_ufuncs}):
-        function = getattr(MODULES["scipy.special"]._ufuncs, name)
+        holder = MODULES["scipy.special"]
+        function = getattr(holder._ufuncs if name.startswith("_") else holder, name)
         recorded["scipy.special"][name] = names_of(function(*[2] * (function.nin - 1), s))
     print(json.dumps({"recorded": recorded, "smooth": sorted(smooth()), "rules": sorted(rules())}))
 
