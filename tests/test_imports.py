@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -12,17 +13,27 @@ from tests.support.failures import Failures
 ROOT = Path(compgraph.__file__).resolve().parent.parent
 
 # For each room, the rooms of its package that it may import, directly or not: those before it.
-COMPGRAPH = ["operations", "graph", "trees", "guards", "drawing", "printing", "profiling", "inplace", "arrays", "serialization"]
-COMPGRAPH += ["protocols", "executor", "nn", "interception", "scipy", "compiled"]
+COMPGRAPH = ["operations", "graph", "trees", "guards", "inplace", "arrays", "protocols", "executor", "nn", "interception"]
+COMPGRAPH += ["scipy", "drawing", "compiled", "serialization", "printing", "profiling"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
 LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed"]
 BESIDE = [  # rooms that do not know each other
-    {"guards", "drawing"},
-    {"inplace", "arrays", "serialization"},
+    {"inplace", "arrays"},
     {"protocols", "executor"},
     {"nn", "interception"},
+    {"printing", "profiling"},
+    {"compiled", "serialization"},
 ]
+# These import the core, register with it, or wrap its methods; no package of the core imports them.
+OUTSIDE = {"drawing", "printing", "profiling", "serialization", "compiled", "debugging"}
+CORE = [room for room in COMPGRAPH if room not in OUTSIDE]
+# What packages of the core import that is neither NumPy nor of Python's own library.
+OTHERS = {
+    "trees": {"optree"},
+    "scipy": {"scipy"},
+    "interception": {"scipy"},
+}
 ORDER = {"compgraph": COMPGRAPH + LAST_OF_COMPGRAPH, "autodiff": AUTODIFF + LAST_OF_AUTODIFF}
 
 
@@ -55,6 +66,14 @@ def statements(path: Path) -> list[tuple[str, str]]:
             source = ".".join([*base, *([statement.module] if statement.module else [])])
             found += [(source, alias.name) for alias in statement.names]
     return [(source, name) for source, name in found if source.split(".")[0] in ("compgraph", "autodiff")]
+
+
+def others(path: Path) -> set[str]:
+    """The packages that a module imports, at any place, without NumPy, Python's own and the project's."""
+    tree = [*ast.walk(ast.parse(path.read_text()))]
+    names = {alias.name for each in tree if isinstance(each, ast.Import) for alias in each.names}
+    names |= {each.module for each in tree if isinstance(each, ast.ImportFrom) and not each.level and each.module}
+    return {name.partition(".")[0] for name in names} - {*sys.stdlib_module_names, "numpy", "compgraph", "autodiff"}
 
 
 @cache
@@ -94,6 +113,21 @@ def check_arrows(path: Path) -> None:
         elif room_of(other) != room and room not in last:
             assert order.index(room_of(other)) < order.index(room), f"{room} stands before {room_of(other)}"
             assert not any({room, room_of(other)} <= pair for pair in BESIDE), f"{room} stands beside {room_of(other)}"
+
+
+def test_the_core_imports_nothing_from_outside() -> None:
+    with Failures("imports") as failures:
+        for path in modules():
+            package, room = name_of(path).split(".")[:2]
+            if package == "compgraph" and room in CORE:
+                with failures.case(name_of(path)):
+                    assert not {room_of(other) for other in imported(path) if "." in other} & OUTSIDE
+                    assert others(path) <= OTHERS.get(room, set())
+
+
+def test_one_module_of_the_backend_imports_drawing() -> None:
+    drawing = [name_of(p) for p in modules() if any(f"{o}.".startswith("compgraph.drawing.") for o in imported(p))]
+    assert [name for name in drawing if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.picture"]
 
 
 def test_modules_are_private_to_their_package() -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..drawing import Drawing, ProgramOptions
 from ..executor import fastest_backend
 from ..graph.hollow import bodies
-from ..profiling import FORWARD, exchange
 from . import worker
 from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, orders_of, parts_of, quick_key
 from .outer import recorded
@@ -209,25 +207,11 @@ class Jitted:
         found = [getattr(v.program, name, "") for p in reversed(list(self._entries.values())) for v in p.variants]
         return "\n\n".join(filter(None, found))
 
-    def drawing(self, options: ProgramOptions) -> Drawing:
-        """What `visualize_at` draws: the program that was made last.
-
-        Parameters
-        ----------
-        options : ProgramOptions
-            What is asked of `visualize_at`.
-
-        Raises
-        ------
-        ValueError
-            If there is no program that can be drawn.
-        """
+    def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
+        """The programs that exist, the latest first, each with the names of its inputs."""
         for programs in reversed(list(self._entries.values())):
             for variant in programs.variants:
-                if hasattr(variant.program, "drawing"):
-                    drawing: Drawing = variant.program.drawing(options, programs.names())
-                    return drawing
-        raise ValueError(f"no machine code was made of {self._called_as()}; call compile(*args) first, and see report()")
+                yield variant.program, programs.names()
 
     def report(self) -> str:
         """What was compiled, how long that took, how often it ran, and what runs as NumPy and why; a text of several lines."""
@@ -303,6 +287,3 @@ def _found(module: str, name: str) -> Any:
         return functools.reduce(inspect.getattr_static, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError):
         return None
-
-
-exchange(Jitted, "__call__", lambda profiler, jitted, *_, **__: profiler.begin_here(FORWARD, f"{jitted!r}"))

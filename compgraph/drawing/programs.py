@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,8 +23,8 @@ class ProgramOptions:
 class Compiled(Protocol):
     """A function, or a graph, of which programs were made."""
 
-    def drawing(self, options: ProgramOptions) -> Drawing:
-        """What is drawn of the program that was made last."""
+    def programs_made(self) -> Iterable[tuple[Any, Sequence[str]]]:
+        """The programs that exist, the latest first, each with the names of its inputs. Those of machine code can be drawn."""
 
 
 def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: Any) -> Drawing:
@@ -33,4 +34,11 @@ def drawing_of_program(compiled: Compiled, options: ProgramOptions, **others: An
         raise ValueError(f"a compiled program has no {', no '.join(given)} that could be drawn; draw a node of the graph")
     if options.scopes not in ("open", "closed"):
         raise ValueError(f"of a compiled program, scopes must be 'open' or 'closed', not {options.scopes!r}")
-    return compiled.drawing(options)
+    for program, names in compiled.programs_made():
+        if hasattr(program, "drawing"):
+            drawing: Drawing = program.drawing(options, names)
+            return drawing
+    raise ValueError(
+        "there is no machine code to draw: of a compiled function, call compile(*args) first, and see report(); an Executor is "
+        "drawn once it has run with jit=True; of a graph, draw a node"
+    )

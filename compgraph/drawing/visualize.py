@@ -193,7 +193,7 @@ def visualize_at(
         n1 -> n0 [id="edge-0"]
     }
     """
-    is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "drawing")
+    is_compiled = not isinstance(node, np.ndarray) and hasattr(node, "programs_made")
     if is_compiled:
         _require_options(direction, limit, theme)
     else:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import operations
-from ..drawing import Drawing, ProgramOptions
 from ..graph import (
     Joint,
     PlaceholderNode,
@@ -23,9 +22,7 @@ from ..graph import (
     require_unchanged,
 )
 from ..graph.context import apart, guarded, watched
-from ..guards import Guard, OtherProgramError, guards_of, tell_escaped
-from ..profiling import FORWARD, exchange
-from ..serialization import SentGuards
+from ..guards import Guard, OtherProgramError, Unchanged, guards_of, tell_escaped
 from .passes import compiled, fastest_backend
 from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
@@ -138,7 +135,8 @@ class Executor:
 
     def __reduce__(self) -> Any:
         """Keep nodes, guards and options alone: programs are written again when they are needed."""
-        return object.__new__, (type(self),), (*self._state(), SentGuards(self._guards))
+        sent = [guard for guard in self._guards if not isinstance(guard, Unchanged)]  # whose variables are not sent
+        return object.__new__, (type(self),), (*self._state(), sent)
 
     def _state(self) -> Any:
         return self.nodes, (self._single, self._options, self._backend), self.escapes
@@ -230,13 +228,9 @@ class Executor:
         """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
         return self._program(self._fed(feed or {})).source
 
-    def drawing(self, options: ProgramOptions) -> Drawing:
-        """What `visualize_at` draws: the program that was made last; a ValueError if that is no machine code."""
-        for program in reversed(list(self._programs.values())):
-            if hasattr(program, "drawing"):
-                drawing: Drawing = program.drawing(options)
-                return drawing
-        raise ValueError("an Executor is drawn once it has run with jit=True; of its graph, draw a node")
+    def programs_made(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
+        """The programs that exist, the latest first, each with the names of its inputs (none)."""
+        return ((program, ()) for program in reversed(list(self._programs.values())))
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
         """The program for values of these shapes, dtypes and layouts, written now if it is not kept."""
@@ -342,6 +336,3 @@ def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):
         raise ValueError(f"an array of shape {array.shape} was fed for the {describe(node)}, declared with shape {declared}")
     return array.astype(node.dtype, copy=False)
-
-
-exchange(Executor, "run", lambda profiler, *_: profiler.begin_here(FORWARD, "Executor.run"))

@@ -41,7 +41,7 @@ from .kinds import (
     use,
 )
 from .layout import Layout, TangentLayout
-from .lazy import dask_graph, require_computed, require_graph_sent, token_for_dask
+from .lazy import BLOCKS, require_computed
 from .node import (
     NO_OPTIONS,
     ConstantNode,
@@ -70,18 +70,17 @@ from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BLANK", "BOTH", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS", "NUMERIC", "OPERATORS",
-    "PROMOTABLE", "RAW", "READ", "RIGHT", "SCALARS", "USED", "VARYING", "BlankNode", "ConstantNode", "DiffersError", "GraphNode",
-    "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Layout", "Memory", "Node",
-    "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode", "TangentLayout", "Twin", "Value", "VariableNode",
-    "Write",
-    "adopted", "as_operand", "as_operands", "attach", "beginnings", "breadth_first", "by_tick", "class_of", "collector",
-    "counted", "dask_graph", "describe", "detach_result", "freed_unread", "full_name", "gathered", "given", "has_history",
-    "holds_node", "hollow_out", "inert", "input_over", "interrupted", "is_computed_by_python", "is_foreign", "is_hollow",
-    "is_number", "is_plain", "is_python_number", "laid", "last_places", "leaf", "leaf_like", "leaves_of", "like",
-    "mark_python_number", "memory_of", "new_view", "next_tick", "operands_of", "operation", "overlaps_itself", "owner_of",
-    "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted", "raised", "record", "recover", "remade",
-    "reported_class", "require_computed", "require_graph_sent", "require_history", "require_single", "require_unchanged",
-    "require_unsealed", "root_of", "saved", "saved_constant", "saved_operands", "settled", "snapshot", "solid", "to_plain",
-    "token_for_dask", "topological_order", "unread", "use", "value_at", "viewed_by", "walk", "window",
+    "ACTIVE", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS", "NUMERIC",
+    "OPERATORS", "PROMOTABLE", "RAW", "READ", "RIGHT", "SCALARS", "USED", "VARYING", "BlankNode", "ConstantNode",
+    "DiffersError", "GraphNode", "InertBlankNode", "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode",
+    "Joint", "Layout", "Memory", "Node", "OperationalNode", "Origin", "PlaceholderNode", "Promotable", "ScalarNode",
+    "TangentLayout", "Twin", "Value", "VariableNode", "Write", "adopted", "as_operand", "as_operands", "attach", "beginnings",
+    "breadth_first", "by_tick", "class_of", "collector", "counted", "describe", "detach_result", "freed_unread", "full_name",
+    "gathered", "given", "has_history", "holds_node", "hollow_out", "inert", "input_over", "interrupted",
+    "is_computed_by_python", "is_foreign", "is_hollow", "is_number", "is_plain", "is_python_number", "laid", "last_places",
+    "leaf", "leaf_like", "leaves_of", "like", "mark_python_number", "memory_of", "new_view", "next_tick", "operands_of",
+    "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plainly", "promotable", "promoted",
+    "raised", "record", "recover", "remade", "reported_class", "require_computed", "require_history", "require_single",
+    "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant", "saved_operands", "settled", "snapshot",
+    "solid", "to_plain", "topological_order", "unread", "use", "value_at", "viewed_by", "walk", "window",
 ]  # fmt: skip

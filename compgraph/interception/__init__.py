@@ -10,13 +10,13 @@ from .draws import UNSEEDED, Watching, asked_for_draws, asking_for_draws, known
 from .exchanged import exchange, holds_node, original_of, switch
 from .fft_backend import behind
 from .generators import generators_behind, state_of
+from .import_hooks import adapt_imported
 from .libraries import is_library
-from .memory_readers import enter_readers
 from .names import intercepted, interception, lent
 from .questions import is_bound_here
 
 __all__ = [
-    "UNSEEDED", "Arrivals", "Watching", "asked_for_draws", "asking_for_draws", "behind", "enter_readers", "exchange",
+    "UNSEEDED", "Arrivals", "Watching", "adapt_imported", "asked_for_draws", "asking_for_draws", "behind", "exchange",
     "generators_behind", "holds_node", "intercepted", "interception", "is_bound_here", "is_library", "is_loading", "known",
     "lent", "original_of", "state_of", "switch",
 ]  # fmt: skip

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +21,6 @@ from ..graph.context import is_recording
 from ..graph.hollow import refused
 from ..graph.interpreter import frame_up
 from ..guards import note_saved
-from .arrivals import Arrivals, is_loading
 from .exchanged import exchange
 
 
@@ -60,7 +58,7 @@ def _refusing(method: Any) -> Any:
 # --------------------------------------------------------------------------------------------- numba
 
 
-def _enter_numba() -> None:
+def enter_numba() -> None:
     """Let dispatchers run their Python functions on traced nodes; other parts of numba find no type for these."""
     core = _module("numba.core.dispatcher")
     extending, dispatcher = _module("numba.extending"), core._DispatcherBase
@@ -97,7 +95,7 @@ def _enter_numba() -> None:
 # --------------------------------------------------------------------------------------------- h5py
 
 
-def _enter_h5py() -> None:
+def enter_h5py() -> None:
     """Let the methods that store arrays store the values of nodes, as `numpy.save` does; `read_direct` raises."""
     h5py = _module("h5py")
     for owner, names in (
@@ -127,7 +125,7 @@ def _store_values(method: Any, name: str) -> Any:
 # --------------------------------------------------------------------------------------------- pyFFTW
 
 
-def _enter_pyfftw() -> None:
+def enter_pyfftw() -> None:
     """Let the functions of its interfaces call the functions of NumPy and SciPy that they replace; all others raise."""
     pyfftw = _module("pyfftw")
     for name, replaces in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
@@ -182,25 +180,3 @@ def _checked(plan: Any) -> Any:
 
     FFTW.__module__, FFTW.__qualname__, FFTW.__doc__ = plan.__module__, plan.__qualname__, plan.__doc__
     return FFTW
-
-
-# --------------------------------------------------------------------------------------------- imports
-
-_LIBRARIES: dict[str, Callable[[], None]] = {"numba": _enter_numba, "h5py": _enter_h5py, "pyfftw": _enter_pyfftw}
-_entered: set[str] = set()
-
-
-def _enter(modules: list[str]) -> None:
-    for name in modules:
-        if name in _LIBRARIES and name not in _entered:
-            _entered.add(name)
-            _LIBRARIES[name]()
-
-
-def enter_readers() -> None:
-    """Patch the libraries that have been imported; the others are patched on import."""
-    if len(_entered) < len(_LIBRARIES):
-        _enter([name for name in _LIBRARIES if name in sys.modules and not is_loading(sys.modules[name])])
-
-
-sys.meta_path.insert(0, Arrivals(_LIBRARIES, _enter))

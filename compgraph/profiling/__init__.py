@@ -2,7 +2,7 @@
 
 While nobody profiles, nothing here is called. `record` asks for a profiler only where operations may not take the shortest way
 in any case, a sweep asks once. Other methods that are to be entries of their own (a compiled function, an executor, values with
-tangents) are exchanged for others as long as somebody profiles; those who own them say which, by `exchange`.
+tangents) are exchanged for others as long as somebody profiles: those of `compgraph` here, others by `exchange`.
 
 ============  =========================================================================================
 `profile`     what users call: `profile`, and the `Profile` that it returns

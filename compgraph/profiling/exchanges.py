@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..graph import Memory, Value, Write, operation
-from ..graph.context import is_quick, may_be_quick, open_scopes, profiled, profiler, renewed, settle
+from ..graph.context import imported, is_quick, may_be_quick, open_scopes, profiled, profiler, renewed, settle
+from ..protocols import methods, operators, ufuncs
 from .entries import FORWARD
 from .recorder import Opened, Recorder
 
@@ -126,9 +127,18 @@ def _add(made: Exchange) -> None:
             made.set(True)
 
 
+@functools.cache
+def _exchange_engines() -> None:
+    """Let runs of executors and of compiled functions be entries; both modules are imported with the first block."""
+    executor, jitted = imported("compgraph.executor").Executor, imported("compgraph.compiled.jitted").Jitted
+    exchange(executor, "run", lambda profiler, *_: profiler.begin_here(FORWARD, "Executor.run"))
+    exchange(jitted, "__call__", lambda profiler, function, *_, **__: profiler.begin_here(FORWARD, f"{function!r}"))
+
+
 def begin_block() -> None:
     """Exchange the methods, unless they are exchanged already."""
     global _count
+    _exchange_engines()
     with _lock:
         _count += 1
         if _count == 1:
@@ -154,3 +164,5 @@ def _entered(recorder: Recorder, memory: Memory, write: Write, *args: Any) -> Op
 
 
 exchange(Memory, "enter", _entered)
+for _module in (methods, operators, ufuncs):
+    exchange_quick_way(_module)

@@ -1,6 +1,5 @@
 """How calls reach `record`: NumPy's ufuncs, functions, operators and methods on nodes, and the user's own primitives."""
 
-from ..profiling import exchange_quick_way
 from . import methods, operators, ufuncs
 from .binding import bind, unsupported
 from .functions import HANDLERS, in_steps
@@ -10,8 +9,5 @@ from .primitives import Primitive, expand, named, namespace, primitive, stop_gra
 
 __all__ = [
     "HANDLERS", "NAMES_ELSEWHERE", "Primitive", "bind", "expand", "hinting", "in_steps", "methods", "named", "namespace",
-    "number_methods", "operators", "primitive", "stop_gradient", "unsupported",
+    "number_methods", "operators", "primitive", "stop_gradient", "ufuncs", "unsupported",
 ]  # fmt: skip
-
-for _module in (methods, operators, ufuncs):
-    exchange_quick_way(_module)

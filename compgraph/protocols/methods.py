@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from ..graph import (
     SCALARS,
     Node,
     Value,
-    dask_graph,
     has_history,
     is_number,
     is_plain,
@@ -24,11 +22,9 @@ from ..graph import (
     record,
     recover,
     require_computed,
-    require_graph_sent,
     require_history,
     saved,
     to_plain,
-    token_for_dask,
 )
 from ..graph.context import is_quick
 from ..graph.interpreter import source_lines
@@ -100,9 +96,6 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
         return self[()] if self.is_scalar else self[...]
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
-        token = token_for_dask(source_lines.frame_up(1), f"a node of shape {self.shape}")
-        if token is not None:
-            return np.frombuffer(token.encode(), dtype)
         raise TypeError(
             f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
             "as each other; x.astype converts, node.value.view is plain"
@@ -154,24 +147,6 @@ def _copy(self: Value, order: Any = "C") -> Any:
     return record(ops.copy, (self,), {"order": order})
 
 
-def _ravel(self: Value, order: Any = "C") -> Any:
-    units = sys.modules.get("matplotlib.units")
-    if units is not None and Node not in units.registry:
-        units.registry[Node] = _converter(units)
-    return np.ravel(self, order)
-
-
-def _converter(units: Any) -> Any:
-    """Matplotlib's converter for nodes: it draws their plain numbers. Registered when a node is first ravelled."""
-
-    class Plain(units.ConversionInterface):  # type: ignore[misc]
-        @staticmethod
-        def convert(value: Any, unit: Any, axis: Any) -> Any:
-            return np.asarray(to_plain(value))
-
-    return Plain()
-
-
 def _flatten(self: Value, order: Any = "C") -> Any:
     node, order = settled_order(self, order)
     return record(ops.flatten, (node,), {"order": order})
@@ -205,14 +180,6 @@ def _of_value(name: str) -> Any:
             return getattr(self.plain, name) if has_history(self) else by_numpy(self)
 
     return read
-
-
-def _strides(self: Value) -> Any:
-    require_graph_sent(source_lines.frame_up(1))
-    return _plain_strides(self)
-
-
-_plain_strides = _of_value("strides")
 
 
 def _flags(self: Value) -> Any:
@@ -283,7 +250,6 @@ def _install_methods() -> None:
         "__copy__": lambda self: _copy(self, "K"),
         "view": _view,
         "flatten": _flatten,
-        "ravel": _ravel,
         "T": _attribute(np.transpose, "T"),
         "mT": _attribute(np.matrix_transpose, "mT"),
         "real": _part(lambda self: np.real(self)),
@@ -291,13 +257,12 @@ def _install_methods() -> None:
         "flat": _part(Flat),
         "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": guarded_strides(_strides),
+        "strides": guarded_strides(_of_value("strides")),
         "flags": guarded_flags(_flags),
         "__format__": escapes.shown("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
-        "__dask_graph__": property(dask_graph),
         "__array_priority__": property(_priority),
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,

@@ -13,11 +13,9 @@ from .. import operations
 from ..graph import ConstantNode, Value, as_operands, inert, leaves_of, record
 from ..graph.context import holding
 from ..graph.hollow import solidly
-from ..serialization import function_called, is_shared, name_of, object_at, place_of
 from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
-_OF_FUNCTION = ("function", "__wrapped__", "_signature")
 
 
 class Primitive:
@@ -54,18 +52,6 @@ class Primitive:
 
     def __deepcopy__(self, memo: Any) -> Primitive:
         return self
-
-    def __reduce__(self) -> Any:
-        """By its name if it can be imported elsewhere; else with its function's code (see `serialization`)."""
-        module, path = place_of(self)
-        if is_shared(module) and object_at(module, path) is self:
-            return path
-        kept = {name: value for name, value in self.__dict__.items() if name not in _OF_FUNCTION}
-        return object.__new__, (Primitive,), (name_of(self.function), kept)
-
-    def __setstate__(self, state: Any) -> None:
-        function, kept = state
-        self.__dict__.update(kept, function=function_called(function), __wrapped__=function_called(function))
 
 
 @overload

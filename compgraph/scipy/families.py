@@ -12,7 +12,7 @@ from typing import Any
 
 from ..graph import beginnings
 from ..graph.context import renewed
-from ..interception import Arrivals, enter_readers, is_loading
+from ..interception import Arrivals, adapt_imported, is_loading
 from .entering import enter
 from .policy import Policy
 
@@ -47,12 +47,12 @@ _seen = 0
 def enter_imported() -> None:
     """Enter the families whose SciPy modules have been imported since the last call; others are entered on import.
 
-    The same holds for libraries that read the memory of arrays; see `interception.memory_readers`.
+    The same holds for other libraries that are adapted to nodes; see `interception.import_hooks`.
     """
     global _seen
     if len(sys.modules) == _seen:
         return
-    enter_readers()
+    adapt_imported()
     with _lock:
         if not _seen:
             # A policy that is imported first imports SciPy's module, which is entered when the policy is complete.

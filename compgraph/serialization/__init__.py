@@ -2,8 +2,8 @@
 
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
+from . import primitives, sent_guards  # importing them lets primitives and guards be pickled
 from .carried import is_shared, object_at, place_of
 from .functions import function_called, name_of
-from .sent_guards import SentGuards
 
-__all__ = ["SentGuards", "function_called", "graphs", "is_shared", "name_of", "object_at", "place_of"]
+__all__ = ["function_called", "graphs", "is_shared", "name_of", "object_at", "place_of", "primitives", "sent_guards"]

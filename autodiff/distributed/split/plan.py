@@ -17,8 +17,7 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
 from compgraph.graph import ACTIVE, INERT, PlaceholderNode, Value, Write, describe
-from compgraph.guards import Guard
-from compgraph.serialization import SentGuards
+from compgraph.guards import Guard, Unchanged
 
 from ...operators import handed
 from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
@@ -230,7 +229,7 @@ class Plan:
         wanted = [key for key in starts if key in passed]
         shipped = (
             {key: found[node] for key, node in ends.items()},
-            SentGuards([found[guard] for guard in guards]),
+            [found[guard] for guard in guards if not isinstance(guard, Unchanged)],
             dict(zip(starts, stand_ins, strict=True)),
             wanted,
         )

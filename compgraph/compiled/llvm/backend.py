@@ -15,7 +15,6 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ... import operations
-from ...drawing import Drawing, ProgramOptions
 from ...executor import Family, Interpreted, NumPyBackend, Schedule
 from ...graph import Joint, Node, Write, window
 from ...guards import Computed, Guard, GuardError, OtherProgramError
@@ -25,7 +24,6 @@ from .elementwise import in_memory
 from .emission import emit_units
 from .families import LongProgram, Rolled, foretold
 from .machine import Loaded, NoCompilerError, object_code, processor
-from .picture import drawing_of
 from .planning import LINE, LoopUnit, Nest, Plan, Unit, computed_again, described, grouped, named, split, used
 from .refusal import REFUSED, told
 from .steps import Buffer, Call, Place
@@ -104,8 +102,10 @@ class Program:
         self._quick = None if len(outputs) < len(self._results) else self._without_calls()
         self._makers = [_maker(place) for place in outputs]
 
-    def drawing(self, options: ProgramOptions, names: Sequence[str] = ()) -> Drawing:
-        """What `visualize_at` draws of it; inputs are called by their names."""
+    def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
+        """What `visualize_at` draws of it (see `picture`); inputs are called by their names."""
+        from .picture import drawing_of  # and not before somebody draws
+
         told = [*names, *(f"input {number}" for number in range(1 + len(names), 1 + len(self._inputs)))]
         called = {buffer: name for buffer, name in zip(self._inputs, told, strict=True) if buffer is not None}
         return drawing_of(self._units, self._results, called, options)

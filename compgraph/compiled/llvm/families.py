@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...drawing import Drawing, ProgramOptions
 from ...executor import Family, Schedule
 from .lowering import Lowered
 from .planning import Steps, grown, rolled
@@ -63,8 +62,7 @@ class LongProgram:
         found: tuple[Any, ...] = self._program([*values, *self._given])
         return found
 
-    def drawing(self, options: ProgramOptions, names: Sequence[str] = ()) -> Drawing:
+    def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
         """What `visualize_at` draws."""
         tables = [f"table {number}" for number in range(1, 1 + len(self._given))]
-        drawn: Drawing = self._program.drawing(options, [*names, *tables])
-        return drawn
+        return self._program.drawing(options, [*names, *tables])

@@ -12,6 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.drawing import Drawing, ProgramOptions
+from compgraph.drawing.programs import drawing_of_program
 
 pytest.importorskip("llvmlite")
 
@@ -20,8 +21,7 @@ ALL = ProgramOptions(limit=None, shapes=False, dtypes=False, scopes="open", fold
 
 def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
     """What is drawn of a function that is compiled for some arguments."""
-    found: Drawing = cg.jit(f, cache=False).compile(*args).drawing(options)
-    return found
+    return drawing_of_program(cg.jit(f, cache=False).compile(*args), options)
 
 
 def arrows(drawn: Drawing) -> set[tuple[str, str]]:
