@@ -20,7 +20,8 @@ LATE = [
     *("scipy", "optree", "graphviz", "pygraphviz", "tqdm", "llvmlite", "dask", "sklearn", "matplotlib", "pandas", "xarray"),
     *("compgraph.debugging", "compgraph.drawing", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
     *("autodiff.distributed", "autodiff.optimizers", "autodiff.visualize", "autodiff.grads.scipy.special"),
-    *("asyncio", "concurrent.futures", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
+    *("compgraph.printing", "compgraph.profiling.pages", "compgraph.profiling.table", "distributed", "numpy.polynomial", "sympy"),
+    *("asyncio", "concurrent.futures", "html", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
     *("typing_extensions", "unittest", "urllib"),
 ]
 # What a program may have imported before, and when.
@@ -55,6 +56,19 @@ print(*sorted(set(sys.modules) - before))
     loaded = run(program).split()
     assert {"compgraph.graph.node", "autodiff.reverse.sweep"} < {*loaded}
     assert not [name for name in loaded if any(f"{name}.".startswith(f"{late}.") for late in LATE)]
+
+
+def test_compgraph_alone_imports_neither_pictures_nor_profiles() -> None:
+    program = """
+import sys
+import numpy as np
+import compgraph as cg
+x = cg.variable([1.0, 2.0])
+assert cg.Executor(np.sum(x * x)).run() == 5
+late = ("autodiff", "compgraph.drawing", "compgraph.printing", "compgraph.profiling", "compgraph.compiled.jitted")
+print([name for name in late if name in sys.modules])
+"""
+    assert run(program) == "[]\n"
 
 
 def test_a_gradient_in_reverse_needs_neither_scipy_nor_optree() -> None:

@@ -22,7 +22,7 @@ from .libraries import is_library
 opened: set[Any] = set()  # the open interceptions of all threads: not empty while a function is differentiated
 _DEPTH = 64  # of nested lists, as deep as arrays have axes
 _SEQUENCES = (list, tuple)
-_POLYNOMIALS = os.path.dirname(np.polynomial.__file__)
+_POLYNOMIALS = os.path.join(os.path.dirname(np.__file__), "polynomial")
 
 
 class _Users(dict[str, bool]):

@@ -12,10 +12,10 @@ from .entries import root
 from .exchanges import begin_block, end_block
 from .ledger import Holder, Ledger
 from .recorder import Recorder
-from .table import Table, table_of
 
 if TYPE_CHECKING:
     from .pages import ProfilePage
+    from .table import Table
 
 
 class Profile(Context):
@@ -120,6 +120,8 @@ class Profile(Context):
             If `sort` or `by` is none of these, or the block is still running.
         """
         self._require_left()
+        from .table import table_of
+
         return table_of(self._root, self.seconds, sort, by, limit)
 
     def flamegraph(self, path: str | os.PathLike[str] | None = None) -> ProfilePage:
