@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
+from compgraph.serialization import PICKLED_WHOLE
+
 
 class Derived:
     """A function made by an operator. It calls the function it holds, also as a method, and is pickled as the operator call.
@@ -45,6 +47,9 @@ class Derived:
         for name in self.__qualname__.split("."):
             found = getattr(found, name, None)
         return self.__qualname__ if found is self else (_made, self._making)  # by its name, if it was made by a decorator
+
+
+PICKLED_WHOLE.add(Derived)
 
 
 def _made(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

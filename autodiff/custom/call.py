@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph.graph import Value, to_plain
+from compgraph.serialization import PICKLED_WHOLE
 
 from ..operators import vjp
 from ..rules import Rule, Shared, Variadic, makers
@@ -46,6 +47,9 @@ class Opaque:
     def __call__(self, *operands: Any, call: Any) -> Any:
         """What the call computes."""
         return call.compute(*operands)
+
+
+PICKLED_WHOLE.add(Opaque)
 
 
 def _adjoints(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:

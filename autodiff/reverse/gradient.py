@@ -11,12 +11,13 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Node, Origin, Value, VariableNode, describe, next_tick, require_computed, require_history, to_plain
 from compgraph.graph.context import apart, recording_on
-from compgraph.guards import derived_again, escaped, escapes_about, note_lengths, told, warn_of_leaks
+from compgraph.guards import derived_again, escaped, note_lengths, told
 
 from ..batching import is_batch
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
 from .examples import gradients_of_examples
+from .leaks import escapes_about, warn_of_leaks
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 
 

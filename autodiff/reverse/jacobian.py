@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Value, VariableNode, describe, require_history
-from compgraph.guards import warn_of_leaks
 
 from ..forward import real_inputs
 from ..numeric import require_differentiable
+from .leaks import warn_of_leaks
 from .linearization import Linearization
 from .sweep import collect
 

@@ -83,7 +83,7 @@ class Escape:
     number : float, array or None
         The number that left the graph.
     is_open : bool
-        Whether it may matter to a graph, according to `leaks`.
+        Whether it may matter to a graph, according to `autodiff.reverse.leaks`.
     """
 
     what: str

@@ -48,7 +48,6 @@ from .opnames import (
     opname_of,
     public_functions,
 )
-from .policies import BATCH_KINDS
 from .private_numpy import CLIP, DISPATCHING, JOINING_MODULE, METHODS_MODULE, NO_VALUE, NUMPY, copies, dispatchers, implementation
 from .tables import (
     ALIASES,
@@ -84,7 +83,7 @@ from .tables import (
 )
 
 __all__ = [
-    "ALIASES", "BATCH_KINDS", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "COUNTING",
+    "ALIASES", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "COUNTING",
     "DISPATCHING", "INDEXED", "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "KNOWN_ELSEWHERE",
     "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
     "PIECEWISE_UFUNCS",

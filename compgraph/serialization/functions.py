@@ -19,7 +19,7 @@ def name_of(function: Any) -> Any:
     which pickles itself, the adapter; for a function that no program can import (of ``__main__``, or nested) a `Carried`.
     """
     kind = type(function)
-    if function is None or kind in _MAKERS or (kind.__module__.startswith("autodiff.") and "__reduce__" in vars(kind)):
+    if function is None or kind in _MAKERS or kind in PICKLED_WHOLE:
         return function
     if isinstance(function, np.ufunc):
         for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):
@@ -51,6 +51,7 @@ def function_called(name: Any) -> Any:
     return found
 
 
+PICKLED_WHOLE: set[type] = set()  # classes of callables that pickle themselves: other packages add theirs
 _MAKERS: dict[Any, Any] = {
     operations.Keyworded: operations.keyworded,
     operations.Configured: operations.configured,

@@ -14,9 +14,10 @@ from compgraph.graph import record
 from ...rules import Variadic, by_function
 from ..active import outside
 from .call import Call, OneByOneError
+from .kinds_of_functions import BATCH_KINDS
 
 Way = Callable[[Call], Any]
-kinds: dict[str, Way] = {}  # by the names in `operations.BATCH_KINDS`
+kinds: dict[str, Way] = {}  # by the names in `BATCH_KINDS`
 own: dict[str, Way] = {}  # by opname
 LOOPED: collections.Counter[str] = collections.Counter()  # what was computed one by one, for tests
 _found: dict[Any, Way] = {}
@@ -28,7 +29,7 @@ def way_of(function: Any) -> Way:
         return own["on_axes"]
     if function.__class__ is ops.UfuncMethod:
         return own["folded"]
-    kind = ops.BATCH_KINDS.get(function)
+    kind = BATCH_KINDS.get(function)
     if kind is None:
         opname = ops.opname_of(function)
         if opname in own:

@@ -1,5 +1,6 @@
 """NumPy functions written anew in recorded steps, because NumPy's own code would lose the graph."""
 
+from . import histograms, moving, selection
 from .tools import ensure_array
 
-__all__ = ["ensure_array"]
+__all__ = ["ensure_array", "histograms", "moving", "selection"]

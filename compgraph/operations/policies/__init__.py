@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from . import linear_algebra, rest, selection, statistics, transforms
-from .batched import BATCH_KINDS
 from .policy import Policy
 
 FAMILIES: tuple[Policy, ...] = (statistics.POLICY, selection.POLICY, linear_algebra.POLICY, transforms.POLICY, rest.POLICY)
 
-__all__ = ["BATCH_KINDS", "FAMILIES", "Policy"]
+__all__ = ["FAMILIES", "Policy"]

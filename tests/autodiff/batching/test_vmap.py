@@ -12,11 +12,11 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from autodiff.batching.examples import kinds_of_functions
 from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
 from autodiff.rules import scatter
 from compgraph import operations
 from compgraph.graph import record
-from compgraph.operations import policies
 from tests.support.failures import Failures
 from tests.support.for_each import for_each
 
@@ -299,10 +299,10 @@ def test_every_recorded_function_has_a_way() -> None:
     numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
     by_form = {function for function in numpys if _is_elementwise(function)}
     by_opname = {function for function in numpys if operations.opname_of(function) in own}
-    assert numpys <= {*policies.BATCH_KINDS} | by_form | by_opname
-    assert {*policies.BATCH_KINDS} <= numpys
-    assert not {*policies.BATCH_KINDS} & by_opname
-    assert {*policies.BATCH_KINDS.values()} == {*kinds}
+    assert numpys <= {*kinds_of_functions.BATCH_KINDS} | by_form | by_opname
+    assert {*kinds_of_functions.BATCH_KINDS} <= numpys
+    assert not {*kinds_of_functions.BATCH_KINDS} & by_opname
+    assert {*kinds_of_functions.BATCH_KINDS.values()} == {*kinds}
 
 
 @cg.primitive

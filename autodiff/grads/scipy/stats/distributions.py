@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
-from ....rules import elementwise
+import numpy as np
+import scipy.special as sc
+
+from ....rules import Formula, elementwise
+
+
+def _skewnorm_slope(x: Any, a: Any) -> Any:
+    """Of ``ndtr(x) - 2 owens_t(x, a)``."""
+    square = 1 + a * a
+    return -np.exp(-0.5 * x * x * square) / (math.pi * square)
+
+
+def _invgauss_slope(x: Any, mu: Any) -> Any:
+    """Two of the three terms of the derivative cancel."""
+    return -2 / mu**2 * np.exp(2 / mu + sc.log_ndtr(-(x / mu + 1) / np.sqrt(x)))
+
+
+# Derivatives of distribution functions by their shape parameters, by the class of the distribution, where they are known.
+_SLOPES: dict[str, tuple[Formula, ...]] = {
+    "skewnorm_gen": (_skewnorm_slope,),
+    "invgauss_gen": (_invgauss_slope,),
+}
 
 
 def _argument(g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
@@ -18,9 +40,16 @@ def _argument(g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> An
 
 def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
     """Of an inverse function by the theorem on implicit ones."""
-    if name in ("_cdf", "_sf"):
-        return (-1 if name == "_sf" else 1) * g * law.slope(place, x, *shapes)
-    return -g * law.slope(place, out, *shapes) / law._pdf(out, *shapes)
+    is_inverse = name not in ("_cdf", "_sf")
+    slopes = _SLOPES.get(type(law.distribution).__name__)
+    if slopes is None:
+        raise TypeError(
+            f"scipy.stats.{law.distribution.name}.{'ppf' if is_inverse else 'cdf'}: no derivative of it by the shape parameters "
+            "is known; give plain numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
+        )
+    if is_inverse:
+        return -g * slopes[place](out, *shapes) / law._pdf(out, *shapes)
+    return (-1 if name == "_sf" else 1) * g * slopes[place](x, *shapes)
 
 
 _SHAPES = 4  # as many as a distribution has

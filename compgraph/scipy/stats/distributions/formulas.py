@@ -220,7 +220,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     ),
 }
 
-# What SciPy integrates, solves, or has in C: distribution functions, their derivative is the density; and the inverse ones.
+# What SciPy integrates, solves, or has in C: distribution functions, and their inverses.
 _ALL = frozenset({"_cdf", "_sf", "_ppf", "_isf"})
 NUMERIC: dict[str, frozenset[str]] = {
     "cosine_gen": _ALL,
@@ -242,24 +242,7 @@ NUMERIC: dict[str, frozenset[str]] = {
 }
 
 
-def _skewnorm_slope(x: Any, a: Any) -> Any:
-    """Of ``ndtr(x) - 2 owens_t(x, a)``."""
-    square = 1 + a * a
-    return -np.exp(-0.5 * x * x * square) / (math.pi * square)
-
-
-def _invgauss_slope(x: Any, mu: Any) -> Any:
-    """Two of the three terms of the derivative cancel."""
-    return -2 / mu**2 * np.exp(2 / mu + sc.log_ndtr(-(x / mu + 1) / np.sqrt(x)))
-
-
-# Derivatives of these distribution functions by the shape parameters, where they are known.
-SLOPES: dict[str, tuple[Formula, ...]] = {
-    "skewnorm_gen": (_skewnorm_slope,),
-    "invgauss_gen": (_invgauss_slope,),
-}
-
-# Densities that SciPy has as numbers alone: their distribution functions can be differentiated once.
+# Distributions whose density SciPy has as numbers alone.
 OPAQUE = frozenset(
     {"irwinhall_gen", "ksone_gen", "kstwo_gen", "kstwobign_gen", "landau_gen", "levy_stable_gen", "studentized_range_gen"}
 )

@@ -3,7 +3,7 @@
 A distribution of SciPy's is an object with private methods, ``_pdf``, ``_cdf`` and so on, each a formula of the standard
 distribution in steps of NumPy's and special functions. `Law` is such an object again whose methods can be given nodes: where the
 formula is one of recorded steps it is run as it is, where it is not another one stands in `FORMULAS`, and where SciPy has none
-but integrates, or solves an equation, `numeric` is a node whose derivative is the density.
+but integrates, or solves an equation, `numeric` is one node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scipy.stats as st
 
 from .... import operations
 from ....graph import INERT, Value, record, to_plain
-from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED, SLOPES
+from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED
 from .tails import Formula
 
 _SEARCHED = (st.rv_continuous, st.rv_discrete, st.rv_continuous.__mro__[1])
@@ -39,10 +39,6 @@ class Law:
     def __getattr__(self, name: str) -> Any:
         found = self._formula(name)
         return MethodType(found, self) if found is not None else getattr(self.distribution, name)
-
-    def slope(self, place: int, x: Any, *shapes: Any) -> Any:
-        """The derivative of the distribution function by a shape parameter."""
-        return SLOPES[type(self.distribution).__name__][place](x, *shapes)
 
     def _formula(self, name: str) -> Formula | None:
         """The function of a method, None where it is none of a class."""
@@ -113,7 +109,7 @@ def _opaque(name: str) -> Formula:
 
 
 def _solved(name: str) -> Formula:
-    return lambda law, x, *shapes: _numeric(law, name, x, shapes)
+    return lambda law, x, *shapes: record(numeric, (x, *shapes), {"law": law, "name": name})
 
 
 _RELATIONS: dict[str, Formula] = {
@@ -173,17 +169,6 @@ def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
 
 
 operations.enter(numeric, "scipy_stats_numeric")
-
-
-def _numeric(law: Any, name: str, x: Any, shapes: tuple[Any, ...]) -> Any:
-    unknown = any(isinstance(s, Value) and s.__class__ not in INERT for s in shapes)
-    if unknown and type(law.distribution).__name__ not in SLOPES:
-        told = "cdf" if name in ("_cdf", "_sf") else "ppf"
-        raise TypeError(
-            f"scipy.stats.{law.distribution.name}.{told}: no derivative of it by the shape parameters is known; give plain "
-            "numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
-        )
-    return record(numeric, (x, *shapes), {"law": law, "name": name})
 
 
 FORMULAS["binom_gen", "_entropy"] = _entropy

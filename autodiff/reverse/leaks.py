@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, VariableNode
-from ..graph.hollow import bodies
-from ..graph.interpreter import numbers_in, source_lines, use_of
-from .escapes import SHOWN, Escape, open_escapes
-from .lineage import Lineage, in_order
+from compgraph.graph import Value, VariableNode
+from compgraph.graph.hollow import bodies
+from compgraph.graph.interpreter import numbers_in, source_lines, use_of
+from compgraph.guards import SHOWN, Escape, Lineage, in_order, open_escapes
 
 _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
 

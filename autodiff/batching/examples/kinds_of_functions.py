@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..callables import added_at, astype, complex_sign, copy, input_of, power, stop_gradient, view
-from ..compositions import histograms, moving, selection
+from compgraph.operations import added_at, astype, complex_sign, copy, input_of, power, stop_gradient, view
+from compgraph.operations.compositions import histograms, moving, selection
 
 _BY_KIND: dict[str, tuple[Any, ...]] = {
     "elementwise": (
