@@ -115,7 +115,7 @@ class Mark:
 
 
 class OutsideError(Exception):
-    """A node, or an array of a function that is differentiated, is among the arguments: the function itself is to be called."""
+    """A node, or an array of a traced function, is among the arguments: the function itself is to be called."""
 
 
 def called_with(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None = None) -> Call:

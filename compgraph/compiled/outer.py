@@ -9,7 +9,7 @@ _recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
 
 
 def record_by(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
-    """Have calls on nodes done by ``recorder(jitted, args, kwargs)``, which knows derivatives."""
+    """Have calls on nodes done by ``recorder(jitted, args, kwargs)``, which makes them nodes."""
     global _recorder
     _recorder = recorder
 

@@ -88,8 +88,8 @@ def smaller(
 ) -> dict[Any, Any]:
     """For each item of a graph the one that takes its place in a smaller graph.
 
-    `inputs` are given from outside and stay. Unless `shapes_known`, the graph may be run with other shapes: then derivatives keep
-    their origin, by which they are derived again, and are not merged. `folds` is whether operations on constants alone become
+    `inputs` are given from outside and stay. Unless `shapes_known`, the graph may be run with other shapes: then nodes with an
+    origin keep it, are computed from it again, and are not merged. `folds` is whether operations on constants alone become
     constants.
     """
     made: dict[Any, Any] = {}

@@ -130,7 +130,7 @@ class Executor:
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
         self._programs: dict[Any, Program] = {}
-        self._derives = any(origin_of(item) is not None for item in self._items)
+        self._has_origins = any(origin_of(item) is not None for item in self._items)
         return list(dict.fromkeys(escaped))
 
     def __reduce__(self) -> Any:
@@ -202,12 +202,12 @@ class Executor:
             self._programs.pop(key, None)
             self._keep(_layouts(feeds, values), program)
             results = program(values)
-        if self._derives and _hold_nan(results):
+        if self._has_origins and _hold_nan(results):
             results = self._guarded(self._fed(feed))
         return results[0] if self._single else list(results)
 
     def _guarded(self, feeds: dict[Any, Any]) -> Any:
-        """The results of a program whose derivatives were recorded to be right also where the short form gives nan."""
+        """The results of a program whose origins were run again with more care: right also where the short form gives nan."""
         values = list(feeds.values())
         key = ("guarded", _layouts(feeds, values))
         program = self._programs.get(key)
@@ -264,7 +264,7 @@ class Executor:
                 raise
             given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
-        if self._placeholders.difference(feeds):  # a derivative may need a placeholder behind a node that was fed
+        if self._placeholders.difference(feeds):  # an origin may need a placeholder behind a node that was fed
             self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
         return made
 

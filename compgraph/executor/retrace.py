@@ -1,8 +1,8 @@
 """Records a graph once more, with other values in its leaves.
 
 Every operation, and every write in place, is done again in the order of recording, so lengths that follow from those of the
-leaves follow again. Derivatives are not recorded so: what a rule recorded holds lengths of the arrays it saw, so the derivative
-is derived again (`Origin`), of the new graph.
+leaves follow again. A node with an `Origin` was computed by a pass through the graph, which may have recorded lengths of the
+arrays it saw: the pass is run again, on the new graph.
 """
 
 from __future__ import annotations
@@ -118,11 +118,11 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.asked: dict[int, list[int]] = {}  # for derivatives that were asked for together: the places that are needed here
+        self.asked: dict[int, list[int]] = {}  # for nodes of one pass: the places that are needed here
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.asked.setdefault(id(origin.wrt), []).append(origin.place)
-        self.derived: dict[int, dict[int, Any]] = {}
+        self.repeated: dict[int, dict[int, Any]] = {}
         self.reading: Reading | None = None
 
     def operands(self, item: Any) -> tuple[Any, ...]:
@@ -167,7 +167,7 @@ class _Replay:
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
-            made = self._derived(origin)
+            made = self._repeated(origin)
             return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
         args = self.operands(item)
         options = _settled(item.options)
@@ -185,13 +185,13 @@ class _Replay:
         self.outputs[joint] = parts
         return joint
 
-    def _derived(self, origin: Origin) -> Any:
-        """A derivative, derived again in one pass with those asked for together with it, as far as they are needed here."""
-        if id(origin.wrt) not in self.derived:
+    def _repeated(self, origin: Origin) -> Any:
+        """A node computed from its origin again, in one pass with the others of that pass that are needed here."""
+        if id(origin.wrt) not in self.repeated:
             places = self.asked[id(origin.wrt)]
             found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
-            self.derived[id(origin.wrt)] = dict(zip(places, found, strict=True))
-        return self.derived[id(origin.wrt)][origin.place]
+            self.repeated[id(origin.wrt)] = dict(zip(places, found, strict=True))
+        return self.repeated[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
         """Write again, into the array that took the place of the one written into."""

@@ -123,12 +123,12 @@ def sources_of(item: Any) -> tuple[Any, ...]:
 
 
 def origin_of(node: Any) -> Origin | None:
-    """How a node was derived, if it is a derivative; else None."""
+    """The pass through a graph that computed a node; None for the result of an operation."""
     return getattr(node, "origin", None)
 
 
 def origins_of(item: Any) -> tuple[Any, ...]:
-    """As `sources_of`, for an item that is to be recorded again: a derivative is derived again."""
+    """As `sources_of`, for an item that is to be recorded again: a node with an origin is computed from that."""
     origin = origin_of(item)
     return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])
 

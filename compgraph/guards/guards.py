@@ -110,7 +110,7 @@ class Count(Guard):
     Attributes
     ----------
     is_within : bool
-        Whether the operation was recorded within a function that is differentiated or compiled.
+        Whether the operation was recorded while a function is traced.
     """
 
     is_within: bool = False
@@ -130,7 +130,7 @@ _forgetting: ContextVar[bool | None] = layered("forgetting", False)
 
 
 def derived_again(on: bool) -> Setting:
-    """A context that, if `on`, notes no guards: the derivative computed inside is derived again in each run (`graph.Origin`)."""
+    """A context that, if `on`, notes no guards: what is computed inside is computed again in each run (`graph.Origin`)."""
     return Setting({_forgetting: on and _forgetting.get() is not None})
 
 

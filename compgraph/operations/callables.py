@@ -25,7 +25,7 @@ class Packed:
 class Keyworded:
     """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
 
-    `names` are all of these keywords. `counts` are those among them that no derivative passes: integers, such as `shift`.
+    `names` are all of these keywords. `counts` are those among them that are integers, such as `shift`.
     """
 
     __slots__ = ("counts", "function", "names")
@@ -60,7 +60,7 @@ def _tuples(values: list[Any]) -> tuple[Any, ...]:
 
 
 class Configured:
-    """A ufunc with options (``dtype=``, ``casting=``) that do not change its derivative: rules do not see them."""
+    """A ufunc with options (``dtype=``, ``casting=``) that rules do not see."""
 
     __slots__ = ("function", "options")
 
@@ -144,7 +144,7 @@ def astype(x: Any, dtype: Any, **options: Any) -> Any:
 
 
 def view(x: Any, dtype: Any) -> Any:
-    """``x.view(dtype)``. A tangent or adjoint whose memory layout allows no such view is copied first."""
+    """``x.view(dtype)``. An array whose memory layout allows no such view is copied first."""
     try:
         return x.view(dtype)
     except ValueError:
@@ -172,7 +172,7 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 
 def input_of(x: Any) -> Any:
-    """A copy of `x`, to be the argument of a function that is differentiated: the function may write into it."""
+    """A copy of `x`, to be the argument of a traced function: the function may write into it."""
     return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
 
 
@@ -215,7 +215,7 @@ def added_at(region: Any, values: Any, *, places: Any) -> Any:
 
 
 def complex_sign(z: Any) -> Any:
-    """``sign(z)`` of complex numbers: ``z / abs(z)``, which unlike the real sign has a derivative other than zero."""
+    """``sign(z)`` of complex numbers: ``z / abs(z)``, which unlike the sign of real numbers is not piecewise constant."""
     return np.sign(z)
 
 

@@ -65,7 +65,7 @@ def enter_users(function: Any, opname: str) -> None:
 
 
 def enter_piecewise(function: Any, opname: str) -> None:
-    """Let a piecewise constant function be recorded: it needs no rule, since no derivative passes it."""
+    """Let a piecewise constant function be recorded; it needs no rule."""
     enter(function, opname)
     PIECEWISE.add(function)
 

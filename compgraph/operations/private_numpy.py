@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 NO_VALUE: Any = np._NoValue  # stands for an argument that was not given
-# NumPy's functions, for tables of modules that are imported late: within a function that is differentiated, when that may be,
+# NumPy's functions, for tables of modules that are imported late: while a function is traced,
 # names such as np.zeros mean functions of ours.
 NUMPY: Any = SimpleNamespace(**vars(np))
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls

@@ -1,7 +1,7 @@
 """Data: which callables become nodes, under which opname, with which operands.
 
-Nothing here computes. A NumPy function is recorded by entering it in one of the tables below; its derivative
-is declared in `autodiff.grads` under the same opname. The tables are also the policy: what is in none of them
+Nothing here computes. A NumPy function is recorded by entering it in one of the tables below; its rule is
+declared in `autodiff.grads` under the same opname. The tables are also the policy: what is in none of them
 is refused by `protocols` with a TypeError.
 """
 
@@ -48,7 +48,7 @@ UFUNC_OPNAMES: dict[np.ufunc, str] = {
     np.conjugate: "conj",
 }
 
-# Ufuncs with a derivative that is not zero everywhere.
+# Ufuncs that are not piecewise constant.
 SMOOTH_UFUNCS: frozenset[Any] = frozenset(
     {
         np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.negative, np.positive,
@@ -61,7 +61,7 @@ SMOOTH_UFUNCS: frozenset[Any] = frozenset(
     }.union(*[family.smooth_ufuncs for family in FAMILIES])
 )  # fmt: skip
 
-# Recorded, with a derivative of zero wherever there is one.
+# Recorded, piecewise constant.
 PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
     {
         np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
@@ -102,7 +102,7 @@ UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs"
 SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ------------------------------------------------------------------------------------------ functions
-# NumPy functions with a derivative: function -> the parameters that may be nodes, in order, separated by spaces.
+# Smooth NumPy functions: function -> the parameters that may be nodes, in order, separated by spaces.
 
 SMOOTH_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.sum: "a initial where",
@@ -139,7 +139,7 @@ PACKED_FUNCTIONS: dict[Callable[..., Any], Packed] = {f: Packed(f) for f in _pac
 
 stack = PACKED_FUNCTIONS[np.stack]
 
-# Recorded, with a derivative of zero: they decide, count, or find positions.
+# Recorded, piecewise constant: they decide, count, or find positions.
 PIECEWISE_FUNCTIONS: dict[Callable[..., Any], str] = {
     np.argmax: "a",
     np.argmin: "a",
@@ -279,7 +279,7 @@ SMOOTH_SPECIALS: dict[Callable[..., Any], str] = {
 # Functions whose arguments after the first are indices, which are not operands.
 INDEXED: set[Any] = {getitem}
 # Folds of piecewise ufuncs with two operands give integers or booleans, so they are piecewise too. Not floor_divide:
-# its fold passes the first element on as it is, with derivative 1.
+# its fold passes the first element on as it is.
 _FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
 PIECEWISE: set[Any] = {
     *PIECEWISE_UFUNCS,

@@ -119,7 +119,7 @@ def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: d
 
 
 def _each_if_it_differs(answer: Any, name: str) -> Any:
-    """An answer that goes from one example of a vmap to the next, where a step looks at numbers that differ between them."""
+    """An answer that goes from one element of a batch to the next, where a step looks at numbers that differ between them."""
 
     def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:

@@ -64,7 +64,7 @@ def enter_imported() -> None:
 
 
 def _arrived(modules: list[str]) -> None:
-    """Enter the families of modules that were loaded just now: within a function that is differentiated, say.
+    """Enter the families of modules that were loaded just now: while a function is traced, say.
 
     A thread that loads a module holds the lock of that import, for which one that enters families may wait. So this does not
     wait for the latter; it finds what has arrived.
@@ -107,7 +107,7 @@ beginnings.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
-    """Let a function of another package run instead of one of SciPy's: a solver, say, whose derivatives `autodiff` knows.
+    """Let a function of another package run instead of one of SciPy's: a solver, say.
 
     Parameters
     ----------

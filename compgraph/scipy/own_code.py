@@ -89,7 +89,7 @@ class _Taking(type):
     def __call__(cls, x: Any = 0, *more: Any) -> Any:
         if not isinstance(x, Value) or x.ndim:
             return cls.number(x, *more)
-        return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant: no derivative is lost
+        return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.number)

@@ -21,9 +21,9 @@ class Policy:
     smooth : mapping
         Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
     piecewise : mapping
-        As `smooth`, for functions whose derivative is zero wherever it exists; they need no rule.
+        As `smooth`, for functions that are piecewise constant; they need no rule.
     smooth_ufuncs, piecewise_ufuncs : frozenset of str
-        Ufuncs with a rule, and those whose derivative is zero wherever it exists. They call a node by NumPy's protocol.
+        Ufuncs with a rule, and those that are piecewise constant. They call a node by NumPy's protocol.
     instead : mapping
         Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
     composed : frozenset of str

@@ -217,7 +217,7 @@ class Unmet:
 
 
 def _behind(node: Any) -> list[Any]:
-    """The nodes that a node refers to: operands, nodes written into its buffer, and for a derivative the output and `wrt`."""
+    """The nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
     written = [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
     origin = getattr(node, "origin", None)
     return [node.args[p] for p in node.edges] + written + ([origin.output, *origin.wrt] if origin else [])
@@ -271,7 +271,7 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
 
 
 def _stands_in(node: Any) -> bool:
-    """Whether a node stands for an argument of a function that is being differentiated."""
+    """Whether a node stands for an argument of a traced function."""
     return node.__class__ in INPUTS and not node.args
 
 
@@ -319,7 +319,7 @@ _MORE = -3  # the position of `more` (an origin or a declared shape) in what `Un
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
-    """``__deepcopy__`` of nodes: a new graph; within a function that is differentiated, a recorded copy in the same graph."""
+    """``__deepcopy__`` of nodes: a new graph; while a function is traced, a recorded copy in the same graph."""
     require_history(node)
     if node.level or bodies() is not None or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})

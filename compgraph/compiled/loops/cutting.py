@@ -1,4 +1,4 @@
-"""A trace whose loops have fewer turns, so that it is differentiated and compiled in moments.
+"""A trace whose loops have fewer turns, so that passes through it and its compilation take moments.
 
 A function is called once, with all its turns. Where turns repeat exactly (`rows`, `finding`), what it returned is recorded again
 with the first few turns alone, and what comes after them reads of the last that is left what it read of the last. Nothing later
@@ -31,7 +31,7 @@ class NotAlikeError(Exception):
 
 
 class Shortening:
-    """What calls the functions that are differentiated while a function is traced, and shortens what they return.
+    """What calls the functions that operators are given while a function is traced, and shortens what they return.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ def _hangs_on_values(items: list[Any], given: Collection[Any], since: float) -> 
     """Whether Python was told of values, or the graph goes on beyond the call."""
     if any(item.tick < since and item.args and item not in given for item in items):
         return True
-    if any(getattr(item, "origin", None) is not None for item in items):  # derivatives, which would be derived again
+    if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin, which would be computed again
         return True
     collected = collector.get()
     if collected is not None and not collected.all_among(items, since):  # all turns warn or raise of what nobody uses

@@ -128,7 +128,7 @@ def unique_values(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """``numpy.unique``: each value that occurs, taken from its first position, through which the derivative passes."""
+    """``numpy.unique``: each value that occurs, taken from its first position."""
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
     _, first, *others = record_of(unique, ar, sorted=sorted or return_index, **options)
     values = np.take(ar, first, axis=axis)

@@ -18,13 +18,13 @@ class Policy:
     Attributes
     ----------
     smooth_ufuncs, piecewise_ufuncs : frozenset of ufunc
-        Ufuncs with a derivative, and those whose derivative is zero wherever it exists.
+        Ufuncs with a rule, and those that are piecewise constant.
     smooth : mapping
         Functions with a rule, and the names of the parameters that may be nodes, separated by spaces.
     packed : tuple
         Functions with a rule that take their operands as one sequence, which comes first.
     piecewise : mapping
-        As `smooth`, for functions whose derivative is zero wherever it exists; they need no rule.
+        As `smooth`, for functions that are piecewise constant; they need no rule.
     composed : frozenset
         Functions whose NumPy implementation, run on nodes, is exact.
     instead : mapping

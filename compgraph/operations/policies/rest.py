@@ -20,7 +20,7 @@ POLICY = Policy(
 
 # NumPy does not ask a node about these: functions of no arrays, and functions that take the numbers of a node and lose its
 # graph. For the second kind compgraph has its own (cg.array, cg.full ...), which the room `interception` lets NumPy's names
-# mean while a function is differentiated.
+# mean while a function is traced.
 UNSEEN: frozenset[Any] = frozenset(
     {
         np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite, np.asmatrix,

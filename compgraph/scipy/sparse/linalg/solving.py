@@ -74,7 +74,7 @@ def spsolve_triangular(
 
 
 class Factors:
-    """What `splu` gives of a matrix whose elements are nodes, and within a function that is differentiated."""
+    """What `splu` gives of a matrix whose elements are nodes, and while a function is traced."""
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
         self._data, self._pattern = parts_of(matrix)
@@ -98,7 +98,7 @@ class Factors:
 
 
 class Incomplete:
-    """What `spilu` gives of a plain matrix within a function that is differentiated."""
+    """What `spilu` gives of a plain matrix while a function is traced."""
 
     def __init__(self, lu: Any) -> None:
         self._lu = lu
@@ -114,7 +114,7 @@ class Incomplete:
 
 
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
-    """``scipy.sparse.linalg.splu``; SciPy's own object where neither nodes nor derivatives are about."""
+    """``scipy.sparse.linalg.splu``; SciPy's own object where there are no nodes and nothing is traced."""
     own = original_of(scipy.sparse.linalg.splu)
     if not holds_node(A) and (bodies() is None or not scipy.sparse.issparse(A)):
         return own(A, *args, **options)

@@ -1,4 +1,4 @@
-"""The methods of SciPy's discrete distributions: derivatives by their parameters, none by whole numbers."""
+"""The methods of SciPy's discrete distributions: smooth in their parameters, piecewise constant in whole numbers."""
 
 from __future__ import annotations
 
