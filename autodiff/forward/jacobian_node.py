@@ -6,9 +6,10 @@ stored: what a value was computed from is forgotten at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from compgraph.guards import escaped, told
 from ..arguments import as_argument
 from ..batching import levels_around, push_batch
 from ..rules import BatchedShadow, Rule, Shadow, conform_batch
-from .jvp import connected
+from .jvp import connected, pushed_anew
 from .tangent_node import TangentNode, next_level
 
 
@@ -151,6 +152,19 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
                 f"the {describe(other)} carries the Jacobian for the inputs of another call of autodiff.forward.variables; make "
                 "all inputs in one call. For a derivative within a derivative, use autodiff.jvp for the inner one"
             )
+
+
+def push_batch_anew(
+    f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], given: Any, kept: Any
+) -> list[tuple[Any, Any]]:
+    """The leaves of a function's result, each with a batch of tangents along a first axis; see `pushed_anew`."""
+    inputs = Inputs((), len(batches[0]))
+    make = functools.partial(_with_tangents, inputs)
+    return pushed_anew(f, call, points, batches, make, given, kept)[0]
+
+
+def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> JacobianNode:
+    return JacobianNode.of(primal, tangents, level, inputs)
 
 
 def refuse_jacobian(operator: str, value: Any) -> None:

@@ -99,34 +99,68 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     if any(map(is_labelled, (*points, *directions))):
         named = [(f"{what} {k}", x) for what, row in (("primal", points), ("tangent", directions)) for k, x in enumerate(row)]
         require_aligned("jvp", named)
+    arrays = [as_argument(x, f"jvp: primal {k}") for k, x in enumerate(points)]
+    pairs = enumerate(zip(directions, arrays, strict=True))
+    directions = [as_direction(t, x, f"jvp: tangent {k}", "its primal") for k, (t, x) in pairs]
+    call = lambda *leaves: f(*unflatten(structure, leaves))  # noqa: E731
+    outs, results, aux = pushed_anew(f, call, points, directions, _with_tangent, primals, has_aux=has_aux)
+    both = unflatten(results, [value for value, _ in outs]), unflatten(results, [tangent for _, tangent in outs])
+    return (*both, aux) if has_aux else both
+
+
+def pushed_anew(
+    f: Callable[..., Any],
+    call: Callable[..., Any],
+    points: Sequence[Any],
+    directions: Sequence[Any],
+    make: Callable[[Any, Any, int], TangentNode],
+    given: Sequence[Any],
+    kept: Sequence[Any] = (),
+    has_aux: bool = False,
+) -> tuple[list[tuple[Any, Any]], Any, Any]:
+    """The leaves of a function's result with their tangents, how the result nests, and auxiliary results.
+
+    Parameters
+    ----------
+    f : callable
+        The function, for messages and interception.
+    call : callable
+        The function of the leaves of its arguments.
+    points, directions : sequence
+        The leaves of the arguments, and a tangent of each; or a batch of tangents, if `make` takes it.
+    make : callable
+        ``make(primal, tangent, level)`` returns the node that stands in for a leaf.
+    given, kept : sequence
+        The arguments, and those that the function receives unchanged; see `intercepted`.
+    has_aux : bool
+        Whether the function returns a pair of a result and anything else.
+    """
     level, start, around = next_level(), next_tick(), levels_around()
     inputs = []
-    for position, (primal, tangent) in enumerate(zip(points, directions, strict=True)):
-        is_python = is_computed_by_python(primal)
-        primal = as_argument(primal, f"jvp: primal {position}")
-        inputs.append(_input(primal, as_direction(tangent, primal, f"jvp: tangent {position}", "its primal"), level, around))
-        if is_python:
+    for point, tangent in zip(points, directions, strict=True):
+        inputs.append(_input(as_argument(point), tangent, lambda p, t: make(p, t, level), around))
+        if is_computed_by_python(point):
             mark_python_number(inputs[-1])
     shared = find_shared(points)
     for position, (point, made) in enumerate(zip(points, inputs, strict=True)):
         if position in shared or is_locked(point):
             lock(made)
-    wrapped = buffers_wrapped(lambda buffer: _still(buffer, level))
+    wrapped = buffers_wrapped(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
         enter_imported()
-        with recording_on(), Hollowing(), wrapped, intercepted(f, primals) as opened, collecting_escapes() as escapes:
-            result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: f(*unflatten(structure, inputs)))
+        with recording_on(), Hollowing(), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
+            result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
             return result, aux, [*map(as_result, outs)], results, escapes
 
     result, aux, outs, results, escapes = apart(run)
-    call = lambda *leaves: _value_alone(f(*unflatten(structure, leaves)), has_aux)  # noqa: E731
+    alone = lambda *leaves: _value_alone(call(*leaves), has_aux)  # noqa: E731
     if any(map(is_labelled, points)):
-        require_same_by_label("jvp", points, call, outs)
+        require_same_by_label("jvp", points, alone, outs)
     if not around:
-        require_same_value("jvp", f, points, call, outs)
+        require_same_value("jvp", f, points, alone, outs)
     if not outs:
         raise TypeError(lost_graph("jvp", result, escapes, f))
     parts = [_parted(out, level, escapes, f) for out in outs]
@@ -138,20 +172,25 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs
     ):
         warn_of_zeros("jvp", "its arguments", escapes)
-    both = unflatten(results, [value for value, _ in parts]), unflatten(results, [tangent for _, tangent in parts])
-    return (*both, _without(level, aux)) if has_aux else both
+    return parts, results, _without(level, aux) if has_aux else None
 
 
-def _input(primal: Any, tangent: Any, level: int, around: Any) -> Any:
+def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], around: Any) -> Any:
     """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside all derivatives."""
     is_scalar = primal.ndim == 0
     if around:
         primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
     is_shared = bool(around) and is_repeated(primal, len(around))
     own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
-    moved = conform(tangent, primal)  # copied below if plain, since the function may return it
-    made = TangentNode.create_using(own, moved if isinstance(moved, Value) else np.array(moved)[()], level)
+    made = make(own, tangent)
     return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
+
+
+def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:
+    """A node of a primal and of its tangent, copied if it is plain, because the function may return it; None is zero."""
+    moved = None if tangent is None else conform(tangent, primal)
+    copied = moved if moved is None or isinstance(moved, Value) else np.array(moved)[()]
+    return TangentNode.create_using(primal, copied, level)
 
 
 def _value_alone(result: Any, has_aux: bool) -> Any:
@@ -165,11 +204,11 @@ def _without(level: int, tree: Any) -> Any:
     return unflatten(structure, [_handed(value) for value in values])
 
 
-def _still(buffer: Any, level: int) -> Any:
+def _still(buffer: Any, make: Callable[[Any], TangentNode]) -> Any:
     """An array that is made within the function, with a tangent of zero, below its axes of examples."""
     if is_batch(buffer):
-        return put_back(_still(buffer.values, level), [buffer.level], is_array=True)
-    return TangentNode.create_using(buffer, None, level)
+        return put_back(_still(buffer.values, make), [buffer.level], is_array=True)
+    return make(buffer)
 
 
 def _still_value(x: Any, level: int) -> Any:

@@ -1,7 +1,7 @@
 """Jacobians, and products with them.
 
 A function is called once, and a batch of directions passes the graph it recorded, all at once (see `autodiff.batching`).
-Where the function wrote in place, it is always a batch of adjoints, passed back through what the writes had overwritten.
+Adjoints pass back through in-place writes as well. Tangents do not: a function that writes is called again, with tangents.
 
 Complex numbers: of real arguments and complex results, the Jacobian holds the derivatives of both parts as complex
 numbers; of complex arguments and real results, each row is a gradient as `grad` gives it (``df/dx - i df/dy``); where
@@ -21,8 +21,8 @@ from compgraph.graph import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import base_of, levels_around
-from ..forward import jvp
-from ..reverse import collect, without_tangents
+from ..forward import jvp, push_batch_anew
+from ..reverse import Linearization, collect, holds_nan, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
 from .trace import Function, Trace
@@ -113,7 +113,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     -------
     callable
         ``(*args, **kwargs) -> jacobian``: as of `jacrev`, in the precision of the result. Tangents are passed through
-        the graph that `f` recorded; where it wrote in place, adjoints are passed back instead.
+        the graph that `f` recorded; if it wrote in place, `f` is called a second time, with tangents.
 
     Raises
     ------
@@ -128,7 +128,8 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     """
 
     def derive(trace: Trace) -> Any:
-        return trace.each(lambda out: trace.linear(out, [], lambda o, _: trace.linearized(o).columns()))
+        columns = Columns(trace)
+        return trace.each(lambda out: trace.linear(out, [], lambda o, _: columns.of(o)))
 
     return derived("jacfwd", f, argnums, has_aux, derive)
 
@@ -177,14 +178,85 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
             refuse_sparse(trace)
             return trace.each(lambda out: sparse_jacobian(trace, out))
         size = sum(math.prod(x.shape) for x in trace.points)
+        columns = Columns(trace)
 
         def dense(o: Any, _: Any) -> Any:
             is_tall = size <= math.prod(o.shape[trace.depth :])
-            return trace.linearized(o).columns() if is_tall else trace.linearized(o).rows()
+            return columns.of(o) if is_tall else trace.linearized(o).rows()
 
         return trace.each(lambda out: trace.linear(out, [], dense))
 
     return derived("jacobian", f, argnums, has_aux, derive)
+
+
+class Columns:
+    """Jacobians of the results of a trace by columns: by batches of tangents.
+
+    They pass through the recorded graph. If it has writes, the function is called again, with tangents. Batches of adjoints
+    replace them if the function contains other derivatives, is to be differentiated again, or returns another value.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def of(self, out: Any) -> list[Any]:
+        """The Jacobian of a result for each input."""
+        linearization = self.trace.linearized(out)
+        if linearization.written and not linearization.live and not self.trace.levels and not self.trace.escapes:
+            found = self._pushed_anew
+            position = next((k for k, leaf in enumerate(self.trace.leaves) if leaf is out), None)
+            if found is not None and position is not None:
+                return self._columns(linearization, found[position])
+        return linearization.columns()
+
+    @functools.cached_property
+    def _units(self) -> list[tuple[int, complex]]:
+        """The positions of the inputs, each with a unit of its directions; a complex one has two."""
+        return [(k, unit) for k, x in enumerate(self.trace.inputs) for unit in ((1, 1j) if x.dtype.kind == "c" else (1,))]
+
+    @functools.cached_property
+    def _pushed_anew(self) -> list[Any] | None:
+        """The tangents of the results in the directions of all elements of the inputs; None if they are not to be had."""
+        trace, arguments = self.trace, self.trace.arguments
+        size = sum(trace.inputs[k].size for k, _ in self._units)
+        if not size or any(isinstance(leaf, Value) for leaf in arguments.leaves):
+            return None
+        parts: list[list[Any]] = [[] for _ in trace.leaves]
+        for chunk in max((trace.linearized(o) for o in trace.leaves), key=lambda one: len(one.nodes)).chunks(size):
+            batches, given, kept = self._basis(chunk), arguments.given(), arguments.kept()
+            try:
+                with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
+                    pairs = push_batch_anew(arguments.f, trace.function, arguments.leaves, batches, given, kept)
+            except (TypeError, ValueError, FloatingPointError):  # adjoints pass where tangents do not
+                return None
+            for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
+                if not np.array_equal(value, out.plain, equal_nan=True) or holds_nan((tangents,)):
+                    return None
+                found.append(tangents)
+        return [np.concatenate(found) for found in parts]
+
+    def _basis(self, chunk: slice) -> list[Any]:
+        """For each input, its part of some of all directions."""
+        found = [np.zeros((chunk.stop - chunk.start, x.size), x.dtype) for x in self.trace.inputs]
+        start = 0
+        for k, unit in self._units:
+            stop = start + self.trace.inputs[k].size
+            rows = np.arange(max(start, chunk.start), min(stop, chunk.stop))
+            found[k][rows - chunk.start, rows - start] = unit
+            start = stop
+        return [batch.reshape(-1, *x.shape) for batch, x in zip(found, self.trace.inputs, strict=True)]
+
+    def _columns(self, linearization: Linearization, tangents: Any) -> list[Any]:
+        """The Jacobian for each input, from the tangents in all directions."""
+        blocks: list[list[Any]] = [[] for _ in self.trace.inputs]
+        start = 0
+        for k, _ in self._units:
+            x = self.trace.inputs[k]
+            columns = np.moveaxis(tangents[start : start + x.size], 0, -1)
+            blocks[k].append(np.reshape(np.ascontiguousarray(columns), tangents.shape[1:] + x.shape)[()])
+            start += x.size
+        pairs = zip(self.trace.inputs, blocks, strict=True)
+        return [linearization.along(x, parts[0], parts[1] if len(parts) > 1 else None) for x, parts in pairs]
 
 
 def refuse_sparse(trace: Trace) -> None:

@@ -5,6 +5,7 @@ from .check import check_gradient
 from .gradient import Gradients, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
 from .jacobian import jacobian, variables
 from .linearization import Linearization, gradient_nodes, joined, with_tangents, without_tangents
+from .structural_zeros import holds_nan
 from .supports import Starting
 from .sweep import collect, connected_zeros, depending_on, goes_on, owned, owned_nodes, sweep, sweep_supports
 from .writes import Events

@@ -149,14 +149,16 @@ class Linearization:
         found = []
         with self.recording():
             for x in self.inputs:
-                along = self._all_columns(x, 1)
-                if x.dtype.kind == "c":
-                    across = self._all_columns(x, 1j)
-                    real = self.out.dtype.kind != "c"
-                    once, other = along - 1j * across, along + 1j * across
-                    along = once if real else joined(self.operator, x, once, other)
-                found.append(along)
+                across = self._all_columns(x, 1j) if x.dtype.kind == "c" else None
+                found.append(self.along(x, self._all_columns(x, 1), across))
         return found
+
+    def along(self, x: Any, along: Any, across: Any) -> Any:
+        """The Jacobian for an input, from its columns; of a complex one from those in the imaginary directions as well."""
+        if across is None:
+            return along
+        once, other = along - 1j * across, along + 1j * across
+        return once if self.out.dtype.kind != "c" else joined(self.operator, x, once, other)
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         depth = self.depth

@@ -1,0 +1,193 @@
+"""Jacobians by columns of functions that write in place: batches of tangents, or of adjoints where tangents cannot pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import compgraph as cg
+from autodiff import grad, jacfwd, jacobian, jacrev, jvp
+from autodiff.reverse import Linearization
+
+Function = Callable[..., Any]
+POINT = np.array([0.3, 1.2, 0.7])
+
+
+def heat(p: Any) -> Any:
+    """Explicit steps of the heat equation, one row each."""
+    u = np.zeros((6, 9))
+    u[0] = p[0] * np.exp(-(((np.linspace(0, 1, 9) - p[1]) / p[2]) ** 2))
+    for i in range(5):
+        u[i + 1] = u[i]
+        u[i + 1, 1:-1] += p[2] * (u[i, 2:] - 2 * u[i, 1:-1] + u[i, :-2])
+    return u
+
+
+def through_views(p: Any) -> Any:
+    u = np.zeros((6, 3))
+    even = u[::2]
+    even[0] = p
+    for i in (1, 2):
+        even[i] = np.sin(even[i - 1]) * p[0]
+    even[:, 1] *= 2
+    u[1::2] += even[::-1]
+    return u
+
+
+def into_its_argument(p: Any) -> Any:
+    p[1:] *= p[0]
+    return np.concatenate([p, p])
+
+
+def at_chosen_places(p: Any) -> Any:
+    u = np.ones((4, 3))
+    u[[0, 2, 2]] = p
+    u[u > 1] = p[0] ** 2
+    np.add.at(u, ([1, 1], [0, 2]), p[:2])
+    return u.T
+
+
+def by_functions(p: Any) -> Any:
+    u = np.empty(6)
+    np.multiply(p, p[::-1], out=u[:3])
+    u[3:] = p
+    u.sort()
+    np.exp(u, out=u)
+    return u
+
+
+WRITING = {f.__name__: f for f in (heat, through_views, into_its_argument, at_chosen_places, by_functions)}
+
+
+def require_near(found: Any, expected: Any) -> None:
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def without_adjoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let batches of adjoints raise."""
+
+    def pull(*_: Any) -> Any:
+        raise AssertionError("adjoints are passed back")
+
+    monkeypatch.setattr(Linearization, "pull", pull)
+
+
+@pytest.mark.parametrize("operator", [jacfwd, jacobian])
+@pytest.mark.parametrize("name", WRITING)
+def test_columns_pass_as_tangents(name: str, operator: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = WRITING[name]
+    expected = jacrev(f)(POINT)
+    without_adjoints(monkeypatch)
+    point = POINT.copy()
+    require_near(operator(f)(point), expected)
+    assert np.array_equal(point, POINT)
+
+
+def test_tangents_pass_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = jacrev(heat)(POINT)
+    without_adjoints(monkeypatch)
+    monkeypatch.setattr("autodiff.reverse.linearization.MOST", 500)
+    require_near(jacfwd(heat)(POINT), expected)
+
+
+def test_several_arguments_and_results_pass_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def f(a: Any, b: Any, scale: float) -> Any:
+        calls.append(1)
+        u = np.zeros((2, 3))
+        u[0], u[1] = a["x"] * b, scale * b
+        u[1] *= u[0]
+        return {"u": u, "last": u[1, 2], "other": np.sin(a["x"])}, scale
+
+    given = {"x": 2.0}, POINT, 3.0
+    expected, _ = jacrev(f, (0, 1), has_aux=True)(*given)
+    without_adjoints(monkeypatch)
+    calls.clear()
+    found, aux = jacfwd(f, (0, 1), has_aux=True)(*given)
+    assert (len(calls), aux) == (2, 3.0)
+    for key in expected:
+        require_near(found[key][0]["x"], expected[key][0]["x"])
+        require_near(found[key][1], expected[key][1])
+
+
+def test_complex_arguments_pass_both_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def analytic(z: Any) -> Any:
+        u = np.zeros((4, 3), complex)
+        u[0] = z
+        for i in range(3):
+            u[i + 1] = u[i] ** 2 + z[0]
+        return u
+
+    def real(z: Any) -> Any:
+        u = np.zeros((2, 3))
+        u[0], u[1] = np.abs(z), z.imag
+        return u
+
+    z = POINT + 1j * POINT[::-1]
+    expected = [jacrev(f)(z) for f in (analytic, real)]
+    without_adjoints(monkeypatch)
+    for f, known in zip((analytic, real), expected, strict=True):
+        require_near(jacfwd(f)(z), known)
+
+
+def test_single_precision_stays() -> None:
+    found = jacfwd(into_its_argument)(POINT.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, jacrev(into_its_argument)(POINT), rtol=1e-6)
+
+
+def test_structural_zeros_stay() -> None:
+    def f(p: Any) -> Any:
+        u = np.zeros((2, 3))
+        u[0] = np.where(p > 0.5, np.sqrt(p - 0.5), 0)
+        u[1] = p
+        return u
+
+    point = np.array([0.5, 0.7, 1.0])
+    require_near(jacfwd(f)(point), jacrev(f)(point))
+
+
+def test_other_derivatives_inside() -> None:
+    def energy(p: Any) -> Any:
+        u = np.zeros((2, 3))
+        u[0] = np.sin(p)
+        u[1] = u[0] * p[0]
+        return np.sum(u**2)
+
+    slopes = grad(energy)
+    require_near(jacfwd(slopes)(POINT), jacrev(slopes)(POINT))
+    require_near(jacfwd(jacfwd(through_views))(POINT), jacrev(jacrev(through_views))(POINT))
+    require_near(jacfwd(lambda p: jvp(heat, (p,), (p,))[1])(POINT), jacrev(lambda p: jvp(heat, (p,), (p,))[1])(POINT))
+
+
+def test_random_numbers_of_the_second_call_are_not_used() -> None:
+    rng = np.random.default_rng(0)
+    drawn = []
+
+    def noisy(p: Any) -> Any:
+        u = np.zeros((2, 3))
+        drawn.append(rng.normal())
+        u[0] = p * drawn[-1]
+        u[1] = u[0] ** 2
+        return u
+
+    found = jacfwd(noisy)(POINT)
+    require_near(found[0], np.eye(3) * drawn[0])
+
+
+def test_variables_outside_are_differentiated_again() -> None:
+    w = cg.variable(2.0)
+
+    def f(p: Any) -> Any:
+        u = np.zeros((2, 3))
+        u[0] = p * w**3
+        return u
+
+    found = jacfwd(f)(POINT)
+    assert grad(lambda v: np.sum(jacfwd(lambda p: f(p) * v)(POINT)))(1.0) == 24
+    np.testing.assert_allclose(found[0], np.eye(3) * 8)
