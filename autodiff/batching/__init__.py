@@ -11,13 +11,12 @@ from .batched import (
     push_reduction,
     put_at,
     reduced_axes,
-    zeros_like_batch,
 )
+from .directions import as_seen, pull_batch, pull_several, push_batch, pushed_on
 from .lifting import is_repeated, levels_around, levels_of, lifted_to_all, put_back, taken_out
 from .looping import any_differs, each_example
 from .propagate import propagate
 from .stepping import SteppedOut
-from .tracing import as_seen, pull_batch, push_batch, pushed_on
 from .values import base_of, is_batch
 from .vmap import vmap
 
@@ -43,6 +42,7 @@ __all__ = [
     "propagate",
     "pull_batch",
     "pull_reduction",
+    "pull_several",
     "push_batch",
     "push_reduction",
     "pushed_on",
@@ -51,5 +51,4 @@ __all__ = [
     "reduced_axes",
     "taken_out",
     "vmap",
-    "zeros_like_batch",
 ]  # fmt: skip

@@ -150,14 +150,15 @@ class BatchNode(TangentLayout, Node):
         those = [a for a, b in zip(args, batched, strict=True) if b]
         _join_graph(those, args)
         values = [a.values if b else a for a, b in zip(args, batched, strict=True)]
-        if function is getitem and len(args) == 2 and batched[0] and (parts := _basic(args[1])) is not None:
+        if function is getitem and len(args) == 2 and batched[0] and (parts := basic_parts(args[1])) is not None:
             out = record(getitem, (values[0], (slice(None), *parts)))
             if out.ndim == 1 and Ellipsis not in parts:
                 out = np.copy(out)
         else:
             out = of_examples(Call(function, values, batched, options, those[0].count))
         stays = function in _ARRAYS or (function in _STAYING and not all(a.is_scalar for a in those))
-        return _wrapped(out, level, () if function in _SHARING_NOTHING else those, stays)
+        shares_nothing = type(function) is np.ufunc or function in _SHARING_NOTHING
+        return _wrapped(out, level, () if shares_nothing else those, stays)
 
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
@@ -311,7 +312,7 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
     return cls.create_using(record(function, (x, y)), level)
 
 
-def _basic(index: Any) -> Any:
+def basic_parts(index: Any) -> Any:
     """The parts of an index of numbers, slices, None and an ellipsis; None for others."""
     parts = index if type(index) is tuple else (index,)
     return parts if _BASIC.issuperset(map(type, parts)) else None

@@ -2,7 +2,7 @@
 
 The batch axis comes first: adjoints of an array of shape ``s`` have shape ``(count, *s)``. NumPy aligns shapes at their
 ends, so the formula of an elementwise rule takes them unaided; a reduction follows from its weights, a gather from its
-positions; other rules may say how they are batched (`Rule.batched`). What is done for all the rest stands in `tracing`.
+positions; other rules may say how they are batched (`Rule.batched`). All others are given batched values: see `directions`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ import numpy as np
 
 from compgraph.graph import ConstantNode, Joint, Value, record
 
-from ..rules import Formula, Rule, Shared, Variadic, scatter, spread, weighed
+from ..rules import Formula, Rule, Variadic, scatter, spread, weighed
 
 
 def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
-    """As `tracing.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    """As `directions.pull_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     found: Any = NotImplemented
-    if rule.formulas.__class__ is Shared and rule.formulas.batched:
-        found = rule.formulas.formula([position], adjoints, out, *operands, **options)[0]
-    elif rule.batch[0] is not None:
+    if rule.batch[0] is not None:
         found = rule.batch[0](position, adjoints, out, *operands, **options)
     elif _is_elementwise(rule):
         found = rule.formulas[position](adjoints, out, *operands, **options)  # type: ignore[misc]
@@ -39,7 +37,7 @@ def declared_pull(rule: Rule, position: int, adjoints: Any, out: Any, operands: 
 
 
 def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any], options: dict[str, Any]) -> Any:
-    """As `tracing.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
+    """As `directions.push_batch`, by what the rule says of itself; NotImplemented where it says nothing."""
     if rule.batch[1] is not None:
         return rule.batch[1](tangents, out, *operands, **options)
     if _is_elementwise(rule):

@@ -18,7 +18,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Value, record, to_plain
 
-from ..batching import pull_reduction, push_reduction, reduced_axes
+from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread
 
 # Choices of which a corner is met by accident alone. Of others it is met all the time, where padding, a buffer of zeros or a
@@ -141,9 +141,12 @@ def moving_from(t: Any, z: Any, of: str) -> Any:
 
 def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
     """An adjoint, of which nothing is known where `g` is 0 at a corner: its own derivative divides by zero there."""
-    if not isinstance(g, Value):
+    if not isinstance(base_of(g), Value):
         return found
-    at = np.logical_and(corner(), np.asarray(to_plain(g)) == 0)
+    at = corner()
+    if not np.any(at):
+        return found
+    at = np.logical_and(at, np.asarray(to_plain(g)) == 0)
     if not np.any(at):
         return found
     moved = moves()

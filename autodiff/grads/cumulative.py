@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..batching import by_parts
 from ..rules import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
@@ -57,22 +56,8 @@ def _cumsum(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = F
     return np.reshape(_backward(np.cumsum(_backward(g, along), axis=along), along), x.shape)
 
 
-def _cumsum_batch(position: int, g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
-    along = 1 if axis is None else 1 + axis % out.ndim
-    g = _part(g, along, 1, None) if include_initial else g
-    return np.reshape(_backward(np.cumsum(_backward(g, along), axis=along), along), (g.shape[0], *x.shape))
-
-
-def _cumsum_push(tangents: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
-    if include_initial:
-        return NotImplemented
-    (t,) = tangents
-    t = np.reshape(t, (t.shape[0], *out.shape))  # all in a row where there is no axis
-    return np.cumsum(t, axis=1 if axis is None else 1 + axis % out.ndim)
-
-
-cumsum_grad = linear("cumsum", _cumsum).moving().batched(_cumsum_batch, _cumsum_push)
-cumulative_sum_grad = linear("cumulative_sum", _cumsum).moving().batched(_cumsum_batch, _cumsum_push)
+cumsum_grad = linear("cumsum", _cumsum).moving()
+cumulative_sum_grad = linear("cumulative_sum", _cumsum).moving()
 nancumsum_grad = (
     general("nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options)))
     .tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))
@@ -175,45 +160,18 @@ def _ends(out: Any, a: Any, v: Any, turned: bool) -> tuple[int, int]:
     return before, cut - before
 
 
-def _rows_convolved(rows: Any, v: Any, ends: tuple[int, int]) -> Any:
-    """The convolution of each row with one vector: windows of the row, with zeros around it, by the vector turned."""
-    m = v.shape[0]
-    zeros = np.zeros((rows.shape[0], m - 1), rows.dtype)
-    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([zeros, rows, zeros], axis=1), m, 1)
-    return np.matmul(windows[:, ends[0] : windows.shape[1] - ends[1]], v[::-1])
-
-
-def _convolve_part(position: int, t: Any, out: Any, a: Any, v: Any, mode: Any = "full") -> Any:
-    a, v = np.ravel(a), np.ravel(v)
-    rows = np.reshape(t, (t.shape[0], v.shape[0] if position else a.shape[0]))
-    return _rows_convolved(rows, a if position else v, _ends(out, a, v, False))
-
-
-def _correlate_part(position: int, t: Any, out: Any, a: Any, v: Any, mode: Any = "valid") -> Any:
-    ends = _ends(out, a, v, True)
-    return _rows_convolved(np.conjugate(t[:, ::-1]), a, ends) if position else _rows_convolved(t, np.conjugate(v[::-1]), ends)
-
-
 def _convolved(g: Any, other: Any) -> Any:
     """The adjoint of one operand."""
     return np.convolve(g, np.ravel(other)[::-1], "valid")
 
 
-convolve_grad = (
-    multilinear(
-        "convolve",
-        lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
-        lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
-    )
-    .moving()
-    .batched(push=by_parts(_convolve_part))
-)
-correlate_grad = (
-    multilinear(
-        "correlate",
-        lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
-        lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
-    )
-    .moving()
-    .batched(push=by_parts(_correlate_part))
-)
+convolve_grad = multilinear(
+    "convolve",
+    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), v), np.shape(a)),
+    lambda g, out, a, v, mode="full": np.reshape(_convolved(_whole(g, a, v), a), np.shape(v)),
+).moving()
+correlate_grad = multilinear(
+    "correlate",
+    lambda g, out, a, v, mode="valid": np.convolve(_whole(g, a, v, turned=True), np.conjugate(v), "valid"),
+    lambda g, out, a, v, mode="valid": np.conjugate(_convolved(_whole(g, a, v, turned=True), a))[::-1],
+).moving()

@@ -218,7 +218,7 @@ def folding_rule(function: UfuncMethod) -> Rule:
     flat = function.ufunc is np.floor_divide
     rule = Rule("floor_divide", "elementwise", (None, None), (None, None)) if flat else by_function[function.ufunc]
     formulas, tangents = FOLDS[function.method](rule, function.ufunc)
-    return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents).traced()
+    return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents).batchable()
 
 
 makers[UfuncMethod] = folding_rule

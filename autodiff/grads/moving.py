@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,7 @@ from compgraph.guards import frozen
 from ..rules import elementwise, gather, general, linear, moved
 from .selection import fetched, numbered, returned
 
-
-def _rolled_batch(g: Any, x: Any, shift: Any, axis: Any) -> Any:
-    """Each of a batch rolled as `x` is."""
-    if axis is None:
-        flat = np.reshape(g, (g.shape[0], math.prod(x.shape)))
-        return np.reshape(np.roll(flat, np.sum(shift), 1), g.shape)
-    return np.roll(g, shift, tuple([1 + i % x.ndim for i in axis]) if isinstance(axis, tuple) else 1 + axis % x.ndim)
-
-
-roll_grad = (
-    linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis))
-    .moving()
-    .batched(
-        lambda position, g, out, x, *, shift, axis=None: _rolled_batch(g, x, np.negative(shift), axis),
-        lambda tangents, out, x, *, shift, axis=None: _rolled_batch(tangents[0], x, shift, axis),
-    )
-)
+roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moving()
 tile_grad = gather("tile", moved(np.tile))
 sliding_window_view_grad = gather(
     "sliding_window_view",
@@ -151,14 +134,9 @@ def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "const
     return t
 
 
-def _pad_push(tangents: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **_: Any) -> Any:
-    """The batch axis is not padded."""
-    return np.pad(tangents[0], [(0, 0), *_pairs(pad_width, x.ndim)]) if mode in ("constant", "empty") else NotImplemented
-
-
 def _only_moves(*, mode: Any = "constant", **_: Any) -> bool:
     """Whether nothing is computed from several elements."""
     return mode in ("constant", "empty", "edge", "wrap")
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent).batched(push=_pad_push).moving(_only_moves)
+pad_grad = general("pad", _pad).tangent(_pad_tangent).moving(_only_moves)

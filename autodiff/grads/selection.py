@@ -9,7 +9,6 @@ import numpy as np
 
 from compgraph.graph import record
 
-from ..batching import padded
 from ..rules import gather, general, linear, moved, scatter
 
 
@@ -67,11 +66,7 @@ def _traced(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2:
     return returned(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
 
 
-def _trace_push(tangents: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
-    return np.trace(tangents[0], offset, 1 + axis1 % x.ndim, 1 + axis2 % x.ndim)
-
-
-trace_grad = linear("trace", _traced).moving().batched(push=_trace_push)
+trace_grad = linear("trace", _traced).moving()
 
 # ------------------------------------------------------------------------------------------- inserting
 
@@ -99,13 +94,8 @@ insert_grad = (
 # --------------------------------------------------------------------------------------------- filling
 
 
-def _filled_push(tangents: Any, out: Any, a: Any, value: Any, **_: Any) -> Any:
-    return None if tangents[1] is None else padded(tangents[1], out.ndim)
-
-
 full_like_grad = (
     general("full_like", None, lambda g, out, a, value, **_: g)
     .tangent(None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape))
-    .batched(lambda position, g, out, a, value, **_: g, _filled_push)
     .moving()
 )

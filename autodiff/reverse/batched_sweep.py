@@ -12,7 +12,7 @@ import numpy as np
 
 from compgraph.graph import Write
 
-from ..batching import batch_like, pull_batch
+from ..batching import batch_like, pull_batch, pull_several
 from ..rules import DEFERRED, BatchedShadow, Rule, RuleErrors, Shared, conform_batch
 from .structural_zeros import swept
 from .sweep import depending_on
@@ -85,8 +85,9 @@ class BatchedPast(Past):
     def formulas(self, node: Any) -> Any:
         """What takes batches, in the place of the formulas of a node's rule."""
         rule = self.rules[node.function]
-        takes_batches = rule.formulas.__class__ is Shared and rule.formulas.batched
-        return rule.formulas if takes_batches else InBatch(rule)
+        if type(rule.formulas) is Shared:
+            return Shared(functools.partial(pull_several, rule), rule.formulas.fixed)
+        return InBatch(rule)
 
     def taken(self, shadow: Any, write: Write) -> Any:
         """The adjoints of what a write stored, which are taken out of the shadow."""

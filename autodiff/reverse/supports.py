@@ -25,7 +25,7 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import Value
 
-from ..batching import padded, pull_batch, pushed_on, reduced_axes
+from ..batching import padded, pull_batch, pull_several, pushed_on, reduced_axes
 from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
 
 
@@ -166,7 +166,8 @@ def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several:
     """A rule for the operands of another; `several` answers for several of them in one call, where that does."""
     theirs = rule.formulas
     if theirs.__class__ is Shared:
-        return Rule(rule.opname, "general", Shared(several, theirs.fixed, theirs.batched), ()).batched(batch)
+        batched = theirs.batched or rule.is_batchable
+        return Rule(rule.opname, "general", Shared(several, theirs.fixed, batched), ()).batched(batch)
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
 
 
@@ -183,9 +184,11 @@ class _OfSupports(dict[Any, Rule]):
                 return _passed(rule, position, True, s, out, *operands, **options)
 
             def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+                batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _carries(rule, options):
-                    return rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
-                return [_passed(rule, position, False, s, out, *operands, **options) for position in positions]
+                    pulled = functools.partial(pull_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
+                    return pulled(positions, s, out, *operands, **options)
+                return [_passed(rule, position, batched, s, out, *operands, **options) for position in positions]
 
             made = _like(rule, lambda position: functools.partial(_passed, rule, position, False), batch, several)
         self[function] = made
@@ -283,9 +286,10 @@ class Within(dict[Any, Rule]):
         def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
             zeros = [self.next() for _ in positions]
             before = len(self.errors.met or ())
+            axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
+            pulled = functools.partial(pull_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
             with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
-                found = rule.formulas.formula(positions, g, out, *operands, **options)  # type: ignore[attr-defined]
-            axes = np.ndim(g) - np.ndim(out) if rule.formulas.batched else 0  # type: ignore[attr-defined]
+                found = pulled(positions, g, out, *operands, **options)
             return [self._masked(each, support, axes, before) for each, (support, _) in zip(found, zeros, strict=True)]
 
         self[function] = made = _like(rule, single, batch, several)

@@ -34,7 +34,7 @@ def with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
 
     made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
     made.carries, made.begins, made.part = rule.carries, rule.begins, rule.part
-    return made.traced() if rule.is_traced else made
+    return made.batchable() if rule.is_batchable else made
 
 
 def _output_rule(function: operations.Output) -> Rule:

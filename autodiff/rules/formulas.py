@@ -48,7 +48,7 @@ class Shared(Variadic):
     fixed : int
         How many operands, the first, have no derivative.
     batched : bool
-        Whether the adjoint may have a batch axis before its own.
+        Whether the formula takes adjoints with a batch axis before their own.
     """
 
     def __init__(self, formula: Formula, fixed: int = 0, batched: bool = False) -> None:

@@ -35,12 +35,12 @@ def elementwise(opname: str, *formulas: Formula | None) -> Rule:
 
 def linear(opname: str, *formulas: Formula | None, shared: Formula | None = None) -> Rule:
     """Declare an operation that is linear in all its operands together; see `Shared`."""
-    return declare(Rule(opname, "linear", Shared(shared, batched=True) if shared else formulas, ()).traced())
+    return declare(Rule(opname, "linear", Shared(shared) if shared else formulas, ()).batchable())
 
 
 def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
     """Declare an operation that is linear in each of its operands."""
-    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()).traced())
+    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()).batchable())
 
 
 def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
@@ -133,4 +133,4 @@ def gather(opname: str, positions: Formula) -> Rule:
 
 def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:
     """Declare any other operation; its tangent formulas follow by ``.tangent(...)``. See `Shared`."""
-    return declare(Rule(opname, "general", Shared(shared, fixed, True) if shared else formulas, ()).traced())
+    return declare(Rule(opname, "general", Shared(shared, fixed) if shared else formulas, ()).batchable())

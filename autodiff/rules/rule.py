@@ -45,9 +45,9 @@ class Rule:
         Of a gather, where in the first operand each element comes from.
     batch : tuple of callables or None
         How the rule takes a batch of adjoints, and of tangents; see `batched`.
-    is_traced : bool
-        Whether a formula that is traced for one adjoint can be run for a batch: it consists of NumPy's functions, and takes
-        no decision by the numbers of the adjoint or tangent.
+    is_batchable : bool
+        Whether formulas take batched adjoints and tangents, as functions within `vmap` do: they take no decision by their
+        numbers.
     texts : sequence of str
         For each operand, its derivative in words of mathematics; see `said`.
     carries, begins, part : bool or callable, bool or callable, callable or None
@@ -58,7 +58,7 @@ class Rule:
     initial: int | None = None
     positions: Formula | None = None
     batch: tuple[Formula | None, Formula | None] = (None, None)
-    is_traced: bool = False
+    is_batchable: bool = False
     texts: Sequence[str] = ()
     carries: bool | Callable[..., bool] = False
     begins: bool | Callable[[Any], bool] = False
@@ -121,7 +121,10 @@ class Rule:
         return self
 
     def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
-        """Say how the rule takes a batch of adjoints, or of tangents, whose axis comes first; returns the rule.
+        """Declare how the rule takes a batch of adjoints, or of tangents, whose axis comes first; returns the rule.
+
+        It is for rules that batched values do not serve: `vmap` has no entry for an operation in their formulas, or they take
+        a batch unless their result has equal values.
 
         Parameters
         ----------
@@ -139,14 +142,14 @@ class Rule:
         self.batch = (pull, push)
         return self
 
-    def traced(self) -> Rule:
-        """Say that a formula that is traced for one adjoint may be run for a batch; returns the rule."""
-        self.is_traced = True
+    def batchable(self) -> Rule:
+        """Declare that formulas take batched adjoints and tangents; returns the rule."""
+        self.is_batchable = True
         return self
 
     def one_by_one(self) -> Rule:
-        """Say that formulas look at the numbers of the adjoint or tangent, so that no trace serves others; returns the rule."""
-        self.is_traced = False
+        """Declare that formulas depend on the numbers of the adjoint or tangent: they are called for each; returns the rule."""
+        self.is_batchable = False
         return self
 
     def moving(self, when: bool | Callable[..., bool] = True) -> Rule:

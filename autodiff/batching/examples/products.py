@@ -25,6 +25,9 @@ def product(a: Any, b: Any, differs: list[bool], ndims: list[int]) -> Any:
     if not na or not nb:
         raise ValueError("matmul: an operand has no axes, but needs at least one; use * instead")
     if in_a and not in_b and (na == 1 or nb <= 2):  # rows of one product
+        if na == nb == 2:
+            count, rows, columns = a.shape
+            return np.reshape(np.matmul(np.reshape(a, (count * rows, columns)), b), (count, rows, b.shape[1]))
         found = np.matmul(a, b)
         return found if na > 1 or nb <= 2 else np.moveaxis(found, -2, 0)
     if in_b and not in_a and na == 1 and nb > 1:
@@ -149,9 +152,13 @@ def vecdot(call: Call) -> Any:
 def solve(call: Call) -> Any:
     """``np.linalg.solve``, whose right side is a vector only if it has one axis."""
     (a, b), (in_a, in_b), (na, nb) = call.values, call.batched, call.ndims
+    if nb == 2 and na == 2 and in_b and not in_a:  # one decomposition for all
+        columns = np.moveaxis(b, 0, 1)
+        solved = np.linalg.solve(a, np.reshape(columns, (columns.shape[0], columns.shape[1] * columns.shape[2])))
+        return np.moveaxis(np.reshape(solved, columns.shape), 1, 0)
     if nb != 1:
         return np.linalg.solve(*call.aligned())
-    if in_b and not in_a and na == 2:  # one decomposition for all
+    if in_b and not in_a and na == 2:
         return np.swapaxes(np.linalg.solve(a, np.swapaxes(b, 0, 1)), 0, 1)
     columns = np.expand_dims(b, -1)
     return np.squeeze(np.linalg.solve(a, front(columns, na) if in_b else columns), -1)

@@ -36,7 +36,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
 
         return formula
 
-    return Rule(rule.opname, "multilinear", [formula_of(0), formula_of(1)], ()).traced()
+    return Rule(rule.opname, "multilinear", [formula_of(0), formula_of(1)], ()).batchable()
 
 
 makers[OnAxes] = on_axes_rule

@@ -15,8 +15,7 @@ import numpy as np
 
 from compgraph.operations import ensure_array
 
-from ...batching import by_parts, padded
-from ...rules import Formula, general, multilinear, unbroadcast
+from ...rules import general, multilinear, unbroadcast
 
 
 def _swap(x: Any) -> Any:
@@ -76,13 +75,8 @@ def _folded(g: Any, upper: bool = False) -> Any:
 
 # ---------------------------------------------------------------------------------------------- inverses
 
-linalg_inv_grad = (
-    general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out)))
-    .tangent(lambda t, out, a: -_product(out, t, out))
-    .batched(  # a stack of matrices takes one more axis
-        lambda position, g, out, a: -_product(_swap(out), g, _swap(out)),
-        lambda tangents, out, a: -_product(out, tangents[0], out),
-    )
+linalg_inv_grad = general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out))).tangent(
+    lambda t, out, a: -_product(out, t, out)
 )
 
 
@@ -109,33 +103,8 @@ def _solve_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
     return solved[..., 0] if single else solved
 
 
-def _solved(a: Any, right: Any) -> Any:
-    """The solutions for stacks of right-hand sides; those of one matrix are columns side by side."""
-    if a.ndim > 2:
-        return np.linalg.solve(a, right)
-    columns = np.moveaxis(right, -2, 0)
-    solved = np.linalg.solve(a, np.reshape(columns, (a.shape[-1], math.prod(columns.shape[1:]))))
-    return np.moveaxis(np.reshape(solved, columns.shape), 0, -2)
-
-
-def _solve_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    single, (g, x) = _columns(a, b, g, out)
-    solved = _solved(_swap(a), g)
-    if position == 0:
-        return -np.matmul(solved, _swap(x))
-    return solved[..., 0] if single else solved
-
-
-def _solve_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    single, (x, columns) = _columns(a, b, out, t)
-    solved = _solved(a, padded(columns, x.ndim) if position else -np.matmul(padded(t, x.ndim), x))
-    return solved[..., 0] if single else solved
-
-
-linalg_solve_grad = (
-    general("linalg_solve", _solve_a, _solve_b)
-    .tangent(_solve_tangent, lambda t, out, a, b: np.linalg.solve(a, t))
-    .batched(_solve_batch, by_parts(_solve_part))
+linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
+    _solve_tangent, lambda t, out, a, b: np.linalg.solve(a, t)
 )
 
 
@@ -153,19 +122,13 @@ def _of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
 
 def _matrix_power(t: Any, a: Any, n: int) -> Any:
     """The block of ``[[a, t], [0, a]]**n`` beside the diagonal, the derivative of ``a**n`` along t."""
-    a = a if a.ndim == t.ndim else np.broadcast_to(a, t.shape)  # of a batch
     size = a.shape[-1]
     rows = [np.concatenate([a, t], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
     return np.linalg.matrix_power(np.concatenate(rows, axis=-2), n)[..., :size, size:]
 
 
-linalg_matrix_power_grad = (
-    general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, _swap(a), n))
-    .tangent(lambda t, out, a, n: _matrix_power(t, a, n))
-    .batched(
-        lambda position, g, out, a, n: _matrix_power(g, _swap(a), n),
-        lambda tangents, out, a, n: _matrix_power(tangents[0], a, n),
-    )
+linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, _swap(a), n)).tangent(
+    lambda t, out, a, n: _matrix_power(t, a, n)
 )
 
 
@@ -219,21 +182,11 @@ def _kron_parts(g: Any, x: Any, other: Any, mine: int) -> Any:
     return np.reshape(np.sum(np.reshape(g, pairs) * factor, axis=tuple(range(1 - mine, 2 * nd, 2))), x.shape)
 
 
-def _kron_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    """The other factor has length one along the batch."""
-    t = padded(t, out.ndim)
-    return np.kron(a, t) if position else np.kron(t, b)
-
-
-kron_grad = (
-    multilinear(
-        "kron",
-        lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
-        lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
-    )
-    .moving()
-    .batched(push=by_parts(_kron_part))
-)
+kron_grad = multilinear(
+    "kron",
+    lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
+    lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
+).moving()
 
 
 def _in_space(x: Any, axis: int) -> Any:
@@ -261,40 +214,15 @@ def _unrepeated(g: Any, x: Any, axis: int) -> Any:
     return np.moveaxis(unbroadcast(g, x.shape), -1, axis)
 
 
-def _cross_part(position: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    axis = options.get("axis")
-    axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    ends = [np.moveaxis(ensure_array(x), at, -1) for x, at in zip(operands, axes[:2], strict=True)]
-    flat = ends[0].shape[-1] == ends[1].shape[-1] == 2
-    moved = np.moveaxis(t, 1 + axes[position] % ends[position].ndim, -1)
-    ends[position] = padded(moved, out.ndim + flat)
-    found = np.cross(*ends)
-    return found if flat else np.moveaxis(found, -1, 1 + axes[2] % out.ndim)
-
-
-cross_grad = multilinear("cross", functools.partial(_cross, 0), functools.partial(_cross, 1)).batched(push=by_parts(_cross_part))
-
-
-def _stack_of(function: Any, *core: int) -> Formula:
-    """The push of a product that takes stacks; `core` are the axes that each operand has more than the result."""
-
-    def part(position: int, t: Any, out: Any, *operands: Any) -> Any:
-        t = padded(t, out.ndim + core[position])
-        return function(*operands[:position], t, *operands[position + 1 :])
-
-    return by_parts(part)
+cross_grad = multilinear("cross", functools.partial(_cross, 0), functools.partial(_cross, 1))
 
 
 # vecdot and vecmat conjugate their first operand; the conjugate of the adjoint's coefficient goes back to it.
-vecdot_grad = (
-    multilinear(
-        "vecdot",
-        lambda g, out, a, b: np.conjugate(g[..., None] * b),
-        lambda g, out, a, b: g[..., None] * np.conjugate(a),
-    )
-    .moving()
-    .batched(push=_stack_of(np.vecdot, 1, 1))
-)
+vecdot_grad = multilinear(
+    "vecdot",
+    lambda g, out, a, b: np.conjugate(g[..., None] * b),
+    lambda g, out, a, b: g[..., None] * np.conjugate(a),
+).moving()
 
 
 def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
@@ -307,24 +235,16 @@ linalg_vecdot_grad = multilinear(
     lambda g, out, a, b, axis=-1: np.conjugate(_vecdot(g, a, b, axis)),
     lambda g, out, a, b, axis=-1: _vecdot(g, b, np.conjugate(a), axis),
 ).moving()
-matvec_grad = (
-    multilinear(
-        "matvec",
-        lambda g, out, a, b: g[..., None] * b[..., None, :],
-        lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
-    )
-    .moving()
-    .batched(push=_stack_of(np.matvec, 1, 0))
-)
-vecmat_grad = (
-    multilinear(
-        "vecmat",
-        lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
-        lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
-    )
-    .moving()
-    .batched(push=_stack_of(np.vecmat, 0, 1))
-)
+matvec_grad = multilinear(
+    "matvec",
+    lambda g, out, a, b: g[..., None] * b[..., None, :],
+    lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
+).moving()
+vecmat_grad = multilinear(
+    "vecmat",
+    lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
+    lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
+).moving()
 
 
 def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import string
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from compgraph.graph import record
 from compgraph.operations import einsum, ensure_array, stacked_matmul
 
-from ...batching import by_parts, padded
 from ...rules import multilinear
 
 
@@ -24,7 +22,7 @@ def _matmul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     if b.ndim == 1:
         return g[..., None] * b if a.ndim > 1 else g * b
     if a.ndim == 1:
-        return np.matmul(b, g[..., None])[..., 0]
+        return np.matmul(b, g) if b.ndim == 2 else np.matmul(b, g[..., None])[..., 0]
     return np.matmul(g, _swap(b))
 
 
@@ -32,47 +30,11 @@ def _matmul_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     if a.ndim == 1:
         return a[:, None] * g[..., None, :] if b.ndim > 1 else g * a
     if b.ndim == 1:
-        return np.matmul(_swap(a), g[..., None])[..., 0]
+        return np.matmul(g, a) if a.ndim == 2 else np.matmul(_swap(a), g[..., None])[..., 0]
     return np.matmul(_swap(a), g)
 
 
-def _matmul_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    """Stacks of matrices take one more axis unaided; two vectors, and one matrix for a whole batch, have shorter ways."""
-    a, b = ensure_array(a), ensure_array(b)
-    if a.ndim == b.ndim == 1:
-        return g[:, None] * (a if position else b)
-    if position == 0 and a.ndim == 2 and b.ndim == 2:
-        return np.reshape(np.matmul(np.reshape(g, (g.shape[0] * a.shape[0], b.shape[1])), b.T), (g.shape[0], *a.shape))
-    if position == 1 and a.ndim == 2 and b.ndim == 1:
-        return np.matmul(g, a)
-    if position == 0 and a.ndim == 1 and b.ndim == 2:
-        return np.matmul(g, b.T)
-    return (_matmul_b if position else _matmul_a)(g, out, a, b)
-
-
-def _matmul_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
-    """Both as stacks of matrices with as many axes; those that vectors lack are taken out again."""
-    a, b = ensure_array(a), ensure_array(b)
-    total = None
-    for position, t in enumerate(tangents):
-        if t is None:
-            continue
-        if position == 0 and b.ndim <= 2 <= b.ndim + a.ndim - 1:
-            part = np.matmul(t, b)
-        elif position == 1 and a.ndim == 2 and b.ndim == 1:
-            part = np.matmul(t, a.T)
-        else:
-            left, right = (t, b) if position == 0 else (a, t)
-            left = left[..., None, :] if a.ndim == 1 else left
-            right = right[..., None] if b.ndim == 1 else right
-            ndim = max(a.ndim, b.ndim, 2)
-            part = np.matmul(*(padded(m, ndim) if i == position else m for i, m in enumerate((left, right))))
-            part = np.reshape(part, (t.shape[0], *out.shape))
-        total = part if total is None else total + part
-    return total
-
-
-matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().batched(_matmul_batch, _matmul_push).said("g @ b.T", "a.T @ g")
+matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().said("g @ b.T", "a.T @ g")
 
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
@@ -81,6 +43,8 @@ def _dot_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return _matmul_a(g, out, a, b)
     kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
     return np.tensordot(g, b, axes=(list(range(a.ndim - 1, a.ndim - 1 + len(kept))), kept))
 
@@ -89,40 +53,14 @@ def _dot_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
+    if a.ndim <= 2 and b.ndim <= 2:
+        return _matmul_b(g, out, a, b)
     leading = list(range(a.ndim - 1))
     summed = np.tensordot(a, g, axes=(leading, leading))
     return np.moveaxis(summed, 0, -2) if b.ndim > 1 else summed
 
 
-def _dot_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = ensure_array(a), ensure_array(b)
-    if a.ndim == 0 or b.ndim == 0:
-        return g * (a if position else b)
-    if position:
-        leading = list(range(a.ndim - 1))
-        summed = np.tensordot(g, a, axes=([i + 1 for i in leading], leading))  # the batch, what b keeps, j
-        return np.moveaxis(summed, -1, -2) if b.ndim > 1 else summed
-    kept = list(range(b.ndim - 2)) + ([b.ndim - 1] if b.ndim > 1 else [])
-    return np.tensordot(g, b, axes=(list(range(a.ndim, a.ndim + len(kept))), kept))
-
-
-def _dot_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = ensure_array(a), ensure_array(b)
-    total = None
-    for position, t in enumerate(tangents):
-        if t is None:
-            continue
-        if a.ndim == 0 or b.ndim == 0:
-            part = padded(t, out.ndim) * (a if position else b)
-        elif position == 0:
-            part = np.dot(t, b)
-        else:
-            part = np.moveaxis(np.tensordot(a, t, axes=(a.ndim - 1, max(b.ndim - 1, 1))), a.ndim - 1, 0)
-        total = part if total is None else total + part
-    return total
-
-
-dot_grad = multilinear("dot", _dot_a, _dot_b).moving().batched(_dot_batch, _dot_push).said("g @ b.T", "a.T @ g")
+dot_grad = multilinear("dot", _dot_a, _dot_b).moving().said("g @ b.T", "a.T @ g")
 
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 
@@ -143,60 +81,22 @@ def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.tensordot(g, a, axes=(leading, leading))
 
 
-def _inner_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    a, b = ensure_array(a), ensure_array(b)
-    if a.ndim == 0 or b.ndim == 0:
-        return padded(t, out.ndim) * (a if position else b)
-    return np.moveaxis(np.inner(a, t), a.ndim - 1, 0) if position else np.inner(t, b)
+inner_grad = multilinear("inner", _inner_a, _inner_b).moving()
 
 
-inner_grad = multilinear("inner", _inner_a, _inner_b).moving().batched(push=by_parts(_inner_part))
-
-
-def _outer_batch(position: int, g: Any, out: Any, a: Any, b: Any) -> Any:
-    found = np.matmul(np.ravel(a), g) if position else np.matmul(g, np.ravel(b))
-    return np.reshape(found, (g.shape[0], *np.shape(b if position else a)))
-
-
-def _outer_push(tangents: Any, out: Any, a: Any, b: Any) -> Any:
-    total = None
-    for position, t in enumerate(tangents):
-        if t is not None:
-            rows, columns = out.shape
-            if position == 0:
-                part = np.reshape(t, (t.shape[0], rows, 1)) * np.ravel(b)
-            else:
-                part = np.reshape(t, (t.shape[0], 1, columns)) * np.ravel(a)[:, None]
-            total = part if total is None else total + part
-    return total
-
-
-outer_grad = (
-    multilinear(
-        "outer",
-        lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
-        lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-    )
-    .moving()
-    .batched(_outer_batch, _outer_push)
-)
-
-
-def _vdot_part(position: int, t: Any, out: Any, a: Any, b: Any) -> Any:
-    rows = np.reshape(t, (t.shape[0], math.prod(t.shape[1:])))
-    return np.matmul(rows, np.conjugate(np.ravel(a))) if position else np.matmul(np.conjugate(rows), np.ravel(b))
+outer_grad = multilinear(
+    "outer",
+    lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
+    lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
+).moving()
 
 
 # vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
-vdot_grad = (
-    multilinear(
-        "vdot",
-        lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
-        lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
-    )
-    .moving()
-    .batched(push=by_parts(_vdot_part))
-)
+vdot_grad = multilinear(
+    "vdot",
+    lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
+    lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
+).moving()
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -225,15 +125,7 @@ def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     return np.transpose(summed, np.argsort(order).tolist())
 
 
-def _tensordot_part(position: int, t: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
-    a, b = ensure_array(a), ensure_array(b)
-    of_a, of_b = _tensordot_axes(axes, a, b)
-    if position == 0:
-        return np.tensordot(t, b, axes=([1 + i for i in of_a], of_b))
-    return np.moveaxis(np.tensordot(a, t, axes=(of_a, [1 + i for i in of_b])), a.ndim - len(of_a), 0)
-
-
-tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moving().batched(push=by_parts(_tensordot_part))
+tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moving()
 
 # ------------------------------------------------------------------------------------------- einsum
 
@@ -266,10 +158,9 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     terms, target = _explicit(subscripts, operands)
     mine = terms[position]
     spare = iter(c for c in string.ascii_letters if c not in "".join(terms) + target)
-    first = next(spare) if g.ndim > len(target) else ""  # a batch axis
-    factors = [(first + target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
+    factors = [(target, g)] + [(t, x) for i, (t, x) in enumerate(zip(terms, operands, strict=True)) if i != position]
     known = {axis for t, x in factors for axis in zip(t, x.shape, strict=True)}
-    wanted = first
+    wanted = ""
     for axis, letter in enumerate(mine):
         length = operands[position].shape[axis]
         if letter in wanted:
@@ -281,21 +172,7 @@ def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **
     return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + wanted, **options)
 
 
-def _einsum_push(tangents: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
-    """One more letter, for the batch, on the operand that has a tangent and on the output."""
-    terms, target = _explicit(subscripts, tuple(ensure_array(x) for x in operands))
-    first = next(c for c in string.ascii_letters if c not in "".join(terms) + target)
-    total = None
-    for position, t in enumerate(tangents):
-        if t is not None:
-            letters = [first + term if i == position else term for i, term in enumerate(terms)]
-            given = [t if i == position else x for i, x in enumerate(operands)]
-            part = einsum(*given, subscripts=",".join(letters) + "->" + first + target, **options)
-            total = part if total is None else total + part
-    return total
-
-
-einsum_grad = multilinear("einsum", variadic=_einsum).moving().batched(_einsum, _einsum_push)
+einsum_grad = multilinear("einsum", variadic=_einsum).moving()
 
 stacked_matmul_grad = multilinear(
     "stacked_matmul",

@@ -11,7 +11,7 @@ from compgraph.graph import to_plain
 from compgraph.nn import log_softmax, sigmoid, softmax
 from compgraph.operations import ensure_array
 
-from ...rules import Formula, elementwise, general, reduction
+from ...rules import elementwise, general, reduction
 from ..corners import choosing, choosing_tangent
 
 
@@ -49,25 +49,8 @@ def _log_softmax_tangent(t: Any, out: Any, x: Any, axis: Any = -1) -> Any:
     return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
 
 
-def _from_the_end(formula: Formula) -> tuple[Formula, Formula]:
-    """Of a batch: the formula with an axis counted from the end takes it unaided."""
-
-    def of(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
-        return (
-            formula(g, out, x, axis=axis % x.ndim - x.ndim) if isinstance(axis, (int, np.integer)) and x.ndim else NotImplemented
-        )
-
-    return lambda position, g, out, x, axis=-1: of(g, out, x, axis), lambda tangents, out, x, axis=-1: of(
-        tangents[0], out, x, axis
-    )
-
-
-softmax_grad = general("softmax", _softmax).tangent(_softmax).batched(*_from_the_end(_softmax))
-log_softmax_grad = (
-    general("log_softmax", _log_softmax)
-    .tangent(_log_softmax_tangent)
-    .batched(_from_the_end(_log_softmax)[0], _from_the_end(_log_softmax_tangent)[1])
-)
+softmax_grad = general("softmax", _softmax).tangent(_softmax)
+log_softmax_grad = general("log_softmax", _log_softmax).tangent(_log_softmax_tangent)
 
 
 def _batch(x: Any, rank: int) -> int:

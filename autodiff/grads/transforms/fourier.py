@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rules import Formula, linear
+from ...rules import linear
 
 
 def _swapped(norm: Any) -> Any:
@@ -60,65 +60,25 @@ def _length(x: Any, n: Any, axis: int) -> int:
     return int(x.shape[axis] if n is None else n)
 
 
-def _transform(function: Any) -> Formula:
-    """The push of a transform: an axis that is counted from the end is the same behind a batch axis."""
-
-    def push(tangents: Any, out: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-        return function(tangents[0], n=n, axis=axis % x.ndim - x.ndim, norm=norm)
-
-    return push
-
-
-def _transform_n(function: Any, default: Any = None) -> Formula:
-    """As `_transform`, along several axes: the last ones, if they are not given."""
-
-    def push(tangents: Any, out: Any, x: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
-        if axes is None:
-            axes = range(-(x.ndim if s is None else len(s)), 0)
-        return function(tangents[0], s=s, axes=[i % x.ndim - x.ndim for i in axes], norm=norm)
-
-    return push
-
-
-def _shift(function: Any) -> Formula:
-    """As `_transform`, for halves that change places along all axes that are given, or all."""
-
-    def push(tangents: Any, out: Any, x: Any, axes: Any = None) -> Any:
-        axes = range(x.ndim) if axes is None else [axes] if isinstance(axes, (int, np.integer)) else axes
-        return function(tangents[0], [i % x.ndim - x.ndim for i in axes])
-
-    return push
-
-
-fft_fft_grad = linear("fft_fft", lambda g, out, x, n=None, axis=-1, norm=None: _fft(g, x.shape[axis], axis, norm)).batched(
-    push=_transform(np.fft.fft)
-)
-fft_ifft_grad = linear("fft_ifft", lambda g, out, x, n=None, axis=-1, norm=None: _ifft(g, x.shape[axis], axis, norm)).batched(
-    push=_transform(np.fft.ifft)
-)
+fft_fft_grad = linear("fft_fft", lambda g, out, x, n=None, axis=-1, norm=None: _fft(g, x.shape[axis], axis, norm))
+fft_ifft_grad = linear("fft_ifft", lambda g, out, x, n=None, axis=-1, norm=None: _ifft(g, x.shape[axis], axis, norm))
 fft_rfft_grad = linear(
     "fft_rfft", lambda g, out, x, n=None, axis=-1, norm=None: _rfft(g, x.shape[axis], _length(x, n, axis), axis, norm)
-).batched(push=_transform(np.fft.rfft))
-fft_irfft_grad = linear("fft_irfft", lambda g, out, x, n=None, axis=-1, norm=None: _irfft(g, x.shape[axis], axis, norm)).batched(
-    push=_transform(np.fft.irfft)
 )
+fft_irfft_grad = linear("fft_irfft", lambda g, out, x, n=None, axis=-1, norm=None: _irfft(g, x.shape[axis], axis, norm))
 # hfft(x) is irfft(conj(x)) with the other norm, and ihfft(x) is conj(rfft(x)).
 fft_hfft_grad = linear(
     "fft_hfft",
     lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, _swapped(norm))),
-).batched(push=_transform(np.fft.hfft))
+)
 fft_ihfft_grad = linear(
     "fft_ihfft",
     lambda g, out, x, n=None, axis=-1, norm=None: _rfft(
         np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _swapped(norm)
     ),
-).batched(push=_transform(np.fft.ihfft))
-fft_fftshift_grad = (
-    linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moving().batched(push=_shift(np.fft.fftshift))
 )
-fft_ifftshift_grad = (
-    linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving().batched(push=_shift(np.fft.ifftshift))
-)
+fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moving()
+fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving()
 
 
 def _steps(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = False) -> list[tuple[int, int, int]]:
@@ -166,13 +126,9 @@ def _irfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any
     return g
 
 
-fft_fft2_grad = linear("fft_fft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _fftn(g, out, x, s, axes, norm)).batched(
-    push=_transform_n(np.fft.fft2, (-2, -1))
-)
-fft_ifft2_grad = linear(
-    "fft_ifft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _ifftn(g, out, x, s, axes, norm)
-).batched(push=_transform_n(np.fft.ifft2, (-2, -1)))
-fft_fftn_grad = linear("fft_fftn", _fftn).batched(push=_transform_n(np.fft.fftn))
-fft_ifftn_grad = linear("fft_ifftn", _ifftn).batched(push=_transform_n(np.fft.ifftn))
-fft_rfftn_grad = linear("fft_rfftn", _rfftn).batched(push=_transform_n(np.fft.rfftn))
-fft_irfftn_grad = linear("fft_irfftn", _irfftn).batched(push=_transform_n(np.fft.irfftn))
+fft_fft2_grad = linear("fft_fft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _fftn(g, out, x, s, axes, norm))
+fft_ifft2_grad = linear("fft_ifft2", lambda g, out, x, s=None, axes=(-2, -1), norm=None: _ifftn(g, out, x, s, axes, norm))
+fft_fftn_grad = linear("fft_fftn", _fftn)
+fft_ifftn_grad = linear("fft_ifftn", _ifftn)
+fft_rfftn_grad = linear("fft_rfftn", _rfftn)
+fft_irfftn_grad = linear("fft_irfftn", _irfftn)

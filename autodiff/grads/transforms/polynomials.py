@@ -105,8 +105,10 @@ def _polydiv_v_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
     return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)
 
 
-polydiv_grad = general("polydiv", lambda g, out, u, v: np.reshape(_polydiv_u(g, out, u, v), u.shape), _polydiv_v).tangent(
-    _polydiv_tangent, _polydiv_v_tangent
+polydiv_grad = (
+    general("polydiv", lambda g, out, u, v: np.reshape(_polydiv_u(g, out, u, v), u.shape), _polydiv_v)
+    .tangent(_polydiv_tangent, _polydiv_v_tangent)
+    .one_by_one()
 )
 
 

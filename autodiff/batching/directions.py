@@ -1,28 +1,25 @@
-"""A batch of adjoints, or of tangents, through one operation, where its rule does not say how.
+"""A batch of adjoints, or of tangents, through one operation.
 
-A rule's formula is linear in the adjoint (or tangent), so we trace it for one, and run the trace with a batch axis: the
-operations it consists of are simpler, and know how they take a batch. What does not depend on the adjoint is computed
-once. Rules whose formulas look at the numbers of adjoints, and those of users, are asked for each of a batch by itself.
+Formulas are given batched values, as functions within `vmap` are: each operation in them is computed for the whole batch by
+`examples`. The formulas of elementwise rules and of reductions take an axis of the batch unaided, which is faster (`batched`).
+Rules whose formulas depend on the numbers of adjoints, and those of users, are called for each of a batch by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ConstantNode, InputNode, Joint, Value, leaf, next_tick, walk
-from compgraph.graph.context import recording_on
+from compgraph.graph import ConstantNode, DiffersError, Joint
 
-from ..rules import DEFERRED, Rule, as_node, by_function, conform, conform_batch, plain_operands, push
+from ..rules import DEFERRED, Parts, Rule, Scatter, as_node, by_function, conform, conform_batch, plain_operands, push
+from .active import Alive, next_level
+from .batch_node import BatchNode, basic_parts
 from .batched import count_of, declared_pull, declared_push
-from .propagate import propagate
-
-_by_tick = attrgetter("tick")
-FEW = 3  # so short a batch is not worth a trace
+from .examples import OneByOneError, lifted, located
 
 
 def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, /, *operands: Any, **options: Any) -> Any:
@@ -45,19 +42,25 @@ def pull_batch(rule: Rule, position: int, adjoints: Any, out: Any, /, *operands:
         The first axis is that of the batch.
     """
     found = declared_pull(rule, position, adjoints, out, operands, options)
-    if found is NotImplemented and rule.is_traced and count_of(adjoints) > FEW:
-
-        def formula(g: Any) -> Any:
-            return _settled(rule.formulas[position](g, out, *operands, **options), operands[position])  # type: ignore[misc]
-
-        found = _traced(formula, adjoints, ())
+    if found is NotImplemented and rule.is_batchable:
+        formula: Any = rule.formulas[position]
+        found = _batched(lambda g: formula(g, out, *operands, **options), adjoints, x=operands[position])
     return _pull_each(rule, position, adjoints, out, operands, options) if found is NotImplemented else found
 
 
-def push_batch(
-    rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any],
-    within: tuple[Rule, ...] = (),
-) -> Any:  # fmt: skip
+def pull_several(rule: Rule, positions: list[int], adjoints: Any, out: Any, /, *operands: Any, **options: Any) -> list[Any]:
+    """As `pull_batch`, of several operands of an operation whose formulas are `Shared`."""
+    formulas: Any = rule.formulas
+    if formulas.batched:
+        return formulas.formula(positions, adjoints, out, *operands, **options)  # type: ignore[no-any-return]
+    if rule.is_batchable:
+        found = _batched(lambda g: formulas.formula(positions, g, out, *operands, **options), adjoints)
+        if found is not NotImplemented:
+            return list(found)
+    return [pull_batch(rule, position, adjoints, out, *operands, **options) for position in positions]
+
+
+def push_batch(rule: Rule, tangents: list[Any], out: Any, function: Any, operands: list[Any], options: dict[str, Any]) -> Any:
     """A batch of tangents of an output, from those of the operands.
 
     Parameters
@@ -68,8 +71,6 @@ def push_batch(
         For each operand, tangents of shape ``(count, *operand.shape)``, or None where they are zero.
     out, function, operands, options
         The output, the operation, its operands and options.
-    within : tuple of Rule
-        The rules whose formulas are being traced.
 
     Returns
     -------
@@ -77,17 +78,12 @@ def push_batch(
         The first axis is that of the batch; a tuple for several outputs; None where the tangents are zero.
     """
     found = declared_push(rule, tangents, out, operands, options)
-    # the tangent of what is linear is the operation itself, which has no smaller steps; nor has a rule that leads to itself
-    if found is NotImplemented and rule.is_traced and rule.kind == "general" and rule not in within and count_of(tangents) > FEW:
-
-        def formula(*ts: Any) -> Any:
-            return push(rule, ts, out, function, tuple(operands), options)
-
-        found = _traced(lambda ts: formula(*ts), tuple(tangents), (*within, rule))
+    if found is NotImplemented and rule.is_batchable:
+        found = _batched(lambda *ts: push(rule, ts, out, function, tuple(operands), options), *tangents)
     return _push_each(rule, tangents, out, function, operands, options) if found is NotImplemented else found
 
 
-def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None, within: tuple[Rule, ...] = ()) -> Any:
+def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None) -> Any:
     """The tangents of one node of a graph from those of its operands: a batch of `count`, or a single one if that is None."""
     if isinstance(node.function, operations.Output):
         tangent = given[0][node.function.index]
@@ -97,7 +93,7 @@ def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None
     if count is None:
         tangent = push(rule, given, out, node.function, tuple(operands), node.options)
         return tangent if tangent is None or node.__class__ is Joint else conform(tangent, node.plain)
-    tangent = push_batch(rule, given, out, node.function, operands, node.options, within)
+    tangent = push_batch(rule, given, out, node.function, operands, node.options)
     return None if tangent is None else conform_all(tangent, node.plain, count)
 
 
@@ -115,48 +111,59 @@ def conform_all(tangents: Any, out: Any, count: int) -> Any:
     return conform_batch(tangents, out, count)
 
 
-# --------------------------------------------------------------------------------------------- tracing
+# ------------------------------------------------------------------------------------------ batched values
 
 
-def _traced(formula: Callable[[Any], Any], batch: Any, within: tuple[Rule, ...]) -> Any:
-    """What a linear formula makes of each in a batch (an array, or a tuple of arrays and None).
+def _batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> Any:
+    """The result of a formula for batches (arrays, None, or tuples of these), whose axis comes first.
 
-    NotImplemented if it makes something that does not depend on it.
+    NotImplemented if the formula depends on the numbers of a batch element. `x` is the operand of a deferred adjoint.
     """
-    single = not isinstance(batch, tuple)
-    parts = (batch,) if single else batch
-    before = next_tick()
-    with recording_on():
-        inputs = [None if part is None else leaf(_first(part), InputNode, None) for part in parts]
-        result = formula(inputs[0] if single else tuple(inputs))
-    known = {x: part for x, part in zip(inputs, parts, strict=True) if x is not None}
-    outs = list(result) if isinstance(result, (tuple, list)) else [result]
-    if any(out is not None and not isinstance(out, Value) for out in outs):
-        return NotImplemented
-    steps = _since(before, outs)
-    if any(isinstance(step, Value) and step.memory for step in steps):
-        return NotImplemented
-    # operands may be nodes of a graph that has plain tangents
-    create_graph = any(isinstance(part, Value) for part in parts) or any(
-        step.args[position].tick <= before for step in steps for position in step.edges
-    )
-    count = count_of(parts)
-    propagate(steps, known, lambda step, given: pushed_on(step, given, create_graph, count, within))
-    found = [None if out is None else known.get(out) for out in outs]
-    if any(part is None and out is not None for part, out in zip(found, outs, strict=True)):
-        return NotImplemented
-    return tuple(found) if isinstance(result, (tuple, list)) else found[0]
+    level, count = next_level(), count_of(next(batch for batch in batches if batch is not None))
+    with Alive((level,)):
+        try:
+            found = formula(*[_wrapped(batch, level) for batch in batches])
+            return _located(found, x, level, count) if type(found) is Scatter else _unwrapped(found, level, count)
+        except (DiffersError, OneByOneError):
+            return NotImplemented
 
 
-def _first(batch: Any) -> Any:
-    return np.array((batch.plain if isinstance(batch, Value) else batch)[0])
+def _wrapped(batch: Any, level: int) -> Any:
+    if isinstance(batch, tuple):
+        return tuple([_wrapped(part, level) for part in batch])
+    return batch if batch is None else BatchNode.create_using(batch, level)
 
 
-def _since(tick: int, outs: list[Any]) -> list[Any]:
-    """The nodes made after a tick that results were computed from, oldest first."""
-    newer = [out for out in outs if out is not None and out.tick > tick]
-    behind = walk(newer, lambda node: [a for position in node.edges if (a := node.args[position]).tick > tick])
-    return sorted(behind, key=_by_tick)
+def _unwrapped(found: Any, level: int, count: int) -> Any:
+    """Results with the axis of the batch; one that does not depend on the batch is repeated."""
+    if type(found) is BatchNode and found.level == level:
+        return found.values
+    if found is None or found is NotImplemented:
+        return found
+    if isinstance(found, (tuple, list)):
+        return tuple([_unwrapped(part, level, count) for part in found])
+    if type(found) is Parts:
+        return Parts({index: _unwrapped(part, level, count) for index, part in found.found.items()})
+    return lifted(found, count)
+
+
+def _located(found: Scatter, x: Any, level: int, count: int) -> Scatter:
+    """The pieces of an adjoint of `x`, at indices of the whole batch."""
+    made: Any = None
+    for piece, index in zip(found.pieces, found.indices, strict=True):
+        parts = basic_parts(index[0] if len(index) == 1 else index)
+        moved = _unwrapped(piece, level, count)
+        if parts is None:
+            where = located(x.shape, list(index), [False] * len(index), count)
+            parts, moved = where.index, where.back(moved)
+        else:
+            parts = (slice(None), *parts)
+        if made is None:
+            made = Scatter(moved, parts)
+        else:
+            made.take(moved, parts)
+    made.dense = found.dense if found.dense is None else _unwrapped(found.dense, level, count)
+    return made  # type: ignore[no-any-return]
 
 
 # ------------------------------------------------------------------------------------------- one by one
