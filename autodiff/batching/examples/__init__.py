@@ -4,10 +4,10 @@
 opname in `own`. Where nothing else is right the examples are computed one by one and stacked.
 """
 
-from . import along, indexing, products, shapes  # they enter their ways
+from . import along, indexing, kernels, products, shapes  # they enter their ways
 from .call import Call, OneByOneError, front, lifted
 from .indexing import Where, located
 from .table import LOOPED, of_examples, own, stacked
 
-__all__ = ["LOOPED", "Call", "OneByOneError", "Where", "along", "front", "indexing", "lifted", "located", "of_examples", "own",
-           "products", "shapes", "stacked"]  # fmt: skip
+__all__ = ["LOOPED", "Call", "OneByOneError", "Where", "along", "front", "indexing", "kernels", "lifted", "located",
+           "of_examples", "own", "products", "shapes", "stacked"]  # fmt: skip

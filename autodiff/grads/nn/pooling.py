@@ -34,18 +34,9 @@ def _mean_pool_back(h: Any, out: Any, g: Any, like: Any, **options: Any) -> Any:
 
 
 def _of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
-    """A rule that is zero but for the first of `count` operands, and takes a batch axis in front unaided."""
+    """A rule that is zero but for the first of `count` operands."""
     rest = [None] * (count - 1)
-    return (
-        general(opname, pull, *rest)
-        .tangent(push, *rest)
-        .batched(
-            lambda position, g, out, *operands, **options: pull(g, out, *operands, **options),
-            lambda tangents, out, *operands, **options: (
-                None if tangents[0] is None else push(tangents[0], out, *operands, **options)
-            ),
-        )
-    )
+    return general(opname, pull, *rest).tangent(push, *rest)
 
 
 max_pool_grad = _of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()

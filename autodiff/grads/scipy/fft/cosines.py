@@ -61,10 +61,7 @@ def _one(name: str) -> Rule:
         axes, _ = places(x, None if n is None else [n], [axis])
         return fit(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
 
-    def push(tangents: Any, out: Any, x: Any, axis: int = -1, **options: Any) -> Any:
-        return getattr(scipy.fft, name)(tangents[0], axis=axis % x.ndim - x.ndim, **options)
-
-    return linear(f"scipy_fft_{name}", formula).batched(push=push)
+    return linear(f"scipy_fft_{name}", formula)
 
 
 def _several(name: str) -> Rule:
@@ -77,11 +74,7 @@ def _several(name: str) -> Rule:
         found, _ = places(x, s, axes)
         return fit(_transposed(name[:-1], g, found, type, norm, orthogonalize, workers), x, found)
 
-    def push(tangents: Any, out: Any, x: Any, s: Any = None, axes: Any = None, **options: Any) -> Any:
-        found, lengths = places(x, s, axes)
-        return getattr(scipy.fft, name)(tangents[0], s=None if s is None else lengths, axes=found, **options)
-
-    return linear(f"scipy_fft_{name}", formula).batched(push=push)
+    return linear(f"scipy_fft_{name}", formula)
 
 
 scipy_fft_dct_grad, scipy_fft_idct_grad = _one("dct"), _one("idct")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ....rules import Formula, Rule, linear
+from ....rules import Rule, linear
 from .lengths import Axes, along, fit, places
 
 _OTHER = {"forward": "backward", "ortho": "ortho"}
@@ -85,10 +85,7 @@ def _one(name: str, transpose: _Transpose) -> Rule:
         axes, lengths = places(x, None if n is None else [n], [axis])
         return fit(transpose(g, axes, lengths, norm), x, axes)
 
-    def push(tangents: Any, out: Any, x: Any, axis: int = -1, **options: Any) -> Any:
-        return getattr(scipy.fft, name)(tangents[0], axis=axis % x.ndim - x.ndim, **options)
-
-    return linear(f"scipy_fft_{name}", formula).batched(push=push)
+    return linear(f"scipy_fft_{name}", formula)
 
 
 def _several(name: str, transpose: _Transpose, default: Any = None) -> Rule:
@@ -98,20 +95,7 @@ def _several(name: str, transpose: _Transpose, default: Any = None) -> Rule:
         found, lengths = places(x, s, axes)
         return fit(transpose(g, found, lengths, norm), x, found)
 
-    def push(tangents: Any, out: Any, x: Any, s: Any = None, axes: Any = default, **options: Any) -> Any:
-        found, lengths = places(x, s, axes)
-        return getattr(scipy.fft, name)(tangents[0], None if s is None else lengths, found, **options)
-
-    return linear(f"scipy_fft_{name}", formula).batched(push=push)
-
-
-def _shift(function: str) -> Formula:
-    """The push of halves that change places along the axes that are given, or all."""
-
-    def push(tangents: Any, out: Any, x: Any, axes: Any = None) -> Any:
-        return getattr(scipy.fft, function)(tangents[0], axes=places(x, None, axes)[0])
-
-    return push
+    return linear(f"scipy_fft_{name}", formula)
 
 
 def _hankel(name: str) -> Rule:
@@ -120,14 +104,7 @@ def _hankel(name: str) -> Rule:
     A. Hamilton, "Uncorrelated modes of the non-linear power spectrum" (2000), appendix B: the biases before and after the
     convolution differ by a factor that is the same for all elements, so they leave it symmetric.
     """
-
-    def again(g: Any, *options: Any, **named: Any) -> Any:
-        return getattr(scipy.fft, name)(g, *options, **named)
-
-    return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **named: again(g, *options, **named)).batched(
-        lambda position, g, out, a, *options, **named: again(g, *options, **named),
-        lambda tangents, out, a, *options, **named: again(tangents[0], *options, **named),
-    )
+    return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **named: getattr(scipy.fft, name)(g, *options, **named))
 
 
 scipy_fft_fft_grad, scipy_fft_ifft_grad = _one("fft", _fft), _one("ifft", _ifft)
@@ -140,13 +117,5 @@ scipy_fft_fft2_grad, scipy_fft_ifft2_grad = _several("fft2", _fft, (-2, -1)), _s
 scipy_fft_rfft2_grad, scipy_fft_irfft2_grad = _several("rfft2", _rfft, (-2, -1)), _several("irfft2", _irfft, (-2, -1))
 scipy_fft_hfft2_grad, scipy_fft_ihfft2_grad = _several("hfft2", _hfft, (-2, -1)), _several("ihfft2", _ihfft, (-2, -1))
 scipy_fft_fht_grad, scipy_fft_ifht_grad = _hankel("fht"), _hankel("ifht")
-scipy_fft_fftshift_grad = (
-    linear("scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes))
-    .moving()
-    .batched(push=_shift("fftshift"))
-)
-scipy_fft_ifftshift_grad = (
-    linear("scipy_fft_ifftshift", lambda g, out, x, axes=None: scipy.fft.fftshift(g, axes=axes))
-    .moving()
-    .batched(push=_shift("ifftshift"))
-)
+scipy_fft_fftshift_grad = linear("scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes)).moving()
+scipy_fft_ifftshift_grad = linear("scipy_fft_ifftshift", lambda g, out, x, axes=None: scipy.fft.fftshift(g, axes=axes)).moving()

@@ -95,19 +95,5 @@ ndimage_correlate_grad = general("ndimage_correlate", _back, _weights).tangent(
 # ------------------------------------------------------------------------------------------------ ends
 
 
-def _batched(function: Any) -> Any:
-    """An axis that is counted from the end is the same behind a batch axis."""
-
-    def run(g: Any, x: Any, axis: int, **options: Any) -> Any:
-        return function(g, axis=axis % x.ndim - x.ndim, **options)
-
-    return run
-
-
-_extended, _folded = _batched(kernels.extended), _batched(kernels.folded)
-ndimage_extended_grad = linear("ndimage_extended", lambda g, out, x, **options: kernels.folded(g, **options)).batched(
-    lambda position, g, out, x, **options: _folded(g, x, **options), lambda t, out, x, **options: _extended(t[0], x, **options)
-)
-ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kernels.extended(g, **options)).batched(
-    lambda position, g, out, x, **options: _extended(g, x, **options), lambda t, out, x, **options: _folded(t[0], x, **options)
-)
+ndimage_extended_grad = linear("ndimage_extended", lambda g, out, x, **options: kernels.folded(g, **options))
+ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kernels.extended(g, **options))

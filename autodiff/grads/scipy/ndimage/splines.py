@@ -15,7 +15,7 @@ import numpy as np
 from compgraph.graph import record, to_plain
 from compgraph.scipy.ndimage import kernels
 
-from ....rules import Formula, general, linear, scatter
+from ....rules import general, linear, scatter
 
 # The mode in which coefficients go on beyond the ends of what is within.
 _SPLINE_MODES = {kernels.CONSTANT: kernels.MIRROR, kernels.WRAP: kernels.MIRROR}
@@ -38,19 +38,10 @@ def _spline_transposed(g: Any, out: Any, x: Any, order: int, axis: int, mode: in
     return weights * kernels.spline_filter1d(g / weights, order=order, axis=axis, mode=mode)
 
 
-def _along(function: Any) -> Formula:
-    """The push of a filter along an axis."""
-
-    def push(t: Any, out: Any, x: Any, axis: int, **options: Any) -> Any:
-        return function(t[0], axis=axis % x.ndim - x.ndim, **options)
-
-    return push
-
-
-ndimage_spline_filter1d_grad = linear("ndimage_spline_filter1d", _spline_transposed).batched(push=_along(kernels.spline_filter1d))
+ndimage_spline_filter1d_grad = linear("ndimage_spline_filter1d", _spline_transposed)
 ndimage_spline_filter1d_back_grad = linear(
     "ndimage_spline_filter1d_back", lambda g, out, x, **options: kernels.spline_filter1d(g, **options)
-).batched(push=_along(kernels.spline_filter1d_back))
+)
 
 
 def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:

@@ -39,25 +39,16 @@ def _recursive(g: Any, a: Any, signal: Any, count: int, axis: int) -> Any:
     return _lagged(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
 
 
-scipy_signal_lfilter_grad = (
-    general(
-        "scipy_signal_lfilter",
-        lambda g, out, b, a, x, axis=-1: _recursive(g, ensure_array(a), x, len(b), axis),
-        lambda g, out, b, a, x, axis=-1: -_recursive(g, ensure_array(a), out, len(a), axis),
-        lambda g, out, b, a, x, axis=-1: _backwards(b, a, g, axis),
-    )
-    .tangent(
-        lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(t, a, x, axis),
-        lambda t, out, b, a, x, axis=-1: -scipy.signal.lfilter(t, a, out, axis),
-        lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(b, a, t, axis),
-    )
-    .batched(lambda position, g, out, b, a, x, axis=-1: _pull(position, g, b, a, x, axis))
+scipy_signal_lfilter_grad = general(
+    "scipy_signal_lfilter",
+    lambda g, out, b, a, x, axis=-1: _recursive(g, ensure_array(a), x, len(b), axis),
+    lambda g, out, b, a, x, axis=-1: -_recursive(g, ensure_array(a), out, len(a), axis),
+    lambda g, out, b, a, x, axis=-1: _backwards(b, a, g, axis),
+).tangent(
+    lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(t, a, x, axis),
+    lambda t, out, b, a, x, axis=-1: -scipy.signal.lfilter(t, a, out, axis),
+    lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(b, a, t, axis),
 )
-
-
-def _pull(position: int, g: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
-    """A signal has one more axis; of coefficients nothing is said here."""
-    return NotImplemented if position < 2 else _backwards(b, a, g, axis % np.ndim(x) - np.ndim(x))
 
 
 def _of_length(x: Any, length: int) -> Any:

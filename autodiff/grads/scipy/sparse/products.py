@@ -25,21 +25,7 @@ def _at_places(g: Any, x: Any, pattern: Any) -> Any:
     return found if found.ndim == 1 else np.sum(found, axis=1)
 
 
-def _all_at_once(v: Any, matrix: Any) -> Any:
-    """The products of a matrix with a batch of vectors or of dense matrices, as one product."""
-    if v.ndim == 2:
-        return np.transpose(_ops().times(np.transpose(v), matrix=matrix))
-    count, rows, columns = v.shape
-    found = _ops().times(np.reshape(np.moveaxis(v, 0, 1), (rows, count * columns)), matrix=matrix)
-    return np.moveaxis(np.reshape(found, (found.shape[0], count, columns)), 1, 0)
-
-
-scipy_sparse_times_grad = linear(
-    "scipy_sparse_times", lambda g, out, x, *, matrix: _ops().times(g, matrix=matrix.transpose())
-).batched(
-    lambda position, g, out, x, *, matrix: _all_at_once(g, matrix.transpose()),
-    lambda tangents, out, x, *, matrix: _all_at_once(tangents[0], matrix),
-)
+scipy_sparse_times_grad = linear("scipy_sparse_times", lambda g, out, x, *, matrix: _ops().times(g, matrix=matrix.transpose()))
 
 scipy_sparse_matmul_grad = multilinear(
     "scipy_sparse_matmul",
