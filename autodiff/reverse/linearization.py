@@ -177,8 +177,12 @@ class Linearization:
 def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
     """A batch of unit vectors of the shape of `like`: the same for each example, where axes of examples lie in front."""
     count, around, shape = chunk.stop - chunk.start, like.shape[:depth], like.shape[depth:]
-    vectors = np.zeros((count, *around, math.prod(shape)), like.dtype)
-    vectors[np.arange(count), ..., np.arange(chunk.start, chunk.stop)] = unit
+    size = math.prod(shape)
+    vectors = np.zeros((count, *around, size), like.dtype)
+    if depth:
+        vectors[np.arange(count), ..., np.arange(chunk.start, chunk.stop)] = unit
+    else:
+        vectors.reshape(-1)[chunk.start :: size + 1] = unit
     return vectors.reshape(count, *around, *shape)
 
 
