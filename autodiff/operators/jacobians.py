@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, require_unchanged
+from compgraph.graph import Value, require_unchanged, to_plain
 from compgraph.graph.context import watched
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import base_of, levels_around
-from ..forward import jvp, push_batch_anew
+from ..forward import TangentNode, jvp, push_batch_anew
 from ..reverse import Linearization, collect, holds_nan, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
@@ -194,7 +194,7 @@ class Columns:
     """Jacobians of the results of a trace by columns: by batches of tangents.
 
     They pass through the recorded graph. If it has writes, the function is called again, with tangents. Batches of adjoints
-    replace them if the function contains other derivatives, is to be differentiated again, or returns another value.
+    replace them within other derivatives and `vmap`, if the function contains other derivatives, or returns another value.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -203,12 +203,10 @@ class Columns:
     def of(self, out: Any) -> list[Any]:
         """The Jacobian of a result for each input."""
         linearization = self.trace.linearized(out)
-        is_plain = not (linearization.live or self.trace.levels or self.trace.escapes)
-        if linearization.written and is_plain and watched() is None:  # debugging looks at one contribution after another
-            found = self._pushed_anew
-            position = next((k for k, leaf in enumerate(self.trace.leaves) if leaf is out), None)
-            if found is not None and position is not None:
-                return self._columns(linearization, found[position])
+        if linearization.written and self._pushed_anew is not None:
+            position = next(k for k, leaf in enumerate(self.trace.leaves) if leaf is out)
+            with linearization.recording():
+                return self._columns(linearization, self._pushed_anew[position])
         return linearization.columns()
 
     @functools.cached_property
@@ -221,21 +219,25 @@ class Columns:
         """The tangents of the results in the directions of all elements of the inputs; None if they are not to be had."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
-        if not size or any(isinstance(leaf, Value) for leaf in arguments.leaves):
+        leaves = [leaf if trace.outer else to_plain(leaf) for leaf in arguments.leaves]
+        within = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
+        if not size or within or trace.levels or trace.escapes or watched() is not None:  # debugging looks at one by one
             return None
         parts: list[list[Any]] = [[] for _ in trace.leaves]
-        for chunk in max((trace.linearized(o) for o in trace.leaves), key=lambda one: len(one.nodes)).chunks(size):
+        largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
+        for chunk in largest.chunks(size):
             batches, given, kept = self._basis(chunk), arguments.given(), arguments.kept()
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
-                    pairs = push_batch_anew(arguments.f, trace.function, arguments.leaves, batches, given, kept)
+                    pairs = push_batch_anew(arguments.f, trace.function, leaves, batches, given, kept)
             except (TypeError, ValueError, FloatingPointError):  # adjoints pass where tangents do not
                 return None
             for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
-                if not np.array_equal(value, out.plain, equal_nan=True) or holds_nan((tangents,)):
+                if not np.array_equal(to_plain(value), out.plain, equal_nan=True) or holds_nan((tangents,)):
                     return None
                 found.append(tangents)
-        return [np.concatenate(found) for found in parts]
+        with largest.recording():
+            return [np.concatenate(found) if len(found) > 1 else found[0] for found in parts]
 
     def _basis(self, chunk: slice) -> list[Any]:
         """For each input, its part of some of all directions."""
@@ -255,7 +257,9 @@ class Columns:
         for k, _ in self._units:
             x = self.trace.inputs[k]
             columns = np.moveaxis(tangents[start : start + x.size], 0, -1)
-            blocks[k].append(np.reshape(np.ascontiguousarray(columns), tangents.shape[1:] + x.shape)[()])
+            columns = columns if isinstance(columns, Value) else np.ascontiguousarray(columns)
+            block = np.reshape(columns, tangents.shape[1:] + x.shape)
+            blocks[k].append(block if isinstance(block, Value) else block[()])
             start += x.size
         pairs = zip(self.trace.inputs, blocks, strict=True)
         return [linearization.along(x, parts[0], parts[1] if len(parts) > 1 else None) for x, parts in pairs]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from autodiff import grad, jacfwd, jacobian, jacrev, jvp
+from autodiff import grad, jacfwd, jacobian, jacrev, jvp, vmap
 from autodiff.reverse import Linearization
 
 Function = Callable[..., Any]
@@ -191,3 +191,23 @@ def test_variables_outside_are_differentiated_again() -> None:
     found = jacfwd(f)(POINT)
     assert grad(lambda v: np.sum(jacfwd(lambda p: f(p) * v)(POINT)))(1.0) == 24
     np.testing.assert_allclose(found[0], np.eye(3) * 8)
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_tangents_are_differentiated_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = WRITING[name]
+
+    def size(operator: Function) -> Function:
+        return lambda p, w: np.sum(operator(lambda q: f(q * w))(p) ** 2)
+
+    expected = grad(size(jacrev), (0, 1))(POINT, 1.5)
+    without_adjoints(monkeypatch)
+    for found, known in zip(grad(size(jacfwd), (0, 1))(POINT, 1.5), expected, strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-10)
+
+
+def test_within_vmap_and_tangents_adjoints_pass() -> None:
+    rows = np.stack([POINT, 2 * POINT])
+    require_near(vmap(jacfwd(through_views))(rows), np.stack([jacrev(through_views)(row) for row in rows]))
+    found = jvp(lambda w: jacfwd(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1]
+    require_near(found, jvp(lambda w: jacrev(lambda p: heat(p * w))(POINT), (2.0,), (1.0,))[1])
