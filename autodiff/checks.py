@@ -88,7 +88,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     rng = np.random.default_rng(seed)
     findings = []
     for operation in collect(node):
-        if operation.__class__ is Write:
+        if type(operation) is Write:
             continue
         function = operation.function
         if function is None or function in operations.PIECEWISE or isinstance(function, operations.Output):
@@ -115,7 +115,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     expected = _product(_flat(weights), slope)
     formula = rule.formulas[position]
     contribution: Any = None if formula is None else formula(weights, out, *values, **operation.options)
-    if contribution.__class__ in DEFERRED:
+    if type(contribution) in DEFERRED:
         contribution = contribution.settle(operation.args[position])
     reverse = 0.0 if contribution is None else _product(conform(contribution, np.asarray(values[position])), direction)
     tangents = [direction if i == position else None for i in range(len(values))]

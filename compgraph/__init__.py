@@ -35,8 +35,8 @@ from .arrays import (
 from .compiled import jit
 from .graph import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
 from .graph.context import default_dtype, imported, no_graph, scope
-from .graph.hollow import EscapeError, strict
 from .graph.interpreter import record_lines
+from .graph.tracing import EscapeError, strict
 from .guards import GuardError, reset
 from .interception import interception
 from .nn import (

@@ -6,7 +6,7 @@ from .arrays import array as array, as_strided as as_strided, asanyarray as asan
 from .compiled import jit as jit
 from .graph import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
 from .graph.context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
-from .graph.hollow import EscapeError as EscapeError, strict as strict
+from .graph.tracing import EscapeError as EscapeError, strict as strict
 from .graph.interpreter import record_lines as record_lines
 from .guards import GuardError as GuardError, reset as reset
 from .interception import interception as interception

@@ -10,7 +10,7 @@ import numpy as np
 from .drawing import GraphPicture, visualize_at
 from .graph import Joint, Value, VariableNode, memory_of, root_of
 from .graph.context import watcher
-from .graph.hollow import Strict
+from .graph.tracing import Strict
 from .operations import opname_of
 
 
@@ -57,7 +57,7 @@ class Debug(Strict):
         self._checks = Checks()
 
     def __enter__(self) -> Debug:
-        self._enter_hollow({watcher: self._checks})
+        self._enter_tracing({watcher: self._checks})
         return self
 
 
@@ -112,7 +112,7 @@ def debug() -> Debug:
 
     Inside, each operation is checked as it is recorded, and each derivative as it is computed. Results are remembered by
     checksums: if one was changed before a gradient is asked for, through its memory, that raises.
-    Nodes are hollow, as within `strict`: code that takes their numbers without asking for the graph is refused.
+    New values are tracers, as within `strict`: code that takes their numbers raises.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from compgraph.graph import Value, describe
+from compgraph.graph import Borrowed, Value, describe
 from compgraph.interception import lent
 
 from .aliases import find_shared, lock_views
@@ -159,7 +159,7 @@ class Arguments:
             else:
                 kwargs[place] = tree
         if self.shared:
-            views: list[Any] = [x for x in flatten((args, kwargs))[0] if getattr(x, "is_given", False)]
+            views: list[Any] = [x for x in flatten((args, kwargs))[0] if type(x) is Borrowed]
             lock_views(views, [self.leaves[position] for position in self.shared])
         if not self.labelled:
             return self.f(*args, **kwargs)

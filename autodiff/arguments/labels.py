@@ -26,7 +26,8 @@ def _kind_of(kind: Any) -> str | None:
 
 def kind_of(value: Any) -> str | None:
     """The name of the class of labelled arrays that a value is of; None for others."""
-    return _kind_of(value.__class__)
+    kind: Any = type(value)
+    return _kind_of(kind)
 
 
 def is_labelled(value: Any) -> bool:
@@ -42,7 +43,7 @@ def named_labels(values: Iterable[Any]) -> str:
 def labelled(array: Any, like: Any) -> Any:
     """A plain array with the labels of an argument, if it has one's shape; else, or where no labels are, the array itself."""
     kind = kind_of(like)
-    if kind is None or array.__class__ is not np.ndarray or array.shape != like.shape:
+    if kind is None or type(array) is not np.ndarray or array.shape != like.shape:
         return array
     if kind == "DataArray":
         return like.copy(data=array)

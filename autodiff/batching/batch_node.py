@@ -17,16 +17,14 @@ import numpy as np
 from compgraph import operations
 from compgraph.graph import (
     NO_OPTIONS,
+    Carrier,
     DiffersError,
     InertNode,
-    Node,
     OperationalNode,
-    TangentLayout,
     Value,
     as_operand,
     describe,
     leaf,
-    new_view,
     owner_of,
     place_in,
     promoted,
@@ -56,7 +54,7 @@ _array_ufunc: Any = Value.__array_ufunc__
 _SHARING_NOTHING = operations.PIECEWISE - {operations.stop_gradient}
 
 
-class BatchNode(TangentLayout, Node):
+class BatchNode(Carrier):
     """A value for each of many examples, that looks like one of them.
 
     Attributes
@@ -89,10 +87,10 @@ class BatchNode(TangentLayout, Node):
         """Make a node of the values of all examples; of numbers it is a scalar, unless it is an array or a view of one."""
         shape, dtype = values.shape[1:], values.dtype
         try:
-            body, plain = forms[shape, dtype]
+            plain = forms[shape, dtype]
         except KeyError:
-            body, plain = form(shape, dtype)
-        node: Any = new_view(body, cls)
+            plain = form(shape, dtype)
+        node: Any = cls()  # type: ignore[call-arg]
         node.plain = plain
         node._values, node.level, node.root = values, level, root
         node._seen = None if root is None else root._values
@@ -171,7 +169,7 @@ class BatchNode(TangentLayout, Node):
         """A ufunc; its ``at`` at places that may be others for each example."""
         if len(inputs) == 1 and not options and method == "__call__" and ufunc in operations.SMOOTH_UFUNCS:  # the commonest call
             return self.carry(self.level, ufunc, inputs, NO_OPTIONS)
-        if method == "at" and promoted(inputs[0], inputs).__class__ is BatchNode:
+        if method == "at" and type(promoted(inputs[0], inputs)) is BatchNode:
             target, index, *others = inputs
             operands = tuple(map(as_operand, others))
             level = max(x.level for x in (target, *operands) if isinstance(x, Value))

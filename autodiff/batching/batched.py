@@ -50,7 +50,7 @@ def declared_push(rule: Rule, tangents: list[Any], out: Any, operands: list[Any]
 
 
 def _is_elementwise(rule: Rule) -> bool:
-    return rule.kind == "elementwise" and rule.formulas.__class__ is not Variadic
+    return rule.kind == "elementwise" and type(rule.formulas) is not Variadic
 
 
 def by_parts(part: Formula) -> Formula:
@@ -157,7 +157,7 @@ def zeros_like_batch(shape: tuple[int, ...], dtype: Any, count: int) -> Any:
 
 def batch_like(node: Any, count: int) -> Any:
     """What a batch of `count` deferred adjoints is put together like."""
-    return node if node.__class__ is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
+    return node if type(node) is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
 
 
 def count_of(batch: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ConstantNode, DiffersError, Joint
+from compgraph.graph import ConstantNode, DiffersError, Joint, Value
 
 from ..rules import DEFERRED, Parts, Rule, Scatter, as_node, by_function, conform, conform_batch, plain_operands, push
 from .active import Alive, next_level
@@ -92,7 +92,7 @@ def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None
     out, operands = as_seen(node, create_graph)
     if count is None:
         tangent = push(rule, given, out, node.function, tuple(operands), node.options)
-        return tangent if tangent is None or node.__class__ is Joint else conform(tangent, node.plain)
+        return tangent if tangent is None or type(node) is Joint else conform(tangent, node.plain)
     tangent = push_batch(rule, given, out, node.function, operands, node.options)
     return None if tangent is None else conform_all(tangent, node.plain, count)
 
@@ -101,7 +101,7 @@ def as_seen(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
     """The output and the operands of a node, as its rule is given them."""
     if create_graph:
         return as_node(node), [as_node(a) for a in node.args]
-    return node.plain, [a.plain if a.__class__ is Joint else a for a in plain_operands(node)]
+    return node.plain, [a.plain if type(a) is Joint else a for a in plain_operands(node)]
 
 
 def conform_all(tangents: Any, out: Any, count: int) -> Any:
@@ -176,7 +176,7 @@ def _one(batch: Any, i: int) -> Any:
 
 
 def _settled(contribution: Any, operand: Any) -> Any:
-    if contribution.__class__ in DEFERRED:
+    if type(contribution) in DEFERRED:
         return contribution.settle(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
     return contribution
 

@@ -35,7 +35,7 @@ def propagate(
     """
     piecewise = operations.PIECEWISE
     for node in nodes:
-        if node.__class__ not in INERT and node not in known and node.function not in piecewise:
+        if type(node) not in INERT and node not in known and node.function not in piecewise:
             given: list[Any] = [None] * len(node.args)
             reached = False
             for position in node.edges:

@@ -7,22 +7,18 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, record
-from compgraph.graph.hollow import address_of, refusing_body
+from compgraph.graph import Value, address_of, record
 
-forms: dict[Any, tuple[Any, Any]] = {}  # what a node of a shape and dtype is as an array, and what stands for its value
+forms: dict[Any, Any] = {}  # by shape and dtype, what stands for the value of a batched one
 _KEPT = 4096
 
 
-def form(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
-    """An array that refuses, and one of numbers that belong to no example: nan, the least integer."""
+def form(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array of numbers that belong to no element of the batch: nan, the least integer."""
     if len(forms) >= _KEPT:
         forms.clear()
     nothing: Any = np.nan if dtype.kind in "fc" else np.iinfo(dtype).min if dtype.kind in "iu" else False
-    found = forms[shape, dtype] = (
-        refusing_body(shape, dtype),
-        np.ndarray(shape, dtype, np.full((), nothing, dtype), 0, (0,) * len(shape)),
-    )
+    found = forms[shape, dtype] = np.ndarray(shape, dtype, np.full((), nothing, dtype), 0, (0,) * len(shape))
     return found
 
 

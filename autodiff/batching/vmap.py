@@ -12,18 +12,20 @@ from compgraph import operations
 from compgraph.graph import (
     ARRAYS,
     INPUTS,
+    TRACEABLE,
     VARYING,
     DiffersError,
     Value,
     breadth_first,
-    new_view,
+    concrete,
     plainly,
     require_computed,
     require_history,
+    wrapped,
 )
 from compgraph.graph.context import apart
-from compgraph.graph.hollow import Hollowing, bodies, raised_at
 from compgraph.graph.interpreter import is_internal
+from compgraph.graph.tracing import Tracing, is_tracing, raised_at
 from compgraph.interception import intercepted, lent
 from compgraph.profiling import EXAMPLES, exchange
 from compgraph.scipy import enter_imported
@@ -125,7 +127,7 @@ def vmap(
         with Alive((level,)):
             results = apart(_run, f, unflatten(structure, given), level, count, randomness)
             found, nesting = _results(results, level, count, out_axes)
-        if bodies() is None and not any(isinstance(x, Value) for x in leaves):
+        if not is_tracing() and not any(isinstance(x, Value) for x in leaves):
             found = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in found]
             if count and out_axes == 0:
                 call = functools.partial(_plainly, f, structure)
@@ -159,7 +161,7 @@ def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: 
     given_all = (*args, *kwargs.values())
     asks = randomness != "same"
     around = setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count))
-    with Hollowing(), around, intercepted(f, given_all, asks, kept=given_all) as opened:
+    with Tracing(), around, intercepted(f, given_all, asks, kept=given_all) as opened:
         if not asks or opened.is_closed:
             return _called(f, args, kwargs)
         with Watch(f, given_all) as watch:
@@ -223,12 +225,12 @@ def _results(result: Any, level: int, count: int, out_axes: Axes) -> tuple[list[
     outs, structure = flatten(result)
     axes = _spread("out_axes", out_axes, structure, result, len(outs))
     found = [_taken(as_result(out), axis, level, count) for out, axis in zip(outs, axes, strict=True)]
-    return found, structure
+    return [concrete(out) if isinstance(out, Value) else out for out in found], structure
 
 
 def _has_variables(out: Value) -> bool:
     """Whether a result depends on a variable of the caller's; what derivatives within were computed by is a graph as well."""
-    return any(n.__class__ in _VARIABLES for n in breadth_first(out))
+    return any(type(n) in _VARIABLES for n in breadth_first(out))
 
 
 _VARIABLES = VARYING | INPUTS
@@ -305,11 +307,11 @@ def _count(arrays: list[Any], axes: list[int | None], axis_size: int | None) -> 
 def _given(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
     """An argument as passed to the function. It is read-only if it is not batched, or shares memory with another one."""
     if axis is None:
-        if value.__class__ not in ARRAYS:
+        if type(value) not in ARRAYS:
             return value
-        seen = new_view(value, value.__class__)
+        seen = plainly(value).view()
         seen.flags.writeable = False
-        return seen
+        return wrapped(seen, (value,)) if type(value) in TRACEABLE else seen
     moved = np.moveaxis(value, axis, 0) if axis % value.ndim else value
     if is_shared:
         made = BatchNode.create_using(copied(moved), level, is_array=moved.ndim > 1)

@@ -86,7 +86,7 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
         return _with_tangents(f, leaves, level)
-    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.__class__ not in INERT]
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
     if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
@@ -137,7 +137,7 @@ class Structure:
 def _own(node: Any) -> Any:
     """The value of a node in memory of its own."""
     plain = node.plain
-    return np.array(plain) if plain.__class__ is np.ndarray and (plain.base is not None or not node.args) else plain
+    return np.array(plain) if type(plain) is np.ndarray and (plain.base is not None or not node.args) else plain
 
 
 class Checkpoint:
@@ -225,7 +225,7 @@ def _parts(adjoints: Sequence[Any]) -> Parts:
 
 def _may_differ(node: Any) -> bool:
     """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
-    return bool(node.__class__ not in (OperationalNode, BlankNode) or node.args or memory_of(node))
+    return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 
 _checkpoint = Opaque("checkpoint")

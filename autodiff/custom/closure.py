@@ -91,7 +91,7 @@ class Closure:
             memory = root_of(node).memory if isinstance(node, Value) else None
             return operands + memory.log if memory else operands
 
-        return [n for n in walk(results, inside) if n.__class__ in ACTIVE and n not in inputs and self._is_outside(n)]
+        return [n for n in walk(results, inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
 
     def _is_outside(self, node: Any) -> bool:
         return isinstance(node, (Value, Joint)) and node.tick <= self._start
@@ -99,7 +99,7 @@ class Closure:
 
 def _read_only(value: Any) -> Any:
     """A plain array that cannot be written into; all else as it is."""
-    if value.__class__ is not np.ndarray:
+    if type(value) is not np.ndarray:
         return value
     view = value.view()
     view.flags.writeable = False

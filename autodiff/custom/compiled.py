@@ -11,7 +11,7 @@ import compgraph as cg
 from compgraph.compiled import record_by
 from compgraph.graph import INERT, Value, attach, is_plain, saved, to_plain
 from compgraph.graph.context import NoGraph, is_recording, recording_on
-from compgraph.graph.hollow import is_traced
+from compgraph.graph.tracing import is_compiling
 
 from ..arguments import flatten, unflatten
 from ..batching import levels_around
@@ -25,8 +25,8 @@ _jit = Opaque("jit")
 def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a compiled function gives of nodes: by a program if there is one, else each of its operations is recorded."""
     leaves, structure = flatten((args, kwargs))
-    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.__class__ not in INERT]
-    is_outermost = is_recording() and not is_traced() and not levels_around()
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
+    is_outermost = is_recording() and not is_compiling() and not levels_around()
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
     plain = list(map(_numbers, leaves))
@@ -160,4 +160,4 @@ def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
 
 def _scalar(adjoint: Any) -> Any:
     """A 0-d array as NumPy's scalar, so that there is one program for both."""
-    return adjoint[()] if adjoint.__class__ is np.ndarray else adjoint
+    return adjoint[()] if type(adjoint) is np.ndarray else adjoint

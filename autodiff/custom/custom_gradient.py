@@ -112,7 +112,7 @@ class Custom:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
             parts, pull = self.pair(operands)
-        if any(isinstance(p, Value) and p.__class__ not in INERT for p in map(base_of, parts)):
+        if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )

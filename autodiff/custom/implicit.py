@@ -231,7 +231,7 @@ _functions = {name: Opaque(name) for name in ("root", "fixed_point")}
 def require_closed(name: str, g: Function, values: list[Any]) -> Any:
     """What a function gives; a TypeError if it uses nodes that are not among its arguments: its derivative would miss them."""
     closure = Closure(name, lambda given: g(*given), values, range(len(values)))
-    used = [n for n in closure.closed if n.__class__ not in INERT]
+    used = [n for n in closure.closed if type(n) not in INERT]
     require_single(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"

@@ -307,7 +307,7 @@ class DataParallel:
 
 def _is_followed(x: Any) -> bool:
     """Whether more than a leaf's numbers counts: its graph while recording, or a tangent, recording or not."""
-    return isinstance(x, Value) and x.__class__ not in INERT and (is_recording() or bool(x.level))
+    return isinstance(x, Value) and type(x) not in INERT and (is_recording() or bool(x.level))
 
 
 def _tree(structure: Any) -> bytes:

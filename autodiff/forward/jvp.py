@@ -11,6 +11,7 @@ from compgraph import operations
 from compgraph.graph import (
     VARYING,
     Value,
+    concrete,
     is_computed_by_python,
     mark_python_number,
     memory_of,
@@ -18,11 +19,10 @@ from compgraph.graph import (
     plainly,
     record,
     saved_constant,
-    solid,
     walk,
 )
 from compgraph.graph.context import apart, buffers_wrapped, is_recording, recording_on
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph.tracing import Tracing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
@@ -149,7 +149,7 @@ def pushed_anew(
 
     def run() -> Any:
         enter_imported()
-        with recording_on(), Hollowing(), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
+        with recording_on(), Tracing(), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
             result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
@@ -241,7 +241,7 @@ def _handed(value: Any) -> Any:
     """A value or tangent for the caller."""
     if not is_recording():
         return _detached(value)
-    return solid(value) if isinstance(value, Value) else plainly(value)
+    return concrete(value) if isinstance(value, Value) else plainly(value)
 
 
 def _detached(value: Any) -> Any:
@@ -259,7 +259,7 @@ def _settled(value: Any, since: int) -> Any:
     if not isinstance(value, Value) or value.level:
         return value
     for node in walk([value], _operands_and_writes):
-        if node.tick <= since or node.__class__ in VARYING:
+        if node.tick <= since or type(node) in VARYING:
             return value
     return value.plain
 

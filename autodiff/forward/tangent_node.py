@@ -18,9 +18,8 @@ from compgraph.graph import (
     INERT,
     NO_OPTIONS,
     OPERATORS,
-    Node,
+    Carrier,
     OperationalNode,
-    TangentLayout,
     Value,
     describe,
     detach_result,
@@ -30,7 +29,6 @@ from compgraph.graph import (
     is_python_number,
     leaf,
     mark_python_number,
-    new_view,
     overlaps_itself,
     owner_of,
     place_in,
@@ -39,7 +37,6 @@ from compgraph.graph import (
     window,
 )
 from compgraph.graph.context import is_cut, is_recording, watched
-from compgraph.graph.hollow import hollow_body
 from compgraph.guards import scalar_hash
 from compgraph.inplace import put_plain, require_writeable, store
 from compgraph.profiling import TANGENT, exchange
@@ -49,7 +46,7 @@ from ..batching import next_level as next_level  # of derivatives and vmaps: lev
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
 
 
-class TangentNode(TangentLayout, Node):
+class TangentNode(Carrier):
     """A value with the derivative of it along a direction.
 
     Attributes
@@ -72,7 +69,7 @@ class TangentNode(TangentLayout, Node):
     )
 
     __class__ = reported_class
-    __hash__ = scalar_hash
+    __hash__ = scalar_hash  # type: ignore[assignment]
 
     root: TangentNode | None
     _primal: Any
@@ -83,7 +80,7 @@ class TangentNode(TangentLayout, Node):
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
         plain = primal.plain if isinstance(primal, Value) else primal
-        node: Any = new_view(hollow_body(np.asarray(plain)), cls)
+        node: Any = cls()  # type: ignore[call-arg]
         node.plain = plain
         node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Value) else isinstance(primal, np.generic)
@@ -127,7 +124,6 @@ class TangentNode(TangentLayout, Node):
                 return primal
             self._primal = primal
             if not self.plain.flags.writeable:
-                np.ndarray.setflags(self._primal, write=False)
                 self._primal.plain.flags.writeable = False
         return self._primal
 

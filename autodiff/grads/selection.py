@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import record
+from compgraph.operations import ensure_array
 
 from ..rules import gather, general, linear, moved, scatter
 
@@ -73,7 +74,7 @@ trace_grad = linear("trace", _traced).moving()
 
 def _inserted(x: Any, obj: Any, values: Any, axis: Any) -> Any:
     """Where each element of the result comes from: from `x` as 0, 1, 2, ..., from `values` as -1, -2, -3, ..."""
-    return np.insert(numbered(x), obj, -1 - numbered(np.asarray(values)), axis)
+    return np.insert(numbered(x), obj, -1 - numbered(ensure_array(values)), axis)
 
 
 insert_grad = (

@@ -32,7 +32,7 @@ class NotSimple(Exception):  # noqa: N818
 
 def require_simple(nodes: Sequence[Any]) -> None:
     """Raise if there are writes, operations with several outputs, or checkpoints with nodes from outside in a graph."""
-    if nodes.__class__ is Events or any(n.__class__ is Joint or _is_closed(n) for n in nodes):
+    if type(nodes) is Events or any(type(n) is Joint or _is_closed(n) for n in nodes):
         raise NotSimple
 
 
@@ -87,8 +87,8 @@ class Expansion:
         for operand in node.args:
             if isinstance(operand, Value) and operand in self.series:
                 parts.append(id(self.series[operand]))
-            elif operand is None or operand.__class__ in (int, float, bool):
-                parts.append((operand.__class__, repr(operand)))
+            elif operand is None or type(operand) in (int, float, bool):
+                parts.append((type(operand), repr(operand)))
             else:
                 return None
         return (node.function, node.plain.dtype, node.plain.shape, *parts)

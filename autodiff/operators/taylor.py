@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, record, solid, to_plain
+from compgraph.graph import Value, concrete, record, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph.tracing import Tracing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 
@@ -96,7 +96,7 @@ def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: l
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients, where neither points nor directions have tangents."""
     live = is_recording()
-    with recording_on(), Hollowing():
+    with recording_on(), Tracing():
         inputs = [stand_in(p if live else to_plain(p)) for p in points]
         with intercepted(f), collecting_escapes() as escapes:
             result = flat(*inputs)
@@ -124,7 +124,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
 def _own(coefficient: Any, out: Any) -> Any:
     """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Value):
-        return solid(coefficient)
+        return concrete(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 
@@ -143,7 +143,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     if not outs:
         return []
     nodes = collect(as_joint(outs), stop=inputs)
-    if nodes.__class__ is not Events:
+    if type(nodes) is not Events:
         nodes = nodes[1:]  # without the joint
     require_simple(nodes)
     return nodes

@@ -18,6 +18,7 @@ import numpy as np
 from compgraph.graph import (
     InputNode,
     Value,
+    concrete,
     describe,
     input_over,
     is_computed_by_python,
@@ -26,11 +27,10 @@ from compgraph.graph import (
     next_tick,
     plainly,
     record,
-    solid,
     to_plain,
 )
 from compgraph.graph.context import apart, called, is_recording, no_graph, recording_on
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph.tracing import Tracing
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 from compgraph.operations import input_of
@@ -127,7 +127,7 @@ class Trace:
         """Call the function."""
         self.points: list[Any] = []
         enter_imported()
-        with recording_on(), Hollowing():
+        with recording_on(), Tracing():
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument
@@ -227,7 +227,7 @@ class Trace:
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with only_around(depth):
             result, below = taken_out(out, self.levels), taken_out(seeds, self.levels)
-            if below.__class__ is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
+            if type(below) is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
                 with outside():
                     found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
                     found = [np.moveaxis(part, 0, depth) for part in found]
@@ -284,7 +284,7 @@ class Trace:
             return plainly(out)
         known = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
         is_live = self.live(collect(out, stop=self.inputs)) if known is None else known[1]
-        return solid(out) if is_live else out.plain
+        return concrete(out) if is_live else out.plain
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""

@@ -76,7 +76,7 @@ class BatchedPast(Past):
 
     def settled(self, adjoint: Any, node: Any) -> Any:
         """Adjoints put together."""
-        return adjoint.settle(batch_like(node, self.count)) if adjoint.__class__ in DEFERRED else adjoint
+        return adjoint.settle(batch_like(node, self.count)) if type(adjoint) in DEFERRED else adjoint
 
     def shadow_of(self, root: Any) -> Any:
         """A new shadow of a buffer."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.graph import InputNode, Value, leaf, to_plain
 from compgraph.graph.context import apart
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph.tracing import Tracing
 from compgraph.guards import collecting_escapes
 from compgraph.interception import intercepted
 
@@ -65,7 +65,7 @@ def check_gradient(
     if gradients is None:
 
         def run() -> Any:
-            with Hollowing(), intercepted(f), collecting_escapes() as escapes:
+            with Tracing(), intercepted(f), collecting_escapes() as escapes:
                 inputs = [leaf(a.copy(), InputNode, None) for a in args]
                 return inputs, f(*inputs), escapes
 

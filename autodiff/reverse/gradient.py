@@ -191,7 +191,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
-        return [n for n in reversed(nodes) if n.__class__ is VariableNode]
+        return [n for n in reversed(nodes) if isinstance(n, VariableNode)]
     asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
     present = set(map(id, nodes))
     called: dict[str, list[Any]] | None = None
@@ -224,7 +224,7 @@ def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
     """The variables of a graph, by their names."""
     called: dict[str, list[Any]] = {}
     for node in nodes:
-        if node.__class__ is VariableNode:
+        if isinstance(node, VariableNode):
             called.setdefault(node.name, []).append(node)
     return called
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import Value, VariableNode
-from compgraph.graph.hollow import bodies
 from compgraph.graph.interpreter import numbers_in, source_lines, use_of
+from compgraph.graph.tracing import is_tracing
 from compgraph.guards import SHOWN, Escape, Lineage, in_order, open_escapes
 
 _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
@@ -30,7 +30,7 @@ def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> li
         escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
         is_exact = use == "returned"
         if escape.is_open and any(_holds(n, escape, is_exact) for n in nodes if n.tick > escape.tick):
-            behind = [node for node in _behind(escape) if type(node) is VariableNode or id(node) in asked]
+            behind = [node for node in _behind(escape) if isinstance(node, VariableNode) or id(node) in asked]
             escape.is_open = any(node.tick < escape.tick for node in behind)
             if any(node.tick < escape.tick and id(node) in asked for node in behind):
                 found.append(escape)
@@ -43,7 +43,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
     `nodes` are all nodes of the graph, `wanted` those with respect to which it is differentiated.
     """
     escapes = open_escapes()
-    if escapes and bodies() is None and (found := _leaks(escapes, nodes, wanted)):
+    if escapes and not is_tracing() and (found := _leaks(escapes, nodes, wanted)):
         source_lines.warn_at(
             source_lines.users_frame(2),
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
@@ -54,7 +54,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
 
 def escapes_about(escapes: Any, key: Any) -> list[Escape]:
     """The escapes of a node (or of the variables with a name) and of its descendants."""
-    return [e for e in escapes if any(n is key or (type(n) is VariableNode and n.name == key) for n in _behind(e))]
+    return [e for e in escapes if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _behind(e))]
 
 
 def _behind(escape: Escape) -> list[Any]:
@@ -92,9 +92,7 @@ def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> boo
         return False
     size = float(np.abs(value))
     is_angle = math.isclose(turned := size / math.pi * _MULTIPLES, round(turned), rel_tol=1e-12)
-    is_written = (is_array or value.__class__ in (float, complex)) and (
-        size in numbers_in(code) or size in numbers_in(escape.code)
-    )
+    is_written = (is_array or type(value) in (float, complex)) and (size in numbers_in(code) or size in numbers_in(escape.code))
     return not (is_angle or is_written)
 
 

@@ -70,7 +70,7 @@ def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
     if not _is_near(g, out):
         return None, []
     nodes = collect(g, stop=(out,))
-    if nodes.__class__ is Events:
+    if type(nodes) is Events:
         return None, []
     same = [out, *[node for node in nodes if node is not out and _is_same(node, out)]]
     nodes = collect(g, stop=same) if len(same) > 1 else nodes
@@ -98,7 +98,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Any, same: list[Any]) -> bool:
     ends = {
         node
         for node in nodes
-        if isinstance(node, Value) and node not in stops and node.__class__ not in INERT and (not node.args or _has_corner(node))
+        if isinstance(node, Value) and node not in stops and type(node) not in INERT and (not node.args or _has_corner(node))
     }
     if not ends:
         return False

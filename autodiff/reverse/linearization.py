@@ -62,7 +62,7 @@ class Linearization:
     @property
     def written(self) -> bool:
         """Whether arrays on the way were written into, also since they were recorded: no tangent can go forward then."""
-        return self.nodes.__class__ is Events or any(map(_memory, self.nodes))
+        return type(self.nodes) is Events or any(map(_memory, self.nodes))
 
     @functools.cached_property
     def needed(self) -> set[int]:
@@ -191,7 +191,7 @@ def _own(parts: list[Any], taken: set[int]) -> Any:
     if len(parts) > 1:
         return np.concatenate(parts)
     (only,) = parts
-    if only.__class__ is np.ndarray:
+    if type(only) is np.ndarray:
         if only.base is not None or not only.flags.writeable or id(only) in taken:
             only = only.copy()
         taken.add(id(only))

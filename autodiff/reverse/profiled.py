@@ -23,10 +23,10 @@ _put = dict.__setitem__
 
 def parts_of(adjoint: Any) -> list[Any]:
     """The arrays of an adjoint, also of one that waits to be put together."""
-    if adjoint.__class__ is Scatter:
+    if type(adjoint) is Scatter:
         parts = [adjoint.dense, *adjoint.pieces[-1:]]  # those before were told already
     else:
-        parts = list(adjoint.found.values()) if adjoint.__class__ is Parts else [adjoint]
+        parts = list(adjoint.found.values()) if type(adjoint) is Parts else [adjoint]
     return [part.plain if isinstance(part, Value) else part for part in parts]
 
 
@@ -59,9 +59,9 @@ class Adjoints(dict[Any, Any]):
         if steps is not None or at is not self.node:
             self._reach(at, steps)
         entry = self.entry
-        if adjoint.__class__ is ndarray:
+        if type(adjoint) is ndarray:
             profiler.hold(entry, adjoint)
-        elif adjoint.__class__ in DEFERRED or isinstance(adjoint, Value):
+        elif type(adjoint) in DEFERRED or isinstance(adjoint, Value):
             for part in parts_of(adjoint):
                 profiler.hold(entry, part)
         now = perf_counter()

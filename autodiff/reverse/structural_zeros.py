@@ -110,7 +110,7 @@ def _has_zeros(nodes: Sequence[Any], support: Any) -> bool:
 
 def any_selects(nodes: Sequence[Any]) -> bool:
     """Whether an operation, or a write, leaves out elements."""
-    if nodes.__class__ is not list and any(node.__class__ is Write for node in nodes):
+    if type(nodes) is not list and any(type(node) is Write for node in nodes):
         return True
     begins = {function: _begins(function) for function in set(map(_function_of, nodes))}
     if True in begins.values():

@@ -165,7 +165,7 @@ class _Each(Sequence[Formula | None]):
 def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
     """A rule for the operands of another; `several` answers for several of them in one call, where that does."""
     theirs = rule.formulas
-    if theirs.__class__ is Shared:
+    if type(theirs) is Shared:
         batched = theirs.batched or rule.is_batchable
         return Rule(rule.opname, "general", Shared(several, theirs.fixed, batched), ()).batched(batch)
     return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
@@ -253,7 +253,7 @@ class Through(dict[Any, Rule]):
         return found
 
     def _noted(self, found: Any, touched: Any) -> Any:
-        if found.__class__ in DEFERRED:
+        if type(found) in DEFERRED:
             self.given.append((None, None))
             return found
         found = as_support(found)

@@ -69,7 +69,7 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Events
         """Take the writes that a reader of an array saw."""
         if id(node) not in roots:
             root = root_of(node)
-            roots[id(node)] = root if root.memory or type(root) is VariableNode else None
+            roots[id(node)] = root if root.memory or isinstance(root, VariableNode) else None
         root = roots[id(node)]
         if root is not None and root.memory:
             memory = root.memory
@@ -130,7 +130,7 @@ class Past:
         if not isinstance(node, (Value, Joint)):
             return node
         root: Any = self.roots.get(id(node))
-        if type(root) is VariableNode and root.tick > tick:
+        if isinstance(root, VariableNode) and root.tick > tick:
             return Gone(root, node, reader)
         log = root.memory.log if root is not None and root.memory else None
         if log and log[-1].tick > tick:

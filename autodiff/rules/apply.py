@@ -20,7 +20,7 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
         count = len(primals) - len(function.counts) if isinstance(function, operations.Keyworded) else len(primals)
         moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
         return record(function, (*moved, *primals[count:]), options)
-    if rule.tangents.__class__ is Shared:
+    if type(rule.tangents) is Shared:
         return rule.tangents.formula(tangents, out, *primals, **options)
     total = None
     for position, tangent in enumerate(tangents):

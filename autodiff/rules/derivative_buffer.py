@@ -43,7 +43,7 @@ class Shadow(Twin):
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
         """A part of the buffer."""
-        if self.buffer.__class__ is np.ndarray:
+        if type(self.buffer) is np.ndarray:
             return super().cut(shape, **place)
         return record(window, (self.buffer,), {"shape": shape, **place})
 

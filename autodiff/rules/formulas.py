@@ -13,7 +13,7 @@ Formula = Callable[..., Any]
 
 def unowned(contribution: Any) -> Any:
     """What a user's function gave, which may be kept there: a view, so that no sweep takes the array for its own."""
-    return contribution.view() if contribution.__class__ is np.ndarray else contribution
+    return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
 class Variadic(Sequence[Formula | None]):

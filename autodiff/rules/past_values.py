@@ -13,7 +13,7 @@ def seen_by(reader: Any, operand: Any) -> Any:
     if not isinstance(operand, Value):
         return operand.plain if hasattr(operand, "plain") else operand
     root = root_of(operand)
-    if root.__class__ is VariableNode and root.tick > reader.tick:
+    if isinstance(root, VariableNode) and root.tick > reader.tick:
         return Gone(root, operand, reader)
     return value_at(operand, reader.tick) if root.memory else operand.plain
 
@@ -43,7 +43,7 @@ class Gone:
 
 def as_node(node: Any) -> Any:
     """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
-    if node.__class__ is not Joint:
+    if type(node) is not Joint:
         return node
     return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
 

@@ -110,7 +110,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
                 continue
             with np.errstate(all="ignore"):  # the sweep has given the same warnings
                 part = formula(adjoints[event], event.plain, *values, **event.options)
-            part = part.settle(operand) if part.__class__ in DEFERRED else conform(part, operand.plain)
+            part = part.settle(operand) if type(part) in DEFERRED else conform(part, operand.plain)
             part = _chosen(part, adjoints[operand])
             before = arrived.get(operand)
             arrived[operand] = part if before is None else _sum(before, part)
@@ -187,7 +187,7 @@ def _tangent_of(event: Any, given: list[Any]) -> Any:
 
 def _tangent(start: Any, seed: Any) -> Any:
     """The tangent to start from."""
-    if start.__class__ not in ACTIVE:
+    if type(start) not in ACTIVE:
         raise ValueError(f"the {describe(start)} is constant; a tangent starts from a variable")
     if seed is None:
         return np.ones_like(start.plain)
@@ -242,7 +242,7 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
         formula = rule.formulas[at]
         if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
             local = formula(np.ones_like(event.plain), event.plain, *values, **event.options)
-            local = local.settle(operand) if local.__class__ in DEFERRED else local
+            local = local.settle(operand) if type(local) in DEFERRED else local
             wide = step.given * local if np.shape(local) == event.shape else np.nan
             local = local if _gives(wide, step.part, to) else None
         said = evaluate(text, event, values, step.given) if text and not (is_forward and "g" in letters(text)) else None

@@ -162,7 +162,7 @@ def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None 
     [2. 1.]
     """
     result = asarray(a, dtype, order)
-    np.asarray_chkfinite(result)
+    np.asarray_chkfinite(result.plain if isinstance(result, Value) else result)
     return result
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..graph import Value, leaves_of, promotable
 from ..graph.context import Context, callbacks_lock, is_recording, layered, settle, wrappers
-from ..graph.hollow import bodies, is_library, solidly
 from ..graph.interpreter import frame_up, is_calling, is_internal
+from ..graph.tracing import is_library, is_tracing
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray
@@ -64,11 +64,11 @@ def _dispatching(name: str, original: Any) -> Any:
         if isinstance(kwargs.get("like"), Value):  # NumPy would hand the node this function, which no table knows
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
         settle()
-        frame, is_hollow = frame_up(1), bodies() is not None
-        if not (is_hollow or _active.get()) or is_internal(frame.f_code.co_filename):
+        frame, traces = frame_up(1), is_tracing()
+        if not (traces or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Value) for leaf in leaves_of((args, tuple(kwargs.values())))):
-            if is_hollow and (_hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make)):
+            if traces and (_hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make)):
                 return original(*args, **kwargs)  # C code would take the memory of a node for numbers
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
@@ -77,13 +77,12 @@ def _dispatching(name: str, original: Any) -> Any:
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         made = original(*args, **kwargs)
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
-        if not is_own or made.dtype.kind not in "biufc" or not (is_hollow or is_recording()):
+        if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
             return made
         is_python = is_calling(frame, make)
         if name in FRESH and is_python and _active.get() and not wrappers.get() and not is_library(frame.f_code.co_filename):
-            with solidly() if is_hollow else contextlib.nullcontext():  # C code may read it until a node is written into it
-                return allocation.buffer(made)
-        return promotable(made, not is_python) if made.dtype.kind in "fc" else made
+            return promotable(made) if traces else allocation.buffer(made)
+        return promotable(made) if is_python and made.dtype.kind in "fc" else made  # C code gets an array
 
     make.is_dispatching = True  # type: ignore[attr-defined]
     return make

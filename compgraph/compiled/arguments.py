@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Value, root_of
+from ..graph import TRACEABLE, Value, root_of
 from ..graph.interpreter import is_heap_type
 from ..trees import flatten, unflatten
 from .refusals import RefusedError
@@ -54,7 +54,7 @@ class Call(NamedTuple):
 
     def statics(self) -> list[Any]:
         """The leaves that are none."""
-        return [leaf.value if leaf.__class__ is Static else leaf for leaf in self.leaves if not _is_dynamic(leaf)]
+        return [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves if not _is_dynamic(leaf)]
 
     def with_values(self, values: Any) -> Call:
         """The same call with other values."""
@@ -65,7 +65,7 @@ class Call(NamedTuple):
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments again."""
-        return unflatten(self.structure, [leaf.value if leaf.__class__ is Static else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
+        return unflatten(self.structure, [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
 
 
 class Given(NamedTuple):
@@ -135,7 +135,7 @@ def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]
     """The key of a program. Tree structures compare equal if only the order of dictionaries differs, so the orders are added."""
     key = [structure, *orders_of(arguments)]
     for leaf in leaves:
-        kind = leaf.__class__
+        kind = type(leaf)
         if kind is ndarray:
             key += (leaf.dtype, leaf.shape, leaf.strides)
         elif kind in DYNAMIC_SCALARS:
@@ -173,7 +173,7 @@ def orders_of(tree: Any) -> list[Any]:
 def call_of(leaves: list[Any], structure: Any, key: Any) -> Call:
     """A call, all told."""
     dynamic = tuple([place for place, leaf in enumerate(leaves) if _is_dynamic(leaf)])
-    shapes = [(leaf.dtype, leaf.shape, leaf.strides) if leaf.__class__ is ndarray else leaf.__class__ for leaf in leaves]
+    shapes = [(leaf.dtype, leaf.shape, leaf.strides) if type(leaf) is ndarray else type(leaf) for leaf in leaves]
     return Call(leaves, structure, dynamic, key, (structure, *shapes))
 
 
@@ -186,7 +186,7 @@ def names_of(call: Call, f: Callable[..., Any]) -> list[str]:
         given = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
     names = {}
     for name, value in given.items():
-        found = [leaf for leaf in flatten(value)[0] if leaf.__class__ is Mark]
+        found = [leaf for leaf in flatten(value)[0] if type(leaf) is Mark]
         names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(found, 1)})
     return [names[place] for place in range(len(call.dynamic))]
 
@@ -197,7 +197,7 @@ def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
     It takes a third of the time that `key_of` does. The values come in the order in which dictionaries are iterated.
     """
     for part in parts:
-        kind = part.__class__
+        kind = type(part)
         if kind is ndarray:
             key += (part.dtype, part.shape, part.strides)
             values.append(part)
@@ -258,7 +258,7 @@ _BY_OWNER = frozenset({types.MethodType, types.BuiltinFunctionType, types.Method
 
 
 def _is_dynamic(leaf: Any) -> bool:
-    return leaf.__class__ is ndarray or leaf.__class__ in DYNAMIC_SCALARS
+    return type(leaf) is ndarray or type(leaf) in DYNAMIC_SCALARS
 
 
 def static_key(leaf: Any) -> Any:
@@ -266,7 +266,7 @@ def static_key(leaf: Any) -> Any:
     kind = type(leaf)
     if kind is Static:
         return _declared(leaf.value)
-    if issubclass(kind, Value) or (issubclass(kind, ndarray) and hasattr(kind, "is_given")):
+    if issubclass(kind, Value) or kind in TRACEABLE:
         raise OutsideError
     known = _key_of_value(leaf)
     if known is not None:
@@ -285,14 +285,14 @@ def _declared(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        if value.__class__ is not slice:
+        if type(value) is not slice:
             raise RefusedError(f"a static argument is a {type(value).__name__}, which cannot be hashed") from None
     return Static, _key_of_part(value)
 
 
 def _key_of_part(value: Any) -> Any:
     """The key of a static value or of a part of one; objects of unknown classes are keyed by identity."""
-    kind = value.__class__
+    kind = type(value)
     known = _key_of_value(value)
     if known is not None:
         return known
@@ -300,7 +300,8 @@ def _key_of_part(value: Any) -> Any:
         return kind, value.dtype, repr(value)
     if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")):
         return kind, *map(_key_of_part, value)
-    if kind.__hash__ is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
+    hashes: Any = kind.__hash__
+    if hashes is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
         return kind, id(value)
     held = object.__getattribute__(value, "__dict__")  # for objects compared by value, such as frozen dataclasses
     return kind, *((name, _key_of_part(part)) for name, part in held.items())
@@ -313,7 +314,7 @@ def _has_no_state(base: type) -> bool:
 
 def _key_of_value(value: Any) -> Any:
     """The key of a value of a known immutable class, or None."""
-    kind = value.__class__
+    kind = type(value)
     if kind in _BY_VALUE:
         return kind, value
     if kind is float:
@@ -381,7 +382,7 @@ class StaticNames:
 
 def copied(value: Any) -> Any:
     """A copy of a dynamic leaf, with the same strides."""
-    if value.__class__ is not ndarray:
+    if type(value) is not ndarray:
         return value
     copy = np.array(value, order="K", subok=False)
     if copy.strides == value.strides or not value.size:

@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import PROMOTABLE, Value
+from ..graph import TRACEABLE, Value
 from ..graph.context import default_float
 from ..graph.interpreter import is_heap_type
 from ..interception import state_of
@@ -49,7 +49,7 @@ from .refusals import RefusedError
 from .snapshots import MISSING, VALUES, Answer, Contents, Keys, base_of, decimal_context, is_still, original
 
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
-_ARRAYS = frozenset({np.ndarray, np.memmap, np.matrix, np.recarray, *PROMOTABLE})
+_ARRAYS = frozenset({np.ndarray, np.memmap, np.matrix, np.recarray, *TRACEABLE})
 _BUFFERS = frozenset({array.array, bytearray, memoryview})
 _DATES = frozenset({datetime.date, datetime.datetime, datetime.time, datetime.timedelta})
 # Library classes whose objects keep all their state in attributes.
@@ -362,7 +362,7 @@ class Captured:
         except AttributeError:
             held = None
         users = [base for base in kind.__mro__ if _is_users_class(base)]
-        if held.__class__ is dict:
+        if type(held) is dict:
             self._attribute_dict(value, label)
             self._members(held, label, True)
             for name in sorted(self.attributes.difference(held)):  # an attribute added later would hide these
@@ -374,7 +374,7 @@ class Captured:
             self._unknown(value, label)
         for base in users:
             for name, member in list(vars(base).items()):
-                if member.__class__ is MemberDescriptorType and (self.is_by_name or name in self.attributes):
+                if type(member) is MemberDescriptorType and (self.is_by_name or name in self.attributes):
                     place = _Place.slot(value, member, f"{label}.{name}")
                     if self._place(place) and place.value is not MISSING:
                         self._queue.append((place.value, f"{label}.{name}"))

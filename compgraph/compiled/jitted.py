@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import fastest_backend
-from ..graph.hollow import bodies
+from ..graph.tracing import is_tracing
 from . import worker
 from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, orders_of, parts_of, quick_key
 from .outer import recorded
@@ -56,7 +56,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the function gives: by a program if one holds for these arguments, else by NumPy."""
-        if bodies() is not None:  # within a function that is differentiated
+        if is_tracing():  # within a function that is differentiated
             return recorded(self, args, kwargs)
         key: list[Any] = []
         values: Any = args
@@ -64,7 +64,7 @@ class Jitted:
             values = None
         else:
             for a in args:
-                if a.__class__ is not ndarray:
+                if type(a) is not ndarray:
                     values = None
                     break
                 key += (a.dtype, a.shape, a.strides)

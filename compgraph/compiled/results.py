@@ -77,7 +77,7 @@ def _first(values: Sequence[Any]) -> Any:
 
 def _made(kind: Any, part: Any, values: Sequence[Any]) -> Any:
     if kind is None:
-        return part.copy("K") if part.__class__ is ndarray else part
+        return part.copy("K") if type(part) is ndarray else part
     return np.asarray(values[part]) if kind else values[part]
 
 
@@ -89,9 +89,9 @@ def as_result(value: Any) -> Any:
 
 def _constant(value: Any) -> Any:
     """A result that is no node, to be given again in each run."""
-    if value.__class__ is ndarray and value.dtype.kind in "biufc":
+    if type(value) is ndarray and value.dtype.kind in "biufc":
         return value.copy("K")
-    if value.__class__ in _NUMBERS or (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
+    if type(value) in _NUMBERS or (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
         return value
     raise RefusedError(f"it returns a {type(value).__name__}, which is no number, no array and no tree of these")
 
@@ -122,7 +122,7 @@ def require_like(returned: Any, expected: tuple[list[Any], Any], what: str, valu
     if structure != like:
         raise RefusedError(f"{what} nests as {structure}, what it gave by NumPy as {like}")
     for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
-        if found.__class__ is not other.__class__:
+        if type(found) is not type(other):
             raise RefusedError(f"{what} holds a {_kind(found)} where NumPy gave a {_kind(other)}")
         if isinstance(found, (ndarray, np.generic)):
             if found.dtype != other.dtype or found.shape != other.shape:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import PROMOTABLE
+from ..graph import TRACEABLE
 from ..interception import is_bound_here
 from .purity import is_exchanged
 
@@ -143,7 +143,7 @@ def is_still(found: Any, before: Any) -> bool:
         return True
     kind = type(found)
     if kind is not type(before):
-        return (kind in PROMOTABLE or type(before) in PROMOTABLE) and _lies_at(found, before)
+        return (kind in TRACEABLE or type(before) in TRACEABLE) and _lies_at(found, before)
     if kind in VALUES or issubclass(kind, np.generic):
         return bool(repr(found) == repr(before))
     if kind is tuple:

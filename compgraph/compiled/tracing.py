@@ -11,7 +11,7 @@ import numpy as np
 from ..executor import Family, Schedule, needed
 from ..graph import ConstantNode, InputNode, Joint, ScalarNode, Value, by_tick, leaf, next_tick, value_at, viewed_by, walk
 from ..graph.context import Setting, apart, called, calling, guarded, recording_on
-from ..graph.hollow import Hollowing
+from ..graph.tracing import Tracing
 from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
 from ..interception import intercepted, lent
 from ..operations import Output
@@ -89,13 +89,13 @@ def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool,
 def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool, shortening: Shortening | None) -> Traced:
     enter_imported()
     since = next_tick()
-    hollowing = Hollowing(integers=True)
-    with np.errstate(all="ignore"), recording_on(), hollowing, Setting({calling: shortening}):
+    tracing = Tracing(compiles=True)
+    with np.errstate(all="ignore"), recording_on(), tracing, Setting({calling: shortening}):
         inputs = [_stand_in(value) for value in call.values()]
         again = partial(_called, f, *call.with_values(inputs).arguments(), careful, captured.derives)
         returned, escapes, unused = again()
-        if hollowing._log:  # an error was caught, so that it went another way than by NumPy
-            raise RefusedError(f"it catches an error that it gets only while it is traced: {hollowing._log[0]}")
+        if tracing._log:  # an error was caught, so that it went another way than by NumPy
+            raise RefusedError(f"it catches an error that it gets only while it is traced: {tracing._log[0]}")
         if shortening is not None and shortening.has_failed:
             raise NotAlikeError
         results = Results(returned, expected)
@@ -169,7 +169,7 @@ def _of_many_turns(schedules: list[Schedule], shortening: Shortening, results: R
 def _by_numpy(f: Any, call: Call, results: Results) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """What gives by NumPy what a program gives; of its values those after the ones of a call are tables."""
     blank = call.with_values([None] * len(call.values()))
-    kinds = [value.__class__ for value in call.values()]
+    kinds = [type(value) for value in call.values()]
 
     def plain(values: Sequence[Any]) -> tuple[Any, ...]:
         own = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
@@ -199,7 +199,7 @@ def _stand_in(value: Any) -> Any:
         raise RefusedError(
             f"an argument is a 0-d array of {value.dtype}; give Python's number, int(n), which is part of a program"
         )
-    if value.__class__ is np.ndarray:
+    if type(value) is np.ndarray:
         return leaf(value, InputNode, None)
     node = leaf(np.asarray(value), ScalarNode, None)
     node.plain = np.asarray(value)

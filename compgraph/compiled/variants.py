@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import compiled, compiled_family, compiles_families
-from ..graph.hollow import Hollowing, raised_at
+from ..graph.tracing import Tracing, raised_at
 from ..guards import GuardError, OtherProgramError
 from . import worker
 from .arguments import Call, Given, Static, copied, names_of, require_numbers
@@ -78,7 +78,7 @@ class Programs:
         self.jitted, self.title = jitted, _title(call)
         self._dynamic = call.dynamic
         self._blank = call.with_values([None] * len(call.dynamic))
-        self._are_arrays = all(value.__class__ is np.ndarray for value in call.values())
+        self._are_arrays = all(type(value) is np.ndarray for value in call.values())
         self._statics = call.statics()  # alive, since the key may hold their ids
         self.variants: tuple[Variant, ...] = ()
         self.refusal: str | None = None
@@ -247,7 +247,7 @@ class Programs:
         if trace.is_constant:
             return _nothing
         options, backend = self.jitted.options, self.jitted.backend
-        with Hollowing(integers=True):  # whose nodes can give up their values, as those whose own memory they are cannot
+        with Tracing(compiles=True):  # whose nodes can give up their values, as those whose own memory they are cannot
             if trace.family is not None:
                 return compiled_family(trace.family, options, backend)
             return compiled(trace.schedule, options, backend)
@@ -302,7 +302,7 @@ def _require_unwritten(before: Given, after: Given, own: Call) -> None:
         value = before.leaves[place]
         if after.leaves[place] is not value:
             raise RefusedError("it replaces a value in a list, a dictionary or an object that is an argument")
-        is_plain = value.__class__ is np.ndarray
+        is_plain = type(value) is np.ndarray
         if before.writes[place] != after.writes[place] or (is_plain and value.tobytes() != copy.tobytes()):
             raise RefusedError(f"it writes into an argument (array {position}), which a program does not repeat; copy it first")
 

@@ -28,7 +28,7 @@ def has_buffer(node: Any) -> bool:
         isinstance(node, Value)
         and isinstance(node.function, np.ufunc)
         and node.function.nout == 1
-        and plain.__class__ is np.ndarray
+        and type(plain) is np.ndarray
         and plain.base is None
         and plain.nbytes >= SMALLEST
         and not node.options

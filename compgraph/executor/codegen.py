@@ -111,7 +111,7 @@ class _Writer:
 
     def _bound(self, value: Any, prefix: str) -> str:
         """How the text names an object: a literal for simple ones, else a new global name."""
-        if value is None or value.__class__ in (bool, int, str) or (value.__class__ is float and np.isfinite(value)):
+        if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
             return repr(value)
         name = f"{prefix}{next(self._numbers)}"
         self._objects[name] = value
@@ -158,7 +158,7 @@ class _Writer:
 
     def _emit_checks(self, item: Any) -> None:
         for require, expected in self._schedule.checks.get(item, ()) if item in self._names else ():
-            told = repr(expected) if expected.__class__ is tuple else self._bound(expected, "c")
+            told = repr(expected) if type(expected) is tuple else self._bound(expected, "c")
             self._lines.append(f"{self._bound(require, f'{require.__name__}_')}({self._names[item]}, {told})")
 
     def _emit_leaf(self, item: Any) -> None:
@@ -239,4 +239,4 @@ def _readable(function: Any) -> str:
 
 def _is_fresh(node: Any) -> bool:
     """Whether the value of a node lies in memory that nothing else uses."""
-    return node.plain.__class__ is not np.ndarray or (node.plain.base is None and not node.memory)
+    return type(node.plain) is not np.ndarray or (node.plain.base is None and not node.memory)

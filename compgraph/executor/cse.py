@@ -176,7 +176,7 @@ def _viewing(made: Any, item: Any) -> Any:
         return made
     if isinstance(item.function, operations.Output):
         plain = made.args[0].plain[item.function.index]
-        return made if plain.__class__ is not np.ndarray or plain is made.plain else like(made, made.args, plain)
+        return made if type(plain) is not np.ndarray or plain is made.plain else like(made, made.args, plain)
     return made if viewed_by(item) is None or viewed_by(made) is not None else like(made, made.args, _called(made))
 
 

@@ -307,7 +307,7 @@ def _hold_nan(results: Iterable[Any]) -> bool:
 
 def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
     """The key of the program for some values: who is fed, shapes, dtypes and strides; None if they are not all arrays."""
-    if any(value.__class__ is not np.ndarray for value in values):
+    if any(type(value) is not np.ndarray for value in values):
         return None
     return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
 

@@ -64,7 +64,7 @@ def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
     plain = operand.plain if isinstance(operand, Value) else operand
     if isinstance(operand, Value) and (operand.args or operand in inputs):
         return None
-    if plain.__class__ is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
+    if type(plain) is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
         return plain[(0,) * plain.ndim]
     return None
 

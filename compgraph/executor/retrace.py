@@ -23,6 +23,7 @@ from ..graph import (
     Write,
     attach,
     describe,
+    kind_of,
     leaf,
     memory_of,
     next_tick,
@@ -162,7 +163,7 @@ class _Replay:
     def _again(self, item: Any) -> Any:
         if not item.args:
             if item in self.feeds:
-                return leaf(self.feeds[item], item.__class__, None)
+                return leaf(self.feeds[item], kind_of(item), None)
             # An array that is written into has to hold what it held before the first write.
             return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)

@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .hollow import address_of
+from .layout import Opaque
 
 ndarray = np.ndarray
 
 
+def address_of(array: Any) -> int:
+    """Where an array's first element lies."""
+    return int(array.__array_interface__["data"][0])
+
+
 def owner_of(array: Any) -> Any:
-    """The object that holds the memory of an array: the end of the chain of ``.base``."""
+    """The object that holds the memory of an array: the end of the chain of ``.base``. For a buffer it is that of its array."""
+    if isinstance(array, Opaque):
+        array = array.plain
     while True:
         base = getattr(array, "base", None)
         if base is None:

@@ -18,7 +18,7 @@ Joint             no node: the record of an operation with several outputs
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
 from .context import automatic_name, default_float, is_recording, sealed_until
-from .hollow import EscapeError, bodies, body_of, hollow_body, is_traced
 from .interpreter import source_lines
+from .layout import TRACERS
 from .node import (
     ConstantNode,
     InertNode,
@@ -38,6 +38,7 @@ from .node import (
     fill,
     leaf,
     ndarray,
+    new_node,
     new_view,
     next_tick,
     operand_nodes,
@@ -46,6 +47,8 @@ from .node import (
     snapshot,
 )
 from .reported import is_python_number, reported_class
+from .tracer import Carrier, enter_tracer
+from .tracing import EscapeError, is_compiling, is_tracing
 
 _array, _asarray = np.array, np.asarray  # NumPy's own: the names are exchanged later, see `compgraph.interception`
 
@@ -152,7 +155,7 @@ class InputNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An input with the value and history of `node`."""
-        made: Any = new_view(body_of(np.asarray(node.plain)), InputScalarNode if node.is_scalar else cls)
+        made: Any = new_node(np.asarray(node.plain), InputScalarNode if node.is_scalar else cls)
         made.plain = node.plain
         return fill(made, node.function, node.args, node.edges, node.options)
 
@@ -165,9 +168,6 @@ class InputScalarNode(InputNode):
     is_scalar = True
 
 
-INPUTS = frozenset({InputNode, InputScalarNode})
-
-
 class InertScalarNode(InertNode):
     """An InertNode where NumPy returns a scalar."""
 
@@ -177,7 +177,7 @@ class InertScalarNode(InertNode):
 
 
 class BlankNode(OperationalNode):
-    """An array of zeros, to be written into, that nobody has used so far. It is never hollow.
+    """An array of zeros, to be written into, that nobody has used so far. It is never a tracer.
 
     So code that does not know of the graph can fill it. `record.use` finds that at the first use, and raises; else the array
     becomes the ordinary kind that `USED` names.
@@ -224,7 +224,7 @@ freed_unread: list[Callable[[Any], None]] = []  # called with each node that is 
 
 
 def _freed(node: Any) -> None:
-    if unread.pop(id(node), None).__class__ is weakref.ref:  # a view that NumPy made without asking has not been entered
+    if type(unread.pop(id(node), None)) is weakref.ref:  # a view that NumPy made without asking has not been entered
         for tell in freed_unread:
             tell(node)
 
@@ -287,18 +287,33 @@ class Joint:
         return tuple([snapshot(a, self.tick) for a in operand_nodes(self)])
 
 
-ACTIVE: frozenset[Any] = frozenset({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, *INPUTS, Joint})
+Carrier.node_kind = OperationalNode
+for _kind in (OperationalNode, ScalarNode, InputNode, InputScalarNode, InertNode, InertScalarNode):
+    enter_tracer(_kind)
+enter_tracer(VariableNode, update=VariableNode.update)
+enter_tracer(PlaceholderNode, __slots__=PlaceholderNode.__slots__)
+enter_tracer(InertPlaceholderNode, __slots__=PlaceholderNode.__slots__)
+
+
+def with_tracers(kinds: Iterable[Any]) -> frozenset[Any]:
+    """Kinds of nodes, and the classes of their tracers."""
+    kinds = frozenset(kinds)
+    return kinds | {TRACERS[kind] for kind in kinds & TRACERS.keys()}
+
+
+ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, InputScalarNode, Joint})
+INPUTS = with_tracers({InputNode, InputScalarNode})
 READ: dict[Any, Any] = {UnreadNode: InertNode, UnreadScalarNode: InertScalarNode}  # what an unread node becomes
-INERT: frozenset[Any] = frozenset(
+INERT = with_tracers(
     {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode}
 )
-VARYING = frozenset({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
+VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
 BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
 USED: dict[Any, Any] = {**BLANK, **READ}  # what a node becomes when it is used
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
-SCALARS: tuple[Any, ...] = (ScalarNode, InertScalarNode, UnreadScalarNode, InputScalarNode)
+SCALARS = with_tracers({ScalarNode, InertScalarNode, UnreadScalarNode, InputScalarNode})
 # The kinds of arrays, and of what NumPy returns scalars for.
 OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
@@ -331,9 +346,9 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
     if kind is Joint:
         made: Any = Joint()
     else:
-        kind = READ.get(kind, kind)
-        body = np.asarray(plain)  # where a function is traced, apart from the value, so that this can be given up
-        made = new_view(hollow_body(body) if is_traced() else body, kind)
+        kind = READ.get(kind, getattr(kind, "node_kind", kind))
+        # Where a function is traced to be compiled, values are given up later, as memory of their own cannot be.
+        made = TRACERS[kind]() if is_compiling() else new_view(np.asarray(plain), kind)
         made._name, made.memory = name, None
     made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
@@ -375,7 +390,7 @@ def is_computed_by_python(value: Any) -> bool:
     return True
 
 
-_COMPUTED = frozenset({ScalarNode, InertScalarNode})
+_COMPUTED = with_tracers({ScalarNode, InertScalarNode})
 OPERATORS = frozenset(
     {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
      operations.power, operations.input_of}
@@ -384,4 +399,4 @@ OPERATORS = frozenset(
 
 def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
     """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
-    return leaf(array, BlankNode if is_blank and bodies() is None else OperationalNode, name)
+    return leaf(array, BlankNode if is_blank and not is_tracing() else OperationalNode, name)

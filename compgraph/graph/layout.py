@@ -1,41 +1,76 @@
-"""The slots that all kinds of node share: a `Promotable` has them too, so that it can become a node by a change of class."""
+"""The slots of nodes, tracers and buffers."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
+# The attributes of a node; see `Value` for what each is.
+SLOTS = (
+    "_name", "_operands", "_scope", "args", "code", "edges", "function", "instruction", "lineage", "memory", "options", "origin",
+    "plain", "taken", "tick",
+)  # fmt: skip
+# Further attributes of values that carry tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
+CARRIER_SLOTS = (
+    "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root",
+)  # fmt: skip
+
+
+def _refuse_shape(self: Any, shape: Any) -> None:
+    raise TypeError("setting .shape of a node in place would bypass its graph; make a new node instead")
+
+
+TRACERS: dict[type[Any], Any] = {}  # by the class of nodes, the class of its tracers; filled by `kinds`
+
 
 class Layout(np.ndarray):
-    """An array with a slot for each attribute of a node; see `Node` for what each is."""
+    """An array with a slot for each attribute of a node."""
 
-    __slots__ = (
-        "_name",
-        "_operands",
-        "_scope",
-        "args",
-        "code",
-        "edges",
-        "function",
-        "instruction",
-        "lineage",
-        "memory",
-        "options",
-        "origin",
-        "plain",
-        "taken",
-        "tick",
-    )  # fmt: skip
-
-    def numbers_now(self) -> Any:
-        """The present numbers as a plain array that nobody changes later; only arrays that are no nodes have it."""
-        raise NotImplementedError
+    __slots__ = SLOTS
+    shape: Any = property(np.ndarray.shape.__get__, _refuse_shape)
 
 
-class TangentLayout(Layout):
-    """A Layout that has also the slots of a node that carries something; see `autodiff.forward`, `autodiff.batching`."""
+class Opaque:
+    """An object that exposes no memory: C code that takes it for an array calls ``__array__``, which decides.
 
-    __slots__ = (
-        "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root",
-    )  # fmt: skip
+    It has the attributes of arrays that `Value` takes from ``np.ndarray`` otherwise; `plain` is the array that they describe.
+    """
+
+    __slots__ = (*SLOTS, "__weakref__")
+    plain: Any
+
+    ndim: Any = property(operator.attrgetter("plain.ndim"))
+    size: Any = property(operator.attrgetter("plain.size"))
+    shape: Any = property(operator.attrgetter("plain.shape"), _refuse_shape)
+    device = "cpu"
+
+    def __len__(self) -> int:
+        if not self.plain.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.plain.shape[0])
+
+    def __iter__(self: Any) -> Any:
+        if not self.plain.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return map(self.__getitem__, range(self.plain.shape[0]))
+
+    def __delitem__(self, index: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
+    def __array_namespace__(self, *, api_version: Any = None) -> Any:
+        return np.empty(0).__array_namespace__(api_version=api_version)
+
+    def __dlpack_device__(self) -> Any:
+        return np.empty(0).__dlpack_device__()
+
+
+class OpaqueCarrier(Opaque):
+    """An Opaque with slots for what it carries beside its numbers: a tangent, or one value for each element of a batch."""
+
+    __slots__ = CARRIER_SLOTS
+    _shadow: Any
+
+
+set_class: Any = object.__dict__["__class__"].__set__  # for objects that report another class than their own

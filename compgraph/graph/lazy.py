@@ -24,12 +24,12 @@ def require_computed(value: Any, what: str) -> None:
     what : str
         How the message calls it: ``"an operand"``.
     """
-    kind = value.__class__
+    kind = type(value)
     if kind in _PRESENT or isinstance(value, (np.ndarray, np.generic)):
         return
     if isinstance(value, (list, tuple)):
         for part in value:
-            if part.__class__ not in _PRESENT:
+            if type(part) not in _PRESENT:
                 require_computed(part, what)
     elif _is_lazy(value):
         raise TypeError(

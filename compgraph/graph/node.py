@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from .. import operations
 from .aliasing import root_of
 from .buffer_twin import value_at
-from .context import automatic_name, of_numbers, open_scopes
-from .hollow import body_of
+from .context import automatic_name, of_numbers, open_scopes, settle
 from .interpreter import source_lines
-from .layout import Layout
+from .layout import TRACERS, Layout
 from .lazy import require_computed
+from .tracing import is_tracing
 from .write_log import Memory
 
 ndarray = np.ndarray
@@ -178,7 +178,15 @@ class Value(_Base):
         return str(np.asarray(self.plain))
 
 
-class Node(Value, Layout):
+class _Kind(type):
+    """The class of the classes of nodes: a tracer counts as an instance of the node that it would be at the top level."""
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        kind = type(value)
+        return issubclass(getattr(kind, "node_kind", kind), cls)
+
+
+class Node(Value, Layout, metaclass=_Kind):
     """An array that is part of a computation graph; it is its numbers.
 
     Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
@@ -241,9 +249,15 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
     return node
 
 
+def new_node(array: Any, kind: Any) -> Any:
+    """A value of a kind without history: a tracer within an operator, else a node over `array`."""
+    settle()
+    return TRACERS[kind]() if is_tracing() else new_view(array, kind)
+
+
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
-    """A node without operands over `array`."""
-    node: Any = new_view(array if kind is ConstantNode else body_of(array), kind)
+    """A value without operands over `array`."""
+    node: Any = new_view(array, kind) if kind is ConstantNode else new_node(array, kind)
     node.plain = array
     fill(node, None, (), ())
     node._name = name
@@ -309,7 +323,7 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
     if type(memory) is not Memory or memory.before(tick) == len(memory.log):
         return node
     plain = value_at(node, tick) if value is None else value
-    copied = new_view(body_of(plain), OperationalNode if plain.dtype.kind in "fc" else InertNode)
+    copied = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
     copied.plain = plain
     fill(copied, operations.copy, (node,), (0,), {"order": "K"})
     copied.tick = tick - 0.25

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from .buffer import TRACEABLE
 from .kinds import ACTIVE, INERT, USED
-from .layout import Layout
 from .lazy import require_computed
 from .node import Value, require_history, require_single
 from .record import adopted
@@ -28,7 +28,7 @@ def as_operand(value: Any) -> Any:
     value = gathered(value)
     if isinstance(value, Value):
         return value
-    if isinstance(value, Layout) and value.dtype.kind in "biufc":
+    if type(value) in TRACEABLE and value.dtype.kind in "biufc":
         return value
     kind: Any = type(value)
     if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
@@ -91,7 +91,7 @@ def to_plain(value: Any) -> Any:
 def is_foreign(operand: Any, protocol: str) -> bool:
     """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
     theirs = getattr(type(operand), protocol, None)
-    if isinstance(operand, Value) or theirs is None or theirs is getattr(ndarray, protocol):
+    if isinstance(operand, Value) or type(operand) in TRACEABLE or theirs is None or theirs is getattr(ndarray, protocol):
         return False
     require_computed(operand, "an operand")
     return True

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from .. import operations
 from ..operations import SAME_BITS
 from .aliasing import owner_of
+from .buffer import plainly
 from .context import apart, computed, is_deriving, is_following, is_quick, is_recording, observers, profiled
-from .hollow import COPY, LOGS, OBJECT, OF_SCALARS, REFUSAL, Hollowing, bodies, body_of, hollow_body, refused
 from .interpreter import source_lines, wrapping
 from .kinds import ACTIVE, INERTS, OPERATIONAL, READ, UNREADS, USED, InertBlankNode, Joint, ScalarNode, UnreadNode, unread, use
-from .layout import Layout
+from .layout import TRACERS
 from .node import (
     NO_OPTIONS,
     InertNode,
@@ -26,12 +26,16 @@ from .node import (
     fill,
     in_scopes,
     ndarray,
+    new_node,
     new_view,
     next_tick,
     require_history,
 )
 from .saved import plain_views, saved_operands
+from .tracer import is_tracer
+from .tracing import LOGS, Tracing, is_tracing
 
+_OperationalTracer: Any = TRACERS[OperationalNode]
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 
 
@@ -68,9 +72,9 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             elif operand.level and (top is None or operand.level > top.level):
                 top = operand
         elif isinstance(operand, ndarray):
-            if operand.dtype is OBJECT and adopted(operand) is not operand:
+            if operand.dtype.hasobject and adopted(operand) is not operand:
                 return record(function, tuple(map(adopted, args)), options)
-            values.append(new_view(operand, ndarray) if isinstance(operand, Layout) else operand)
+            values.append(plainly(operand))
             raw = True
         else:
             values.append(operand)
@@ -86,12 +90,12 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     if not edges or not (quick or is_recording()):
         for position in edges:
             take(args[position])
-        return detach_result(value, args, edges) if edges and bodies() is not None else value
+        return detach_result(value, args, edges) if edges and is_tracing() else value
     active = active and function not in operations.PIECEWISE
     if raw or options:
         args, options = saved_operands(args, options)
-    if LOGS and bodies() is None and any(map(is_hollow, args)) and function is not operations.stop_gradient:
-        result = apart(_attach_hollow, value, function, args, options, tuple(edges), active)
+    if LOGS and not is_tracing() and any(map(is_tracer, args)) and function is not operations.stop_gradient:
+        result = apart(_attach_traced, value, function, args, options, tuple(edges), active)
     else:
         result = _attach(value, function, args, options, tuple(edges), active)
     if not quick:
@@ -106,16 +110,16 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
     return result
 
 
-def _attach_hollow(*operation: Any) -> Any:
-    with Hollowing():
+def _attach_traced(*operation: Any) -> Any:
+    with Tracing():
         return _attach(*operation)
 
 
 def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
     """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
-    if value.__class__ is ndarray:
+    if type(value) is ndarray:
         plains = [a.plain if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
-        if any(a.__class__ is ndarray and owner_of(a) is owner_of(value) for a in plains):
+        if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plains):
             value = value.view()
             value.flags.writeable = False
     return value
@@ -158,19 +162,16 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
 
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case."""
-    hollow = bodies()
-    if hollow is None and LOGS and any(map(is_hollow, args)):  # a function is differentiated, and this is a thread it started
+    traces = is_tracing()
+    if not traces and LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
         return record(function, args)
     if type(value) is ndarray:
-        if hollow is None:
+        if not traces:
             node = new_view(value, OperationalNode)
+        elif value.dtype.kind in "fc":
+            node = _OperationalTracer()
         else:
-            try:
-                node = new_view(hollow[value.dtype][value.shape], OperationalNode)
-            except KeyError:
-                if value.dtype.kind not in "fc":
-                    return record(function, args)
-                node = new_view(hollow_body(value), OperationalNode)
+            return record(function, args)
         node.plain = value
     else:
         node = scalar(value, ScalarNode)
@@ -192,14 +193,10 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
 
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
-    hollow = bodies()
-    if type(value) in SAME_BITS:
-        node: Any = new_view(_asarray(value) if hollow is None else OF_SCALARS[type(value)], kind)
-        node.plain = value
-        return node
-    array = _asarray(value)
-    node = new_view(array if hollow is None else hollow_body(array), kind)
-    node.plain = array
+    is_exact = type(value) in SAME_BITS
+    array = None if is_exact and is_tracing() else _asarray(value)
+    node: Any = TRACERS[kind]() if is_tracing() else new_view(array, kind)
+    node.plain = value if is_exact else array
     return node
 
 
@@ -214,7 +211,7 @@ def _attach(
     node = fill(_wrapped(value, active), function, args, edges, options)
     if may_share and operations.counts(function, args, edges):
         _notify_counted((node,))
-    if function in _BLANK and type(node) in _INERT_ARRAYS and bodies() is None:
+    if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
         if type(node) in READ:
             use(node)
         if function is np.empty_like:
@@ -251,7 +248,7 @@ def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: 
     if not active:  # a node may be written into the buffer later; if this view is read-only, through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
-        active = may_change and any(args[i].plain.__class__ is ndarray and owner_of(args[i].plain) is owner for i in edges)
+        active = may_change and any(type(args[i].plain) is ndarray and owner_of(args[i].plain) is owner for i in edges)
     return value, active
 
 
@@ -260,10 +257,12 @@ def _wrapped(value: Any, active: bool) -> Any:
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
-    kinds = UNREADS if kind in "biu" and is_following() else OPERATIONAL if active and kind in "fc" else INERTS
+    kinds = (
+        UNREADS if kind in "biu" and is_following() and not is_tracing() else OPERATIONAL if active and kind in "fc" else INERTS
+    )
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
-        node: Any = new_view(body_of(value), kinds[0])
+        node: Any = new_node(value, kinds[0])
         node.plain = value
     else:
         node = scalar(value, kinds[1])
@@ -296,7 +295,7 @@ def _outputs(
 
 def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
-    owners = {id(owner_of(args[i].plain)) for i in edges if args[i].plain.__class__ is ndarray}
+    owners = {id(owner_of(args[i].plain)) for i in edges if type(args[i].plain) is ndarray}
     shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
         return values
@@ -351,30 +350,20 @@ OperationalNode.create_using = _created
 
 
 def adopted(value: Any) -> Any:
-    """An array of objects with nodes in it, as one node; others as they are. ``np.array([x[0], 1])`` of hollow nodes is one."""
-    if type(value) is not ndarray or value.dtype != OBJECT:
+    """An array of objects with nodes in it, as one node; others as they are."""
+    if type(value) is not ndarray or not value.dtype.hasobject:
         return value
     elements = value.ravel().tolist()
-    if any(element is REFUSAL for element in elements):
-        raise refused(source_lines.users_frame(2), COPY)
     if not any(isinstance(element, Value) for element in elements):
         return value
     return np.reshape(np.stack([e if isinstance(e, Value) else np.asarray(e) for e in elements]), value.shape)
 
 
-def is_hollow(value: Any) -> bool:
-    """Whether a value is a hollow node."""
-    return isinstance(value, Value) and bool(_dtype_of_body(value) != value.dtype)
-
-
-_dtype_of_body = ndarray.dtype.__get__
-
-
-def solid(node: Any) -> Any:
-    """A node to hand to the user: of a hollow one a copy that is not, unless new nodes are hollow here."""
-    if bodies() is not None or node.level or not is_hollow(node):
+def concrete(node: Any) -> Any:
+    """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
+    if is_tracing() or node.level or not is_tracer(node):
         return node
-    return record(operations.copy, (node,), {"order": "K"})
+    return attach(operations.copy(node.plain, order="K"), operations.copy, (node,), {"order": "K"})
 
 
 def inert(value: Any) -> Any:

@@ -69,7 +69,7 @@ def _read(self: Any) -> type:
     if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
         frame = frame.f_back
     if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "plain") or not is_number(self):
-        return type(self)
+        return getattr(self, "node_kind", type(self))
     return class_of(self)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .buffer import TRACEABLE, plainly
 from .context import is_deriving
-from .layout import Layout
 from .node import ConstantNode, Value, new_view
 
 ndarray = np.ndarray
@@ -44,13 +44,28 @@ def saved(array: Any) -> Any:
     size = array.nbytes
     if size <= _SHARED and type(array) is ndarray:
         return array.copy("K")
-    if isinstance(array, Layout):
-        return array.numbers_now()
+    if type(array) in TRACEABLE:
+        return numbers_now(array)
     if is_deriving():  # by a rule, whose arrays nobody writes into
         return array
     if size > LARGE:
         return watched(array)
     return _shared_copy(array)
+
+
+def numbers_now(array: Any) -> Any:
+    """The present numbers of a buffer or borrowed array as a plain array that nobody changes later: an operand of the graph.
+
+    It is a copy, shared by all operations until the numbers change. A large array of the caller's is not copied; see `saved`.
+    """
+    plain, kept = plainly(array), getattr(array, "_operands", None)
+    if array.is_borrowed and plain.nbytes > LARGE:
+        if kept is None:
+            kept = array._operands = watched(plain)
+        return kept
+    if kept is None or not same_bits(kept, plain):
+        kept = array._operands = plain.copy("K")
+    return kept
 
 
 def is_plain(value: Any) -> bool:
@@ -73,7 +88,7 @@ def saved_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tupl
 
 def plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Operands with views of NumPy's own class in place of the plain arrays among them."""
-    return tuple([new_view(a, ndarray) if is_plain(a) else a for a in args])
+    return tuple([new_view(plainly(a), ndarray) if is_plain(a) else a for a in args])
 
 
 def _shared_copy(array: Any) -> Any:

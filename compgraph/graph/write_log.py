@@ -88,7 +88,7 @@ class Memory:
     log : list of Write
         The writes.
     is_ready : bool
-        Whether the root is known to be active and hollow, so that no later write has to change its class or its body.
+        Whether the root is known to be active, so that no later write has to change its class.
     """
 
     __slots__ = ("is_ready", "log")

@@ -32,7 +32,7 @@ from ..graph import (
     PlaceholderNode,
     Value,
     describe,
-    is_hollow,
+    is_tracer,
     mark_python_number,
     next_tick,
     require_history,
@@ -40,7 +40,6 @@ from ..graph import (
     use,
 )
 from ..graph.context import is_recording
-from ..graph.hollow import LOGS, bodies, is_library, is_traced, refused
 from ..graph.interpreter import (
     assigns,
     callee,
@@ -54,6 +53,7 @@ from ..graph.interpreter import (
     unknown,
     use_of,
 )
+from ..graph.tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused
 from .guards import TAKEN, Guard, contents, note
 from .lineage import HEAVY, Lineage
 from .raising import note_error
@@ -185,12 +185,12 @@ def note_method(node: Value, frame: Any) -> None:
 
 def note_saved(name: str) -> None:
     """Remember that NumPy wrote the numbers of a node somewhere."""
-    _remember(f"{name}()", source_lines.users_frame(2), bodies() is not None)
+    _remember(f"{name}()", source_lines.users_frame(2), is_tracing())
 
 
 def note_text() -> None:
     """Note, within a function that is differentiated, that NumPy converted a node to text."""
-    if bodies() is not None:
+    if is_tracing():
         _remember("str()", source_lines.users_frame(2), False)
 
 
@@ -271,7 +271,7 @@ def _take(node: Value, what: str, frame: Any) -> Escape | None:
     if source_lines.is_ours(frame.f_code.co_filename):
         return None
     is_inside = is_within(node)
-    escape = _remember(what, frame, is_inside and not is_traced() and not _is_drawing(frame))
+    escape = _remember(what, frame, is_inside and not is_compiling() and not _is_drawing(frame))
     if not _is_drawing(frame) and hasattr(node, "plain"):
         escape.about, escape.tick, escape.is_open = ref(node), next_tick(), not is_inside
         escape.number = node.plain if node.plain.nbytes <= HEAVY else None
@@ -282,15 +282,15 @@ def _complete(escape: Escape | None, guard: Guard | None, number: Any = None) ->
     """Enter the lineage of the node, which lives as long as its leaves, and the number into an escape."""
     if escape is None or escape.about is None:
         return
-    if guard is not None and guard.args[0].__class__ is Lineage:
+    if guard is not None and type(guard.args[0]) is Lineage:
         escape.about = ref(guard.args[0])
     if number is not None:
         escape.number = number
 
 
 def is_within(node: Value) -> bool:
-    """Whether a function is being differentiated, perhaps by the thread that started this one, or nodes are hollow anyway."""
-    return bodies() is not None or bool(node.level) or (bool(LOGS) and is_hollow(node))
+    """Whether new values are tracers here, in this thread or in one that started it, or the node carries a tangent."""
+    return is_tracing() or bool(node.level) or (bool(LOGS) and is_tracer(node))
 
 
 def _is_drawing(frame: Any) -> bool:
@@ -306,7 +306,7 @@ def _remember(what: str, frame: Any, warns: bool) -> Escape:
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     escape = Escape(what, frame.f_code, frame.f_lasti)
-    if warns and (bodies() is None or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
+    if warns and (not is_tracing() or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
         source_lines.warn_at(
             frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
         )
@@ -381,7 +381,7 @@ def _plain_method(name: str) -> Any:
     def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         escape = None
         if _passes(self):
-            is_users = bodies() is not None and not source_lines.is_ours(frame_up(1).f_code.co_filename)
+            is_users = is_tracing() and not source_lines.is_ours(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element(self, *args))
             if name == "tolist" and is_users:
@@ -466,10 +466,54 @@ def _stored(self: Value, protocol: Any) -> Any:
 
 
 def _buffer(self: Value, flags: int) -> memoryview:
-    """``memoryview(x)``, and C code that asks for a buffer, from Python 3.12 on; earlier ones get the body's objects."""
-    if hasattr(self, "plain") and is_hollow(self):
-        raise refused(frame_up(1), f"the {describe(self)}")
-    return np.ndarray.__buffer__(self, flags)  # type: ignore[attr-defined,no-any-return]
+    """``__buffer__`` of tracers, by which C code reads memory from Python 3.12 on; NumPy calls ``__array__`` where it raises."""
+    if self.level or _passes(self) or is_compiling():
+        raise HiddenError(message(list(outwards(frame_up(1))), f"the {describe(self)}"))
+    note(".__buffer__()", contents, (self,), contents(self.plain), source_lines.users_frame(2))
+    return np.ndarray.__buffer__(np.asarray(self.plain), flags)  # type: ignore[attr-defined,no-any-return]
+
+
+def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
+    """``__array__`` of tracers, by which C code and functions that call no protocol take an array's numbers.
+
+    It raises for an array that a derivative passes; a scalar is handed out as an array of objects that holds the tracer, so that
+    ``np.sin([x[0], x[1]])`` computes on tracers. Numbers that no derivative passes are handed out under a guard.
+    """
+    frame = frame_up(1)
+    if not _is_drawing(frame):
+        if self.level or _passes(self) or is_compiling():
+            if (
+                self.is_scalar
+                and (dtype is None or np.dtype(dtype) == object)
+                and not source_lines.is_ours(frame.f_code.co_filename)
+            ):
+                return _object_array(self)
+            raise refused(frame, f"the {describe(self)}")
+        note(".__array__()", contents, (self,), contents(self.plain), source_lines.users_frame(2))
+    return np.array(self.plain, dtype=dtype, copy=copy)
+
+
+def _object_array(value: Value) -> Any:
+    made = np.empty((), object)
+    made[()] = value
+    return made
+
+
+class HiddenError(EscapeError, AttributeError):
+    """A tracer has no attribute by which memory is read: NumPy calls ``__array__`` then."""
+
+    __module__ = "compgraph"
+
+
+def _hidden(name: str) -> property:
+    """An attribute by which NumPy would take numbers unasked; where it is missing, NumPy calls ``__array__``."""
+
+    def read(self: Value) -> Any:
+        if not self.level and not _passes(self):
+            raise AttributeError(name)
+        raise HiddenError(message(list(outwards(frame_up(1))), f"the {describe(self)}"))
+
+    return property(read)
 
 
 def shown(name: str, by_node: Callable[..., str]) -> Any:
@@ -478,11 +522,7 @@ def shown(name: str, by_node: Callable[..., str]) -> Any:
     @functools.wraps(by_node)
     def show(self: Value, *options: Any) -> str:
         frame = frame_up(1)
-        if (
-            bodies() is not None
-            and not source_lines.is_ours(frame.f_code.co_filename)
-            and (is_traced() or callee(frame) is not print)
-        ):
+        if is_tracing() and not source_lines.is_ours(frame.f_code.co_filename) and (is_compiling() or callee(frame) is not print):
             _remember(name, source_lines.users_frame(2), False)
         return by_node(self, *options)
 
@@ -494,13 +534,21 @@ def methods() -> dict[str, Any]:
     return {
         "__repr__": shown("repr()", vars(Value)["__repr__"]),
         "__str__": shown("str()", vars(Value)["__str__"]),
-        **({"__buffer__": _buffer} if hasattr(np.ndarray, "__buffer__") else {}),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
         "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which else would be the bytes of the body
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "__conform__": _stored,
         "value": property(_value),
+    }
+
+
+def tracer_methods() -> dict[str, Any]:
+    """What is installed on `Tracer`."""
+    return {
+        "__array__": _array,
+        "__buffer__": _buffer,
+        **{name: _hidden(name) for name in ("__array_interface__", "__array_struct__")},
     }
 
 

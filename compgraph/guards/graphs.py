@@ -54,12 +54,12 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_her
     escaped: list[str] = []
     reviver = Reviver()
     for guard in guards:
-        parts = _Behind.together([behind[id(a)] for a in guard.args if a.__class__ is Lineage])
+        parts = _Behind.together([behind[id(a)] for a in guard.args if type(a) is Lineage])
         if not graph.hangs_on(guard, parts):
             continue
         if guard.tick > graph.last and not guard.is_used:
             continue
-        if guard.__class__ is Count and graph.checks(guard, since, watched):
+        if type(guard) is Count and graph.checks(guard, since, watched):
             continue
         if isinstance(guard, Watch) and (since or guard.is_read or graph.has(guard)):
             continue

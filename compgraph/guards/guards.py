@@ -20,8 +20,8 @@ import numpy as np
 
 from ..graph import READ, Value, counted, next_tick, owner_of, require_history, require_single, use
 from ..graph.context import Setting, is_recording, layered
-from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
+from ..graph.tracing import is_compiling, is_tracing
 from ..operations import kept
 from .logs import enter
 
@@ -245,10 +245,10 @@ def note_points(*line: Any) -> None:
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Note a guard on the shapes of new nodes, which depend on the values of operands."""
-    if _forgetting.get() or (not is_traced() and kept(nodes[0].function, "opname") is not None):
+    if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
     first, answer = nodes[0], shapes(*[node.plain for node in nodes])
-    what, is_within = f"the shape that {first.opname} gave", bodies() is not None
+    what, is_within = f"the shape that {first.opname} gave", is_tracing()
     enter(Count(what, shapes, nodes, answer, first.code, first.instruction, next_tick(), False, is_within))
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..graph import ACTIVE, SCALARS, Value, describe, require_history
 from ..graph.context import is_recording
-from ..graph.hollow import refused
 from ..graph.interpreter import callee, frame_up, source_lines
+from ..graph.tracing import refused
 from .escapes import is_within
 from .guards import note
 
@@ -66,7 +66,7 @@ def key_of(value: Any) -> Any:
 def _is_memo(frame: Any) -> bool:
     """Whether a frame calls a function of `functools.lru_cache`, which returns for a node only its result for that node."""
     called = callee(frame)
-    return (called.__func__ if called.__class__ is MethodType else called).__class__ is _Memo
+    return (called.__func__ if type(called) is MethodType else called).__class__ is _Memo
 
 
 def hash_scalars_by_value() -> None:

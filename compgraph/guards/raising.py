@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value, is_computed_by_python, raised, require_history, saved_operands
-from ..graph.hollow import is_traced
 from ..graph.interpreter import source_lines
+from ..graph.tracing import is_compiling
 from ..operations import opname_of
 from .guards import innermost, note
 
@@ -53,7 +53,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
     except (ArithmeticError, ValueError) as raised_here:
         error = raised_here
     frame = source_lines.users_frame(2)
-    if error is not None or (is_traced() and frame.f_code is not None and frame.f_code.co_exceptiontable):
+    if error is not None or (is_compiling() and frame.f_code is not None and frame.f_code.co_exceptiontable):
         note_error(function, tuple(about), {}, error, frame)
     if error is not None:
         raise error

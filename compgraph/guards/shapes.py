@@ -79,7 +79,7 @@ class Shape(tuple[int, ...]):
 
     def __getitem__(self, index: Any) -> Any:
         answer = tuple.__getitem__(self, index)
-        if not self._is_whole and answer.__class__ is int and self._axis in (None, axis := operator.index(index)):
+        if not self._is_whole and type(answer) is int and self._axis in (None, axis := operator.index(index)):
             self._axis, guard = axis, self._guard
             guard.what, guard.function, guard.answer = f".shape[{axis}]", functools.partial(_length, axis), answer
         else:
@@ -142,12 +142,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size,
 
 
 def _guarded(name: str) -> property:
-    by_numpy = getattr(np.ndarray, name).__get__
-    read = (lambda self: self.plain.nbytes) if name == "nbytes" else by_numpy  # a hollow body tells its own shape alone
     function = _FUNCTIONS[name]
 
     def tell(self: Value) -> Any:
-        answer = read(self)
+        answer = self.plain.nbytes if name == "nbytes" else getattr(super(Value, self), name)
         if freezes_nothing(frame_up(1)) or not hasattr(self, "plain"):
             return answer
         guard = note(f".{name}", function, (self,), answer, source_lines.users_frame(2))
@@ -160,7 +158,7 @@ def _guarded(name: str) -> property:
 
 
 def _guarded_length(self: Value) -> int:
-    answer = np.ndarray.__len__(self)
+    answer = super(Value, self).__len__()
     if not freezes_nothing(frame_up(1)) and hasattr(self, "plain"):
         note("len()", len, (self,), answer, source_lines.users_frame(2))
     return answer
@@ -168,8 +166,8 @@ def _guarded_length(self: Value) -> int:
 
 def _guarded_rows(self: Value) -> Any:
     if not freezes_nothing(frame_up(1)) and hasattr(self, "plain") and self.ndim:
-        note("a loop over rows", len, (self,), np.ndarray.__len__(self), source_lines.users_frame(2))
-    return np.ndarray.__iter__(self)
+        note("a loop over rows", len, (self,), super(Value, self).__len__(), source_lines.users_frame(2))
+    return super(Value, self).__iter__()
 
 
 def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:

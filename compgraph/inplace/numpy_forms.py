@@ -38,7 +38,7 @@ def own_index(index: Any) -> Any:
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
-    kind = index.__class__
+    kind = type(index)
     is_place = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
     if is_place and store_number(target, index, value):
         return

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Value, as_operand, full_name, leaves_of, require_history, to_plain
+from ..graph import Value, as_operand, full_name, leaves_of, promoted, require_history, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .overlapping import MOVING, as_numpy_writes, memory_behind, move
@@ -47,6 +47,8 @@ def _name_of(function: Any) -> str:
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
     """``function(*args, out=out, **options)``: store what `compute` gives, the recorded call without ``out=``; return `out`."""
     targets = out if isinstance(out, tuple) else (out,)
+    for target in targets:
+        promoted(target, args)
     require_history(*targets)
     name = _name_of(function)
     if not targets:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Twin, Value, leaves_of, owner_of, require_single
+from ..graph import Twin, Value, leaves_of, owner_of, plainly, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray
@@ -40,12 +40,11 @@ def overlap(target: Any, *sources: Any) -> bool:
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """``target[index] = value``, as by `writing.store`, where both may lie in one memory."""
+    value = plainly(value)
     plain = getattr(value, "plain", None)  # of a value that has lost its history, `store` tells
     if plain is not None and "batch" in (value.carries, target.carries):
         plain = None  # what its own `store` does is right for all examples
-    is_view = (
-        plain.__class__ is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
-    )
+    is_view = type(plain) is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "plain", None))
     if is_view and _reads_late(target, index, value) and overlap(target, value):
         move(target, (value,), lambda there, given: put_plain(there, index, given, casting))
     else:
@@ -124,7 +123,7 @@ def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any
     def apart(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return type(value)(map(apart, value))
-        if not isinstance(value, Value) or value.plain.__class__ is not ndarray:
+        if not isinstance(value, Value) or type(value.plain) is not ndarray:
             return value.plain if isinstance(value, Value) else value
         owner = owner_of(value.plain)
         if id(owner) not in twins:

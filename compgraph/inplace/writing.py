@@ -14,6 +14,7 @@ import numpy as np
 from .. import operations
 from ..graph import (
     ACTIVE,
+    TRACERS,
     USED,
     ConstantNode,
     InertNode,
@@ -28,9 +29,8 @@ from ..graph import (
     Write,
     collector,
     describe,
-    hollow_out,
-    is_hollow,
     is_plain,
+    is_tracer,
     next_tick,
     owner_of,
     require_computed,
@@ -38,11 +38,14 @@ from ..graph import (
     require_unsealed,
     root_of,
     saved,
+    set_class,
     use,
     viewed_by,
+    with_tracers,
 )
-from ..graph.context import is_quick, is_recording, open_scopes
+from ..graph.context import is_deriving, is_quick, is_recording, open_scopes
 from ..graph.interpreter import source_lines
+from ..graph.tracing import LOGS, is_tracing
 from ..guards import note_copy, note_nothing
 
 
@@ -83,7 +86,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if _is_there(target.plain, index, plain):
         return
     root = root_of(target)
-    if type(root) is VariableNode:
+    if type(root) in _VARIABLES:
         root.update(lambda array: put_plain(target.plain, index, plain, casting), (value,))
         return
     require_unsealed(root)
@@ -97,8 +100,13 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         _open(root)
     recorded = isinstance(value, Value) and is_recording()
     if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
-        _activate(target, root, is_hollow(value))
-        root.memory.is_ready = root.memory.is_ready or is_hollow(root)
+        if is_tracer(value) and not is_tracer(root) and (is_tracing() or LOGS) and not is_deriving():
+            raise TypeError(
+                f"a value within a function that is differentiated is written into the {describe(root)}, an array that was made "
+                "outside of it; copy it inside the function first: np.copy(a)"
+            )
+        _activate(target, root)
+        root.memory.is_ready = True
     collector.weigh(2 * before.nbytes)
     place = (target.plain, index, before)
     root.memory.require_whole()
@@ -140,8 +148,8 @@ def _own(value: Any) -> Any:
     return saved(value) if is_plain(value) else value
 
 
-_FILLED = frozenset({OperationalNode, InputNode})
-_NODES = frozenset({ScalarNode, InertScalarNode})
+_FILLED = with_tracers({OperationalNode, InputNode})
+_NODES = with_tracers({ScalarNode, InertScalarNode})
 _NUMBERS = operations.SAME_BITS | {float, int}
 
 
@@ -187,24 +195,22 @@ def _open(root: Any) -> None:
     root.memory = Memory()
 
 
-def _activate(target: Any, root: Any, hollows: bool) -> None:
-    """Make the target, the root and the views between active, so that adjoints pass; and hollow, if `hollows`: if the value is.
+def _activate(target: Any, root: Any) -> None:
+    """Make the target, the root and the views between active, so that adjoints pass.
 
     If the target and the root are so already, all between are.
     """
-
-    def is_done(node: Any) -> bool:
-        return type(node) is not InertNode and (not hollows or is_hollow(node))
-
-    if is_done(target) and is_done(root):
+    if type(target) not in _ACTIVE_OF and type(root) not in _ACTIVE_OF:
         return
     node: Any = target
     while node is not None:
-        if type(node) is InertNode:
-            node.__class__ = OperationalNode  # type: ignore[assignment]
-        if hollows and not is_hollow(node):
-            hollow_out(node)
+        if type(node) in _ACTIVE_OF:
+            set_class(node, _ACTIVE_OF[type(node)])
         node = viewed_by(node)
+
+
+_VARIABLES = with_tracers({VariableNode})
+_ACTIVE_OF: dict[Any, Any] = {InertNode: OperationalNode, TRACERS[InertNode]: TRACERS[OperationalNode]}
 
 
 def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
@@ -214,7 +220,7 @@ def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any
     """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target
-    updated = type(root) is VariableNode and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
+    updated = type(root) in _VARIABLES and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
     value = compute()
     if updated and isinstance(value, Value):
         value = value.plain

@@ -19,8 +19,8 @@ import numpy as np
 
 from ..graph import NUMERIC, gathered, holds_node, promotable, to_plain
 from ..graph.context import layered
-from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up
+from ..graph.tracing import is_tracing
 from .libraries import is_library
 
 Formula = Callable[..., Any]
@@ -123,7 +123,7 @@ def making(name: str, original: Any) -> Any:
 
 def fresh_draw(drawn: Any, frame: Any) -> Any:
     """Drawn numbers; a promotable array for user code within a function that is differentiated."""
-    if type(drawn) is not np.ndarray or bodies() is None or drawn.dtype.kind not in NUMERIC:
+    if type(drawn) is not np.ndarray or not is_tracing() or drawn.dtype.kind not in NUMERIC:
         return drawn
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back

@@ -12,7 +12,7 @@ import numpy as np
 from .. import arrays
 from ..graph import NUMERIC, Value, gathered, holds_node, mark_python_number, promotable, to_plain
 from ..graph.context import is_recording
-from ..graph.hollow import bodies
+from ..graph.tracing import is_tracing
 from .toplevel import is_users, records_lists
 
 
@@ -92,7 +92,7 @@ def gathered_iterable(filename: str, original: Any, args: tuple[Any, ...], kwarg
     if not args or not is_users(filename) or not is_recording():
         return original(*args, **kwargs)
     items, count = args[0], kwargs.get("count", args[2] if len(args) > 2 else -1)
-    if items.__class__ not in (list, tuple):
+    if type(items) not in (list, tuple):
         items = list(items if count < 0 else itertools.islice(items, count))
     if not records_lists(filename, [items]):
         return original(items, *args[1:], **kwargs)
@@ -106,7 +106,7 @@ class Joining:
         self._original, self._ours = original, ours
 
     def __getitem__(self, key: Any) -> Any:
-        if bodies() is None:
+        if not is_tracing():
             return self._original[key]
         parts = key if isinstance(key, tuple) else (key,)
         if self._ours is not None and any(map(_holds, parts)):

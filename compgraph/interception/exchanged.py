@@ -168,4 +168,4 @@ def _asking(function: FunctionType, plain: Any, original: FunctionType, answered
 
 
 def _replaced(constants: tuple[Any, ...], objects: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple([objects.get(c, c) if c.__class__ is str else c for c in constants])
+    return tuple([objects.get(c, c) if type(c) is str else c for c in constants])

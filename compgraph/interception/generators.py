@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import Opaque
 from ..graph.interpreter import is_internal
 from .draws import Generator
 from .libraries import is_library, is_users_module
@@ -51,7 +52,7 @@ def generators_behind(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     search = _Search()
     search.look(f, 1)
     for value in arguments:
-        search.look(lent(value) if value.__class__ is np.random.Generator else value, 1)
+        search.look(lent(value) if type(value) is np.random.Generator else value, 1)
     search.run()
     return list(search.found.values())
 
@@ -88,7 +89,7 @@ class _Search:
 
     def look(self, value: Any, depth: int) -> None:
         """Have a value looked into, so many steps from a name."""
-        if type(value) not in _PLAIN and not issubclass(type(value), np.ndarray) and len(self._queue) < _ALL:
+        if type(value) not in _PLAIN and not issubclass(type(value), (np.ndarray, Opaque)) and len(self._queue) < _ALL:
             self._queue.append((value, depth))
 
     def run(self) -> None:
@@ -135,7 +136,7 @@ class _Search:
             held: Any = object.__getattribute__(value, "__dict__")  # no code of the user's runs
         except AttributeError:
             held = {}
-        if held.__class__ is dict:
+        if type(held) is dict:
             parts += itertools.islice(held.values(), _MOST)
         for part in parts:
             self.look(part, depth)
@@ -146,7 +147,7 @@ class _Search:
 
     def _slots(self, value: Any, kind: type, depth: int) -> None:
         for member in [part for base in kind.__mro__ for part in vars(base).values()]:
-            if member.__class__ is MemberDescriptorType:
+            if type(member) is MemberDescriptorType:
                 try:
                     self.look(member.__get__(value), depth)
                 except AttributeError:  # it is empty
@@ -157,8 +158,8 @@ class _Search:
         if depth > _DEPTH:
             return
         for base in value.__mro__:
-            if base.__class__ is not type:
-                self.look(base.__class__, depth)
+            if type(base) is not type:
+                self.look(type(base), depth)
             if is_users_module(base.__module__):
                 for part in list(vars(base).values()):
                     if type(part) not in _PLAIN:

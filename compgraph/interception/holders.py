@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import PROMOTABLE
+from ..graph import TRACEABLE
 from ..graph.interpreter import is_heap_type, is_internal
 from .libraries import is_users_module
 
@@ -89,7 +89,7 @@ class Place:
             items = enumerate(holder)
         else:
             items = _attributes(holder)
-        return [(Place(holder, name), value) for name, value in list(items) if type(value) in PROMOTABLE]
+        return [(Place(holder, name), value) for name, value in list(items) if type(value) in TRACEABLE]
 
 
 class Exchange:

@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import operations
 from ..graph import Value, leaves_of
-from ..graph.hollow import bodies
 from ..graph.interpreter import frame_up, source_lines
+from ..graph.tracing import is_tracing
 from .exchanged import exchange
 from .toplevel import is_users, opened
 
@@ -27,9 +27,9 @@ def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dic
     filename = frame_up(3).f_code.co_filename
     if source_lines.is_ours(filename):
         return relevant  # our own code gathers nodes from lists itself
-    if (bodies() is None or not opened) and not is_users(filename):
+    if (not is_tracing() or not opened) and not is_users(filename):
         return relevant
     relevant = tuple(relevant)
-    lists = [value for value in relevant if value.__class__ in (list, tuple)]
+    lists = [value for value in relevant if type(value) in (list, tuple)]
     options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value) and v.dtype.kind in "fc"]  # np.sum(plain, initial=x)
     return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Value)])

@@ -12,7 +12,7 @@ import operator
 import os
 import zlib
 from collections.abc import Callable
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,24 +20,24 @@ import numpy as np
 from .. import arrays
 from ..graph import (
     NUMERIC,
-    Promotable,
+    TRACEABLE,
     Value,
     describe,
     gathered,
     holds_node,
-    is_hollow,
+    is_tracer,
     new_view,
     owner_of,
     promotable,
     require_single,
 )
-from ..graph.hollow import bodies, refused
 from ..graph.interpreter import frame_up, is_calling, is_internal
+from ..graph.tracing import is_tracing, refused
 from ..guards import note_points, note_taken, raising
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable, gathered_iterable
 from .exchanged import PLAIN
-from .libraries import is_library
+from .libraries import has_compiled_code, is_library
 from .records import Records
 from .toplevel import opened, records_lists
 
@@ -52,8 +52,7 @@ _SCIPY = f"{os.sep}scipy{os.sep}"
 class _Users(dict[str, bool]):
     """By filename: whether calls from this file get our functions.
 
-    Not those from our own packages; nor from NumPy, but for its polynomials, which work on nodes; nor from SciPy, which hands
-    the arrays that it makes to C code that reads their memory.
+    Not those from our own packages; nor from NumPy, except for its polynomials, which work on nodes; nor from SciPy.
     """
 
     def __missing__(self, filename: str) -> bool:
@@ -63,6 +62,31 @@ class _Users(dict[str, bool]):
 
 
 _users = _Users()
+
+
+class _TakesBuffers(dict[str, bool]):
+    """By filename: whether all new arrays for code of this file are buffers.
+
+    Libraries with compiled code, such as pandas, hand their arrays to C code that reads memory. For these, arrays are buffers
+    only where the function that makes them works on tracers (see `_works_on_tracers`).
+    """
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = "polynomial" in filename or not has_compiled_code(filename)
+        return answer
+
+
+_takes_buffers = _TakesBuffers()
+
+
+def _works_on_tracers(frame: FrameType) -> bool:
+    """Whether a variable of a running function, or of those of libraries that called it, holds a tracer."""
+    around: FrameType | None = frame
+    while around is not None and is_library(around.f_code.co_filename):
+        if any(map(holds_node, around.f_locals.values())):
+            return True
+        around = around.f_back
+    return False
 
 
 def _arange(*args: Any, **kwargs: Any) -> Any:
@@ -118,6 +142,7 @@ GATHERING = {
 
 
 _CONVERTING = frozenset({np.array, np.asarray, np.asanyarray})
+_PASSING = frozenset({np.asanyarray, np.require})  # which let subclasses of arrays pass
 
 
 def _making(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
@@ -130,7 +155,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
     def make(*args: Any, **kwargs: Any) -> Any:
         if not opened and len(args) == 1 and not kwargs and (type(args[0]) in PLAIN or _is_plain(args[0])):
             return original(args[0])
-        if not opened or bodies() is None:
+        if not opened or not is_tracing():
             if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
                 return original(*args, **kwargs)
             return _at_top_level(frame_up(1), make, ours, args, kwargs)
@@ -142,12 +167,17 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
         for value in (*args, *kwargs.values()):
             if holds_node(value):
                 # NumPy asks the node itself; or the caller is C code, which takes the numbers and is refused.
-                if ours is None or not is_calling(frame_up(1), make):
+                if not is_calling(frame_up(1), make):
+                    return original(*args, **kwargs)
+                if ours is None:
                     return fresh(original(*args, **kwargs), args)
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _objects_of(args[0])
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
-        return fresh(original(*args, **kwargs), args, not is_calling(frame_up(1), make))
+        made = original(*args, **kwargs)
+        frame = frame_up(1)
+        is_filled = _takes_buffers[frame.f_code.co_filename] or _works_on_tracers(frame)
+        return fresh(made, args) if is_filled and is_calling(frame, make) else made  # C code reads memory: it gets an array
 
     return make
 
@@ -173,15 +203,17 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
     if PLAIN.issuperset(map(type, args)) and PLAIN.issuperset(map(type, kwargs.values())):
         return original(*args, **kwargs)
     like: Any = kwargs.get("like")
-    if hasattr(like, "__array_function__") and like.__class__ is not ndarray:
+    if hasattr(like, "__array_function__") and type(like) is not ndarray:
         return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
-    if bodies() is not None and not is_calling(frame, make):
+    if is_tracing() and not is_calling(frame, make):
         return original(*args, **kwargs)  # within `cg.strict`, C code that would take the memory of a node for numbers
     filename, takes_nodes = frame.f_code.co_filename, GATHERING[original.__name__]
     if takes_nodes or "polynomial" in filename:
         converted: Any = [list(args), list(kwargs.values())]
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
+    if is_tracing() and original in _PASSING and isinstance(converted[0], Value):
+        return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
     if not records_lists(filename, converted):
         made = original(*args, **kwargs)
         if isinstance(converted[0], Value) and not isinstance(made, Value) and not is_library(filename):
@@ -217,13 +249,13 @@ def _is_object(dtype: Any) -> bool:
     return dtype is object or (dtype is not None and dtype == np.dtype(object))
 
 
-def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
-    """A result as a promotable array, which becomes a node once a node is written into it; see `promotable` for `is_owner`.
+def fresh(made: Any, args: tuple[Any, ...]) -> Any:
+    """A result as a buffer, which becomes a tracer once a tracer is written into it.
 
     Lists and tuples of results likewise; structured arrays as `Records`. Views of an argument are returned unchanged.
     """
-    if made.__class__ is not ndarray:
-        return type(made)([fresh(part, args) for part in made]) if made.__class__ in (list, tuple) else made
+    if type(made) is not ndarray:
+        return type(made)([fresh(part, args) for part in made]) if type(made) in (list, tuple) else made
     if made.dtype.names is not None and made.base is None:
         return new_view(made, Records)
     if made.dtype.kind not in NUMERIC:
@@ -231,9 +263,9 @@ def fresh(made: Any, args: tuple[Any, ...], is_owner: bool = False) -> Any:
     owner = owner_of(made)
     for value in args:
         if isinstance(value, ndarray) and owner_of(value) is owner:
-            is_whole = isinstance(value, Promotable) and made.shape == value.shape and made.strides == value.strides
+            is_whole = type(value) in TRACEABLE and made.shape == value.shape and made.strides == value.strides
             return value if is_whole else made
-    return promotable(made, is_owner)
+    return promotable(made)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -289,7 +321,7 @@ _COMPLEX: dict[str, Function] = {
 }  # fmt: skip
 
 
-# Functions that read the memory of an array. Before Python 3.12 they read that of a hollow node, which is equal for all nodes.
+# Functions that read the memory of an array.
 _READING = {
     np: ("frombuffer",),
     hashlib: (*sorted(hashlib.algorithms_guaranteed & vars(hashlib).keys()), "new"),
@@ -301,7 +333,7 @@ def _reading(original: Function) -> Function:
     @functools.wraps(original)
     def read(*args: Any, **kwargs: Any) -> Any:
         for value in args:
-            if isinstance(value, Value) and is_hollow(value):
+            if isinstance(value, Value) and is_tracer(value):
                 raise refused(frame_up(1), f"the {describe(value)}")
         return original(*args, **kwargs)
 
@@ -372,7 +404,7 @@ def _mathematical(original: Function, ours: Function) -> Function:
 def _enumerating(original: Function) -> Function:
     @functools.wraps(original, updated=())
     def enumerate_array(array: Any) -> Any:
-        array = gathered(array) if bodies() is not None else array
+        array = gathered(array) if is_tracing() else array
         return enumerated(array) if isinstance(array, Value) else original(array)
 
     return enumerate_array
@@ -382,7 +414,7 @@ def _from_iterable(original: Function) -> Function:
     @functools.wraps(original)
     def fromiter(*args: Any, **kwargs: Any) -> Any:
         filename = frame_up(1).f_code.co_filename
-        if bodies() is None or not opened:
+        if not is_tracing() or not opened:
             return gathered_iterable(filename, original, args, kwargs)
         if not _users[filename]:
             return original(*args, **kwargs)
@@ -395,7 +427,7 @@ def _seeding(original: Function) -> Function:
     @functools.wraps(original)
     def default_rng(*args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        if bodies() is None or isinstance(made, Generator) or is_internal(frame_up(1).f_code.co_filename):
+        if not is_tracing() or isinstance(made, Generator) or is_internal(frame_up(1).f_code.co_filename):
             return made
         seed = args[0] if args else kwargs.get("seed")
         return following(made, seed is not None and not isinstance(seed, np.random.Generator | np.random.BitGenerator))

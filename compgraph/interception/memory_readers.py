@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, describe, is_hollow, leaves_of, to_plain
+from ..graph import Node, describe, is_tracer, leaves_of, to_plain
 from ..graph.context import is_recording
-from ..graph.hollow import refused
 from ..graph.interpreter import frame_up
+from ..graph.tracing import refused
 from ..guards import note_saved
 from .exchanged import exchange
 
 
 def traced_in(*values: Any) -> Any:
     """Return the first traced node among some values, and in lists, tuples and dictionaries among them, or None."""
-    return next((leaf for value in values for leaf in _leaves(value) if is_hollow(leaf)), None)
+    return next((leaf for value in values for leaf in _leaves(value) if is_tracer(leaf)), None)
 
 
 def _module(name: str) -> Any:
@@ -68,7 +68,7 @@ def enter_numba() -> None:
 
     @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
     def typeof_node(value: Any, context: Any) -> Any:
-        return traced if is_hollow(value) else by_memory(value, context)
+        return traced if is_tracer(value) else by_memory(value, context)
 
     def represent(manager: Any, traced: Any) -> Any:  # containers call it to compile functions for their items
         raise refused(frame_up(1))

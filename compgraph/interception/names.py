@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, without_patches
-from ..graph import Promotable, Value, beginnings, given, plainly
+from ..graph import Borrowed, Value, beginnings, borrowed, plainly
 from ..graph.context import callbacks_lock
-from ..graph.hollow import bodies, is_traced
 from ..graph.interpreter import source_lines
+from ..graph.tracing import is_compiling, is_tracing
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
@@ -228,7 +228,7 @@ def intercepted(f: Any, arguments: Iterable[Any] = (), asks_for_draws: bool = Fa
             return opened
         search = Search()
         _give_reached(held, reached, search, opened.captured)
-        if not is_traced():  # probably in another thread, while the caller still uses these objects
+        if not is_compiling():  # probably in another thread, while the caller still uses these objects
             search.look((*bound, *kept))
             own = _places[reference] = []
             _give_held(held, search, own, opened.captured, not asks_for_draws)
@@ -272,7 +272,7 @@ def _give_reached(held: Held, reached: list[Reach], search: Search, captured: li
             known,
             *[found for _, _, reference in reach.functions if (found := function_of(reference())) is not None],
         ):
-            if isinstance(function, FunctionType) and not is_traced():
+            if isinstance(function, FunctionType) and not is_compiling():
                 for name in numpy_names(function):
                     _given.append((function.__globals__, name, np, NUMPY))
                     function.__globals__[name] = NUMPY
@@ -371,7 +371,7 @@ def _restore_places(exchanged: list[Exchange]) -> None:
     before = {id(one.seen): one.before for one in ended}
     holders = {one.place.key[0]: one.place for one in ended}
     for place, seen in [sibling for one in holders.values() for sibling in one.promotable_siblings()]:
-        if seen.is_given and place.key not in _exchanges:
+        if seen.is_borrowed and place.key not in _exchanges:
             place.write(before.get(id(seen), plainly(seen)))
 
 
@@ -383,11 +383,11 @@ def lent(value: Any) -> Any:
     """
     kind = type(value)
     if kind is ndarray:
-        return given(value) if value.dtype.kind in "biufc" and _is_on and bodies() is not None else value
+        return borrowed(value) if value.dtype.kind in "biufc" and _is_on and is_tracing() else value
     is_named = kind not in _LENT and issubclass(kind, tuple) and hasattr(kind, "_make")
     if is_named and any(isinstance(part, np.random.Generator) for part in value):  # generators are replaced afterwards
         return value
-    if (kind not in _LENT and not is_named) or not _is_on or bodies() is None:
+    if (kind not in _LENT and not is_named) or not _is_on or not is_tracing():
         return value
     if kind is tuple or is_named:
         parts = tuple(map(lent, value))
@@ -416,7 +416,7 @@ def _seen(value: Any) -> Any:
 def _capture(value: Any, captured: list[Any]) -> Any:
     """The replacement of a value that a function captures; an array or node is added to a list."""
     seen = _seen(value)
-    if isinstance(seen, Value) or (isinstance(seen, Promotable) and seen.is_given):
+    if isinstance(seen, Value) or type(seen) is Borrowed:
         captured.append(seen)
     return seen
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Layout, Value, class_of, is_number
+from ..graph import TRACEABLE, Value, class_of, is_number, plainly
 from .holders import dictionary_of
 from .libraries import is_library
 from .reach import codes, names_in
@@ -33,14 +33,19 @@ def _value_of(node: Any) -> Any:
         if is_number(node):
             return class_of(node)(0)
         return node.plain if type(node.plain) is np.ndarray else np.asarray(node.plain)
-    return np.ndarray.view(node, np.ndarray) if type(node).__mro__[1] is Layout else node
+    return plainly(node)
+
+
+def _represents(value: Any) -> bool:
+    """Whether a value is a node or a buffer, which represents a number or an array."""
+    return isinstance(value, Value) or type(value) in TRACEABLE
 
 
 def _of_nodes(kinds: Any) -> bool:
     """Whether some classes include a class of nodes."""
     if isinstance(kinds, tuple):
         return any(map(_of_nodes, kinds))
-    return isinstance(kinds, builtins.type) and issubclass(kinds, Layout)
+    return isinstance(kinds, builtins.type) and issubclass(kinds, Value)
 
 
 def _plain_kinds(kinds: Any) -> Any:
@@ -52,7 +57,7 @@ def _plain_kinds(kinds: Any) -> Any:
 
 def _isinstance(value: Any, kinds: Any, /) -> bool:
     kinds = _plain_kinds(kinds)
-    if not isinstance(value, Layout) or _of_nodes(kinds):
+    if not _represents(value) or _of_nodes(kinds):
         return isinstance(value, kinds)
     return isinstance(_value_of(value), kinds)
 
@@ -63,7 +68,7 @@ class _TypeOfType(type):
     def __call__(cls, *args: Any, **options: Any) -> Any:
         if cls is not _Type:  # a metaclass that the user derives from `type`
             return super().__call__(*args, **options)
-        if len(args) == 1 and not options and isinstance(args[0], Layout):
+        if len(args) == 1 and not options and _represents(args[0]):
             return builtins.type(_value_of(args[0]))
         return builtins.type(*args, **options)
 
@@ -85,11 +90,11 @@ class _Type(type, metaclass=_TypeOfType):
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
-    return hasattr(_value_of(value) if isinstance(value, Layout) else value, name)
+    return hasattr(_value_of(value) if _represents(value) else value, name)
 
 
 def _getattr(value: Any, name: str, /, *default: Any) -> Any:
-    if isinstance(value, Layout):
+    if _represents(value):
         if name == "__class__":
             return builtins.type(_value_of(value))
         if default and not hasattr(_value_of(value), name):
@@ -100,7 +105,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
 def _dir(*value: Any) -> list[str]:
     if not value:
         return sorted(sys._getframe(1).f_locals)
-    return dir(_value_of(value[0]) if isinstance(value[0], Layout) else value[0])
+    return dir(_value_of(value[0]) if _represents(value[0]) else value[0])
 
 
 OURS: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
@@ -215,7 +220,7 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                     found.append([getattr(value, name, None) for name in (*_BEHIND[kind], "__self__")])
                 elif isinstance(value, builtins.type):
                     kinds.add(value)
-                elif not isinstance(value, Layout):
+                elif not _represents(value):
                     kinds.add(kind)
                     found.append(list((dictionary_of(value) or {}).values())[:_MOST])
         rows = found

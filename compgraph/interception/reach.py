@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..graph import Opaque
 from ..graph.interpreter import is_internal
 from .libraries import is_library
 from .making import MAKING
@@ -106,7 +107,7 @@ _HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _MAKERS) |
 
 
 _FEW = 16  # so long a list is looked through
-_DATA = (np.ndarray, int, float, complex, str, type(None), np.generic)
+_DATA = (np.ndarray, Opaque, int, float, complex, str, type(None), np.generic)
 
 
 def _is_value(value: Any, depth: int = 4) -> bool:

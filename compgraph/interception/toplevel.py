@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, is_hollow
+from ..graph import Value, is_tracer
 from ..graph.context import is_recording
-from ..graph.hollow import bodies
 from ..graph.interpreter import is_internal
+from ..graph.tracing import is_tracing
 from .exchanged import PLAIN
 from .libraries import is_library
 
@@ -53,7 +53,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     if PLAIN.issuperset(kinds := set(map(type, value))):
         return False
     if any(issubclass(kind, Value) for kind in kinds):
-        return bodies() is not None or not any(isinstance(v, Value) and is_hollow(v) for v in value)
+        return is_tracing() or not any(isinstance(v, Value) and is_tracer(v) for v in value)
     return depth > 0 and any(isinstance(v, _SEQUENCES) and holds_node(v, depth - 1) for v in value)
 
 

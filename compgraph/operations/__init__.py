@@ -48,7 +48,17 @@ from .opnames import (
     opname_of,
     public_functions,
 )
-from .private_numpy import CLIP, DISPATCHING, JOINING_MODULE, METHODS_MODULE, NO_VALUE, NUMPY, copies, dispatchers, implementation
+from .private_numpy import (
+    ARRAY_CONVERTER,
+    CLIP,
+    DISPATCHING,
+    METHODS_MODULE,
+    NO_VALUE,
+    NUMPY,
+    copies,
+    dispatchers,
+    implementation,
+)
 from .tables import (
     ALIASES,
     BINARY_OPERATORS,
@@ -83,17 +93,15 @@ from .tables import (
 )
 
 __all__ = [
-    "ALIASES", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS", "COUNTING",
-    "DISPATCHING", "INDEXED", "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "JOINING_MODULE", "KNOWN_ELSEWHERE",
-    "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
-    "PIECEWISE_UFUNCS",
-    "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS",
-    "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS",
-    "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "Output", "Packed", "UfuncMethod", "_by_opname",
-    "added_at", "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers",
-    "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation",
-    "input_of",
-    "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of", "output",
-    "power", "public_functions", "refuse_options", "saying", "stacked_matmul", "stop_gradient", "ufunc_method", "view",
-    "without_missing",
+    "ALIASES", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS",
+    "COUNTING", "DISPATCHING", "INDEXED", "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "KNOWN_ELSEWHERE", "METHODS",
+    "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
+    "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS",
+    "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS",
+    "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "Output",
+    "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions", "configured", "copies",
+    "copy", "copy_as_laid", "counts", "dispatchers", "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users",
+    "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept", "keyworded", "known_elsewhere",
+    "missing", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
+    "refuse_options", "saying", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "without_missing",
 ]  # fmt: skip

@@ -51,7 +51,7 @@ class Keyworded:
 
 def _integers(value: Any) -> Any:
     """The integers of an array or node: one, or nested tuples of them."""
-    found = getattr(value, "plain", np.asarray(value)).tolist()
+    found = np.asarray(value.plain if hasattr(value, "plain") else value).tolist()
     return _tuples(found) if isinstance(found, list) else found
 
 
@@ -192,7 +192,7 @@ def copy_as_laid(x: Any) -> Any:
     (of one element) where `x` has gaps, and run backwards where those of `x` do.
     """
     copied = np.array(x)
-    if x.__class__ is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
+    if type(x) is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
         return copied
     item = x.itemsize
     strides, reach, extent = list(x.strides), item, item

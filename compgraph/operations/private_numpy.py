@@ -13,8 +13,8 @@ NO_VALUE: Any = np._NoValue  # stands for an argument that was not given
 # NumPy's functions, for tables of modules that are imported late: while a function is traced,
 # names such as np.zeros mean functions of ours.
 NUMPY: Any = SimpleNamespace(**vars(np))
+ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # by which functions convert
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls
-JOINING_MODULE: str = np.lib._index_tricks_impl.__name__  # where np.r_ and np.c_ are defined
 METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the methods of a plain array are defined
 
 

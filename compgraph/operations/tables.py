@@ -307,11 +307,11 @@ def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool
     """Whether the shape of a result depends on the values of the operands at the positions `edges`, and not on shapes alone."""
     if function is getitem:  # a mask; how many elements integers choose follows from their shape
         return any(args[i].plain.dtype.kind == "b" for i in edges if i)
-    if function.__class__ is Keyworded and function.counts:
+    if type(function) is Keyworded and function.counts:
         return True
     if function is _WHERE:
         return len(args) == 1
-    if function.__class__ is FunctionType and kept(function, "opname") is not None:  # a user's primitive
+    if type(function) is FunctionType and kept(function, "opname") is not None:  # a user's primitive
         return True
     function = getattr(function, "function", function)
     return function in COUNTING or (function in _CHOOSING and any(args[i].plain.dtype.kind in "biu" for i in edges if i))

@@ -169,7 +169,7 @@ def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    return one.__class__ is other.__class__ and one.__class__ in (int, float, str, bool, tuple) and bool(one == other)
+    return type(one) is type(other) and type(one) in (int, float, str, bool, tuple) and bool(one == other)
 
 
 def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -188,7 +188,7 @@ def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
             index.append(slice(start or None, None if stop + step > length else stop, None if step == 1 else step))
         else:
             index.append(start)
-    fits = not offset and not steps and all(i.__class__ is slice or i < n for i, n in zip(index, array.shape, strict=True))
+    fits = not offset and not steps and all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True))
     found = array[tuple(index)] if fits else None
     same = found is not None and (found.shape, found.strides) == (place["shape"], place["strides"])
     return tuple(index) if same and place_in(array, found)["offset"] == place["offset"] else None

@@ -92,16 +92,16 @@ class Names:
 
     def literal(self, value: Any, in_sight: bool = False) -> str:
         """A value as Python writes it; `in_sight` if a number of double precision may be written as Python's own."""
-        if value is None or value is Ellipsis or value.__class__ in (bool, int, str, bytes):
+        if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes):
             return "..." if value is Ellipsis else repr(value)
-        if value.__class__ in (float, complex):
+        if type(value) in (float, complex):
             return self._number(value)
         if isinstance(value, slice):
             return f"slice({', '.join(map(self.literal, (value.start, value.stop, value.step)))})"
-        if value.__class__ in (list, tuple, dict):
+        if type(value) in (list, tuple, dict):
             return self._collection(value)
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-            if in_sight and value.__class__ in _IN_SIGHT:
+            if in_sight and type(value) in _IN_SIGHT:
                 return self._number(value.item())
             self.module("np")
             return f"np.{value.__class__.__name__}({self._number(value.item())})"
@@ -148,7 +148,7 @@ class Names:
         return name if getattr(builtins, name, None) is value else self.bind(value, name)
 
     def _array(self, value: Any) -> str:
-        if value.__class__ is not np.ndarray or value.ndim > 1 or value.size > SMALL or value.dtype.kind not in "biufc":
+        if type(value) is not np.ndarray or value.ndim > 1 or value.size > SMALL or value.dtype.kind not in "biufc":
             return self.array(value)
         self.module("np")
         dtype = "" if value.size and np.array(value.tolist()).dtype == value.dtype else f", dtype={value.dtype.str!r}"

@@ -109,11 +109,11 @@ def _operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[in
         node._scope = scope
     entry = recorder.step(FORWARD, function, node.code, node.instruction, scope)
     entry.calls += 1
-    if value.__class__ is ndarray:
+    if type(value) is ndarray:
         recorder.hold(entry, value, () if value.base is None else [a.plain for a in args if isinstance(a, Value)])
         if len(args) == 2:
             for a in args:
-                if a.__class__ is ndarray and a.base is None:  # a copy of a plain operand
+                if type(a) is ndarray and a.base is None:  # a copy of a plain operand
                     recorder.hold(entry, a)
     entry.seconds += perf_counter() - recorder.start
     recorder.start = 0.0

@@ -79,7 +79,7 @@ class Recorder:
         args = node.args
         if len(node.edges) < len(args):
             for a in args:  # plain operands are copied
-                if a.__class__ is ndarray and a.base is None and not any(a is v for v in values):
+                if type(a) is ndarray and a.base is None and not any(a is v for v in values):
                     self.hold(entry, a)
         self._done(entry, start, values, steps, node.plain)
 
@@ -103,9 +103,9 @@ class Recorder:
         entry.calls += 1
         if steps is not None:
             entry.take(steps)
-        if plain.__class__ is ndarray:
+        if type(plain) is ndarray:
             self.hold(entry, plain, values)
-        elif plain.__class__ is tuple or plain.__class__ is list:
+        elif type(plain) is tuple or type(plain) is list:
             for part in plain:
                 self.hold(entry, part, values)
         entry.seconds += perf_counter() - start
@@ -149,11 +149,11 @@ class Recorder:
 
     def hold(self, entry: Entry, array: Any, operands: Any = ()) -> None:
         """Enter the memory of an array, unless it is known, or that of an operand."""
-        if array.__class__ is not ndarray:
+        if type(array) is not ndarray:
             return
         if array.base is not None:
             owner = owner_of(array)
-            if owner.__class__ is not ndarray or any(v.__class__ is ndarray and owner_of(v) is owner for v in operands):
+            if type(owner) is not ndarray or any(type(v) is ndarray and owner_of(v) is owner for v in operands):
                 return
             array = owner
         size, key = array.nbytes, id(array)

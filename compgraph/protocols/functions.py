@@ -11,8 +11,9 @@ import numpy as np
 from .. import operations as ops
 from ..arrays import MADE_LIKE
 from ..graph import (
-    PROMOTABLE,
-    Promotable,
+    TRACEABLE,
+    Borrowed,
+    Buffer,
     Value,
     as_operand,
     as_operands,
@@ -29,13 +30,17 @@ from ..graph.interpreter import source_lines
 from ..guards import freezes_nothing, note, note_length, note_saved, note_text
 from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
+from .rebinding import rebound
 
 ndarray = np.ndarray
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``Node.__array_function__``: record the call of a NumPy function, or refuse it; NotImplemented for foreign arrays."""
-    if any(not issubclass(t, (Value, Promotable)) and t.__array_function__ is not ndarray.__array_function__ for t in types):
+    if any(
+        not issubclass(t, (Value, Buffer)) and t is not Borrowed and t.__array_function__ is not ndarray.__array_function__
+        for t in types
+    ):
         require_computed((*args, *kwargs.values()), f"an argument of {full_name(function)}")
         return NotImplemented
     return call_on_nodes(function, args, kwargs)
@@ -46,9 +51,7 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if isinstance(function, np.ufunc):
         return function(*map(gathered, args), **kwargs)
     function = ops.ALIASES.get(function, function)
-    if kwargs.get("out").__class__ in PROMOTABLE or (
-        args and args[0].__class__ in PROMOTABLE and function in ops.WRITING_FUNCTIONS
-    ):
+    if type(kwargs.get("out")) in TRACEABLE or (args and type(args[0]) in TRACEABLE and function in ops.WRITING_FUNCTIONS):
         promoted(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
     if handler is None:
@@ -97,7 +100,7 @@ def in_steps(handler: Any) -> Any:
 
 @in_steps
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    own = ops.implementation(function)
+    own = rebound(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
         return own([gathered(a) for a in args[0]], *args[1:], **kwargs)
     if function is np.unstack:  # NumPy takes no lists
@@ -120,7 +123,7 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         note_saved(full_name(function))
     args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
     answer = function(*_plain(function, args), **_plain(function, kwargs))
-    if answer.__class__ is str:
+    if type(answer) is str:
         note_text()
     if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))

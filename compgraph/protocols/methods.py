@@ -13,7 +13,7 @@ from ..graph import (
     ACTIVE,
     LEFT,
     SCALARS,
-    Node,
+    Tracer,
     Value,
     has_history,
     is_number,
@@ -170,7 +170,7 @@ def _attribute(read: Any, name: str) -> property:
 
 
 def _of_value(name: str) -> Any:
-    """Reads an attribute of a node's value, since a hollow body has another; of a node without history its own."""
+    """Reads an attribute of a node's value, which a tracer alone has; of a node without history its own."""
     by_numpy = getattr(ndarray, name).__get__
 
     def read(self: Value) -> Any:
@@ -255,7 +255,6 @@ def _install_methods() -> None:
         "real": _part(lambda self: np.real(self)),
         "imag": property(_imag, _set_imag),
         "flat": _part(Flat),
-        "shape": _attribute(ndarray.shape.__get__, "shape"),
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_of_value("strides")),
         "flags": guarded_flags(_flags),
@@ -269,6 +268,8 @@ def _install_methods() -> None:
     }
     for name, method in methods.items():
         setattr(Value, name, method)
+    for name, method in escapes.tracer_methods().items():
+        setattr(Tracer, name, method)
 
 
 _install_methods()
@@ -288,7 +289,7 @@ def _of_arrays(name: str, message: str) -> property:
     def read(self: Value) -> Any:
         if is_number(self):
             raise UnsizedError(message)
-        return getattr(Node, name).__get__(self)
+        return getattr(super(Value, self), name)
 
     return property(read)
 

@@ -34,6 +34,7 @@ from ..graph import (
     root_of,
     saved,
     to_plain,
+    with_tracers,
 )
 from ..graph.context import is_quick
 from ..guards import escapes, raising
@@ -41,12 +42,12 @@ from ..inplace import store
 from .ufuncs import by_elements
 
 ndarray = np.ndarray
+_VARIABLES = with_tracers({VariableNode})
 
 
 def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The operator and the reflected operator of a binary function."""
-    by_numpy = getattr(ndarray, f"__{name}__")
-    reflected_by_numpy = getattr(ndarray, f"__r{name}__")
+    by_numpy, reflected_by_numpy = _of_ufunc(function, is_reflected=False), _of_ufunc(function, is_reflected=True)
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
     repeats, may_raise = name == "mul", name in raising.RAISING
 
@@ -81,11 +82,11 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
             raising.require_divisible(name, other, self)
-        if type(other) in RAW:
+        if type(other) in RAW or type(other) in ARRAYS:
             if quick and type(self) in ACTIVE and is_quick():
                 try:
-                    value = compute(other, self.plain)
-                    return operation(value, function, (saved(other) if type(other) is ndarray else other, self), RIGHT)
+                    value = compute(plainly(other), self.plain)
+                    return operation(value, function, (saved(other) if type(other) in ARRAYS else other, self), RIGHT)
                 except AttributeError as error:
                     recover(error, self)
                 except ArithmeticError:
@@ -98,6 +99,18 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         return reflected_by_numpy(self, other)
 
     return forward, reflected
+
+
+def _of_ufunc(function: Any, is_reflected: bool) -> Callable[[Any, Any], Any]:
+    """A binary operator as arrays have it: the ufunc's call, left to the other operand if that declares no ufunc."""
+    ufunc = np.power if function is ops.power else function
+
+    def operate(self: Any, other: Any) -> Any:
+        if getattr(type(other), "__array_ufunc__", ufunc) is None:
+            return NotImplemented
+        return ufunc(other, self) if is_reflected else ufunc(self, other)
+
+    return operate
 
 
 def _is_asked_first(other: Any) -> bool:
@@ -135,13 +148,15 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
-    by_numpy = getattr(ndarray, f"__{name}__")
+    by_numpy = _of_ufunc(ufunc, is_reflected=False)
 
     def compare(self: Value, other: Any) -> Any:
         if isinstance(other, Value) or type(other) in RAW:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
-            return by_numpy(self.value, other)  # never equal, whatever the numbers: nothing to record
+            return getattr(ndarray, f"__{name}__")(
+                np.asarray(self.plain), other
+            )  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return record(ufunc, (self, other))
@@ -166,11 +181,12 @@ def _in_place(name: str, forward: Any) -> Any:
         if rebinds:
             return forward(self, other)
         require_history(self)
-        root = self if type(self) is VariableNode or self.level else root_of(self)
-        if type(root) is VariableNode:
+        root = self if type(self) in _VARIABLES or self.level else root_of(self)
+        if type(root) in _VARIABLES:
             if type(other) not in FAMILIAR:
                 other = as_operand(other)
-            root.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
+            variable: Any = root
+            variable.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
             return self
         result = forward(self, other)
         if result is NotImplemented:

@@ -12,7 +12,7 @@ import numpy as np
 from .. import operations
 from ..graph import ConstantNode, Value, as_operands, inert, leaves_of, record
 from ..graph.context import holding
-from ..graph.hollow import solidly
+from ..graph.tracing import concretely
 from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -242,7 +242,7 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    with solidly():  # whoever calls this means the numbers, so they may be taken: the node is not hollow
+    with concretely():  # whoever calls this means the numbers, so they may be taken: the node is an array
         found = record(operations.stop_gradient, as_operands((x,)))
     held = holding.get()
     return found if held is None or isinstance(found, Value) else held(found)

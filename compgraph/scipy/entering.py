@@ -101,7 +101,7 @@ def _instead(ours: Callable[..., Any]) -> Handler:
 def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
     answering = behind(function)
     if answering is None:
-        return  # written in C: hollow nodes refuse it
+        return  # written in C: tracers raise there
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
 
     def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,8 +145,8 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = leaves_of((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
-        if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(node.__class__ in INERT for node in nodes):
-            return original(*args, **kwargs)  # inert nodes are counts and indices; a hollow one refuses if its numbers are taken
+        if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
+            return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken
         raise TypeError(unsupported(full, advice))
 
     exchange(answering, answer)

@@ -5,7 +5,7 @@ not ask nodes, and with which nearly every function begins. `own_code` runs a fu
 which these names mean functions of ours (such a function is called hosted). The functions of private modules that it calls are
 hosted too if a node is among their arguments, else run as they are; public ones have handlers of their own, or refuse.
 
-SciPy itself is not changed. Code that takes the numbers of a node raises here as in a user's function, since nodes are hollow.
+SciPy itself is not changed. Code that takes the numbers of a node raises here as in a user's function, since values are tracers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import Promotable, Value, gathered, promotable
+from ..graph import TRACEABLE, Value, gathered, promotable
 from ..interception import holds_node, original_of
 
 
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:
-    if isinstance(a, Promotable) and not copy and (dtype is None or a.dtype == dtype):
+    if type(a) in TRACEABLE and not copy and (dtype is None or a.dtype == dtype):
         return a  # a node may yet be written into it
     return arrays.asarray(a, dtype, order, copy=copy)
 
@@ -44,7 +44,7 @@ def _fresh(make: Callable[..., Any]) -> Callable[..., Any]:
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found = make(*args, **kwargs)
-        return promotable(found) if found.__class__ is np.ndarray and found.dtype.kind in "fc" else found
+        return promotable(found) if type(found) is np.ndarray and found.dtype.kind in "fc" else found
 
     return made
 

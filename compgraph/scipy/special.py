@@ -14,7 +14,7 @@ from .policy import Policy
 
 def _plain(name: str, value: Any, function: str) -> Any:
     """A count as an array, or an inert node; raises a TypeError for a node that a derivative could pass."""
-    if isinstance(value, Value) and value.__class__ not in INERT:
+    if isinstance(value, Value) and type(value) not in INERT:
         raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
     return value if isinstance(value, Value) else np.asarray(value)
 

@@ -111,7 +111,7 @@ def _has_arrived(here: Any, opname: str) -> bool:
 
 def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
     """Whether a function defined here is what it was in the program that pickled it."""
-    if here.__class__ is FunctionType:
+    if type(here) is FunctionType:
         return _has_code_of(here, function, place) and not (here.__closure__ or here.__defaults__ or here.__kwdefaults__)
     try:
         return pickle.dumps(here) == pickle.dumps(function)
@@ -120,5 +120,5 @@ def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
 
 
 def _has_code_of(here: Any, function: Any, place: tuple[str, str]) -> bool:
-    both = here.__class__ is FunctionType and function.__class__ is FunctionType
+    both = type(here) is FunctionType and type(function) is FunctionType
     return both and place_of(here) == place and here.__code__ == function.__code__

@@ -60,8 +60,8 @@ def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
     found: dict[int, Guard] = {}
     seen: set[int] = set()
     for guard in reversed(matter):
-        queue = [a for a in guard.args if a.__class__ is Lineage and id(a) not in seen]
-        by_constants = not any(is_fed[id(a)] for a in guard.args if a.__class__ is Lineage)
+        queue = [a for a in guard.args if type(a) is Lineage and id(a) not in seen]
+        by_constants = not any(is_fed[id(a)] for a in guard.args if type(a) is Lineage)
         for lineage in queue:
             if id(lineage) in seen:
                 continue

@@ -30,7 +30,9 @@ from ..graph import (
     Twin,
     Value,
     Write,
+    address_of,
     describe,
+    kind_of,
     next_tick,
     place_of,
     record,
@@ -42,8 +44,8 @@ from ..graph import (
     window,
 )
 from ..graph.context import renewed
-from ..graph.hollow import address_of, bodies
 from ..graph.interpreter import source_lines
+from ..graph.tracing import is_tracing
 from ..guards import enter_lost, note_loaded, watch_shapes
 from ..operations import copy as copy_of
 from .copied_guards import CopiedGuards
@@ -91,16 +93,16 @@ class Arrays:
     def _buffer(self, holder: Any) -> tuple[Any, Buffer, Twin | None]:
         known = self._buffers.get(id(holder))
         if known is None:
-            simple = holder.__class__ is ndarray and holder.flags.c_contiguous
+            simple = type(holder) is ndarray and holder.flags.c_contiguous
             twin = None if simple else Twin.copy_of(holder)
             known = self._buffers[id(holder)] = (holder, Buffer(holder if twin is None else twin.buffer), twin)
         return known
 
     def code(self, plain: Any) -> Any:
         """What a pickle holds for an array: a `Buffer`, or a tuple of a buffer and a view's place in it; a scalar itself."""
-        if plain.__class__ is tuple:
+        if type(plain) is tuple:
             return ("outputs", *map(self.code, plain))
-        if plain.__class__ is not ndarray or not plain.size:
+        if type(plain) is not ndarray or not plain.size:
             return plain
         holder, buffer, twin = self._buffer(_holder(plain))
         if plain is holder and twin is None and plain.flags.writeable:
@@ -111,8 +113,8 @@ class Arrays:
 
 def _decoded(code: Any) -> Any:
     """The array that `Arrays.code` encoded."""
-    if code.__class__ is not tuple:
-        return code.view(ndarray) if isinstance(code, ndarray) and code.__class__ is not ndarray else code
+    if type(code) is not tuple:
+        return code.view(ndarray) if isinstance(code, ndarray) and type(code) is not ndarray else code
     kind, *parts = code
     if kind == "outputs":
         return tuple(map(_decoded, parts))
@@ -202,7 +204,7 @@ class Unmet:
             self._lines[made] = source_lines.described(node.code, node.instruction)
         name = node._name if isinstance(node, Value) else None
         return (
-            node.__class__,
+            kind_of(node),
             self.arrays.code(node.plain),
             node.args,
             node.options,
@@ -272,7 +274,7 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
 
 def _stands_in(node: Any) -> bool:
     """Whether a node stands for an argument of a traced function."""
-    return node.__class__ in INPUTS and not node.args
+    return type(node) in INPUTS and not node.args
 
 
 def _require_picklable(node: Any) -> None:
@@ -321,7 +323,7 @@ _MORE = -3  # the position of `more` (an origin or a declared shape) in what `Un
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     """``__deepcopy__`` of nodes: a new graph; while a function is traced, a recorded copy in the same graph."""
     require_history(node)
-    if node.level or bodies() is not None or _stands_in(node):
+    if node.level or is_tracing() or _stands_in(node):
         return record(copy_of, (node,), {"order": "K"})
     unmet = memo.get(id(Unmet))
     if unmet is None:

@@ -21,7 +21,7 @@ MOVED = {
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",
     "compgraph.recipes": "compgraph.guards.lineage",
-    "compgraph.refusals": "compgraph.graph.hollow.refusals",
+    "compgraph.refusals": "compgraph.graph.tracing.refusals",
     "compgraph.replay": "compgraph.executor.retrace",
 }
 

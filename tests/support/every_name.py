@@ -283,8 +283,8 @@ SHAPING: Examples = {
     "np.lib.stride_tricks.sliding_window_view": of((lambda x: np.lib.stride_tricks.sliding_window_view(x, 2), real(5))),
     "np.c_": of((lambda x, y: np.c_[x, y], real(3), shifted(3)), (lambda x: np.c_[np.ones(3), x], real(3))),
     "np.r_": of((lambda x, y: np.r_[x, y], real(3), shifted(2)), (lambda x: np.r_[x[0], 1.0, x], real(3))),
-    "np.asanyarray": of((np.asanyarray, real(3)), (lambda x: np.asanyarray(x, float) * x, real(3))),
-    "np.require": of((np.require, real(3)), (lambda x: np.require(x, float, "C") * x, real(2, 3))),
+    "np.asanyarray": of((lambda x: np.asanyarray(x), real(3)), (lambda x: np.asanyarray(x, float) * x, real(3))),
+    "np.require": of((lambda x: np.require(x), real(3)), (lambda x: np.require(x, float, "C") * x, real(2, 3))),
 }
 
 # ---------------------------------------------------------------------------- choosing, sorting, sets

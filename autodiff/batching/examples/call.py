@@ -46,9 +46,9 @@ class Call:
     def __init__(self, function: Any, values: list[Any], batched: list[bool], options: dict[str, Any], count: int) -> None:
         self.function, self.values, self.batched, self.options, self.count = function, values, batched, options, count
         self.ndims = [_ndim(v) - b for v, b in zip(values, batched, strict=True)]
-        self.names = function.names if function.__class__ is ops.Keyworded else ()
+        self.names = function.names if type(function) is ops.Keyworded else ()
         base = function.function if self.names else function
-        self.base = base.function if base.__class__ is ops.Configured else base
+        self.base = base.function if type(base) is ops.Configured else base
 
     def run(self, values: Any, **options: Any) -> Any:
         """The function of other operands, with some options changed."""

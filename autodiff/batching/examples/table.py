@@ -25,9 +25,9 @@ _found: dict[Any, Way] = {}
 
 def way_of(function: Any) -> Way:
     """How a function without its settings is batched."""
-    if function.__class__ is ops.OnAxes:
+    if type(function) is ops.OnAxes:
         return own["on_axes"]
-    if function.__class__ is ops.UfuncMethod:
+    if type(function) is ops.UfuncMethod:
         return own["folded"]
     kind = BATCH_KINDS.get(function)
     if kind is None:
@@ -44,7 +44,7 @@ def _is_elementwise(function: Any) -> bool:
         rule = by_function[function]
     except TypeError:  # it has none
         return False
-    return rule.kind == "elementwise" and rule.formulas.__class__ is not Variadic
+    return rule.kind == "elementwise" and type(rule.formulas) is not Variadic
 
 
 def of_examples(call: Call) -> Any:

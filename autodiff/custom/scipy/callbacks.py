@@ -26,7 +26,7 @@ def has_node(value: Any) -> bool:
     """Whether a node that a derivative can pass stands in a value, or in a list, dictionary or constraint of SciPy's in it."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
-        if any(isinstance(part, Value) and part.__class__ not in INERT for part in (leaf, *parts)):
+        if any(isinstance(part, Value) and type(part) not in INERT for part in (leaf, *parts)):
             return True
     return False
 
@@ -54,13 +54,13 @@ class Callback:
             with NoGraph():
                 return self._plain(self.function(*args, **kwargs))
         found = self.function(*args, **kwargs)
-        return found if found.__class__ in _PLAIN else self._plain(found)
+        return found if type(found) in _PLAIN else self._plain(found)
 
     def _plain(self, found: Any) -> Any:
-        if found.__class__ is np.ndarray:
+        if type(found) is np.ndarray:
             found = adopted(found)
         if isinstance(found, Value):
-            self.met = self.met or found.__class__ not in INERT
+            self.met = self.met or type(found) not in INERT
             return to_plain(found)
         if isinstance(found, (list, tuple)) and not hasattr(found, "_fields"):
             return type(found)([self._plain(part) for part in found])
@@ -116,7 +116,7 @@ class Call:
         self.others: list[Callback] = []
         self.holds = any(has_node(self.given[name]) for name in kept.split() if name in self.given)
         for name, value in self.given.items():
-            if value.__class__ not in _PLAIN and name not in ("args", *self._callbacks, *kept.split()):
+            if type(value) not in _PLAIN and name not in ("args", *self._callbacks, *kept.split()):
                 self.given[name] = self._plain(name, value)
 
     def take_extra(self, options: dict[str, Any]) -> None:
@@ -180,7 +180,7 @@ class Call:
 
 def is_number(value: Any) -> bool:
     """Whether a field of a result is a floating number, or an array or list of them."""
-    kinds = [getattr(leaf, "dtype", np.dtype(type(leaf) if leaf.__class__ is float else int)).kind for leaf in leaves_of(value)]
+    kinds = [getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in leaves_of(value)]
     return any(kind in "fc" for kind in kinds)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from compgraph.graph import ACTIVE, Joint, Value, describe, gathered, next_tick, record, require_single, root_of, walk
 from compgraph.graph.context import is_recording, recording_on
-from compgraph.graph.hollow import Hollowing
+from compgraph.graph.tracing import Tracing
 from compgraph.interception import intercepted
 
 from ...reverse import collect, sweep
@@ -48,7 +48,7 @@ class Watch:
     def __call__(self, *x: Any) -> Any:
         """What the function gives, without its history."""
         found = self.f(*x)
-        if found.__class__ is float or found.__class__ is np.float64:
+        if type(found) is float or type(found) is np.float64:
             return found
         found = gathered(found)
         if not isinstance(found, Value):
@@ -78,7 +78,7 @@ def closed_nodes(result: Any, start: int) -> list[Any]:
         memory = root_of(node).memory if isinstance(node, Value) else None
         return operands + memory.log if memory else operands
 
-    return [n for n in walk([result], inside) if n.__class__ in ACTIVE and is_outside(n)]
+    return [n for n in walk([result], inside) if type(n) in ACTIVE and is_outside(n)]
 
 
 def functional(
@@ -155,7 +155,7 @@ class Functional:
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
-        with Hollowing(), intercepted(self.f):  # as in the first call of the function
+        with Tracing(), intercepted(self.f):  # as in the first call of the function
             found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:

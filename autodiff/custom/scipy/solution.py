@@ -61,7 +61,7 @@ def solution(
     if not np.size(x):
         return x
     leaves = [saved(leaf) if is_plain(leaf) else leaf for leaf in leaves]
-    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and leaf.__class__ not in INERT]
+    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and type(leaf) not in INERT]
     flat = _flat(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
     require_single(name, *leaves, *closure.results)

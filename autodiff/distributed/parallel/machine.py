@@ -199,7 +199,7 @@ class Machine:
 
         f = along(loss, request.order)
         (total, value), slopes = value_and_grad(summed, has_aux=True)(leaves) if request.slopes else ((0, f(leaves)), [])
-        if any(isinstance(x, Value) and x.__class__ not in INERT for x in (total, value, *slopes)):
+        if any(isinstance(x, Value) and type(x) not in INERT for x in (total, value, *slopes)):
             raise TypeError(
                 "DataParallel: the loss uses a node from outside, whose derivative would be lost on the way; give it among the "
                 "parameters, or as numbers (node.value)"

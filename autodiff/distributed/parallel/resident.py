@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Promotable, Value, to_plain
+from compgraph.graph import INERT, TRACEABLE, Value, numbers_now, to_plain
 
 from ...arguments import flatten, unflatten
 from .machine import Part
@@ -118,14 +118,14 @@ class Rows:
 def _as_rows(x: Any) -> Any:
     """An array of a batch, as a plain array or a `Kept`."""
     if isinstance(x, Value):
-        if x.__class__ not in INERT:
+        if type(x) not in INERT:
             raise TypeError(
                 "DataParallel: an array of the batch is an active node; derivatives are with respect to the parameters alone. "
                 "Give it among them, or as numbers (x.value)"
             )
         x = to_plain(x)
-    if isinstance(x, Promotable):  # as arrays are seen within a function that is differentiated
-        x = np.asarray(x.numbers_now())
+    if type(x) in TRACEABLE:  # as arrays are seen within a function that is differentiated
+        x = np.asarray(numbers_now(x))
     if isinstance(x, Kept):
         return x
     if type(x).__module__.partition(".")[0] == "dask":

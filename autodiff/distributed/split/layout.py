@@ -111,7 +111,7 @@ def looks_in(item: Any) -> bool:
 
     It stays with x: so less travels, and adjoints of elements are joined before they are added to those of the whole x.
     """
-    return isinstance(item, Value) and item.function is getitem and item.args[0].__class__ in ACTIVE
+    return isinstance(item, Value) and item.function is getitem and type(item.args[0]) in ACTIVE
 
 
 def _tick(item: Any) -> float:

@@ -285,10 +285,8 @@ def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -
         depends = any(source in found or group_of(source, roots) in written for source in read)
         if depends and isinstance(item, Write):
             written.add(group_of(item, roots))
-        elif item.__class__ not in INERT and (depends or group_of(item, roots) in written):
+        elif type(item) not in INERT and (depends or group_of(item, roots) in written):
             found.add(item)
     for root in written:
-        found.update(
-            item for item in items if isinstance(item, Value) and item.__class__ in ACTIVE and group_of(item, roots) is root
-        )
+        found.update(item for item in items if isinstance(item, Value) and type(item) in ACTIVE and group_of(item, roots) is root)
     return found

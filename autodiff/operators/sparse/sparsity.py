@@ -67,7 +67,7 @@ def structure(linearization: Linearization, x: Any) -> Any:
 
 def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
     """What the elements of a node depend on, from what those of its operands do."""
-    if node.__class__ is Joint:
+    if type(node) is Joint:
         return patterns.every(given, 1)
     size = math.prod(node.shape)
     if isinstance(node.function, (Output, Keyworded)):

@@ -221,7 +221,7 @@ class Program:
     def _run_quickly(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         """As `_run`, where nothing is called."""
         assert self._quick is not None
-        values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
+        values = [value if type(value) is np.ndarray else np.asarray(value) for value in values]
         work, start = self._work()
         made = [make() for make in self._makers]
         arrays = (*values, *made, *self._constants)
@@ -244,7 +244,7 @@ class Program:
     def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         """The values of the outputs, and which exceptions of floating-point arithmetic were seen."""
         work, start = self._work()
-        values = [value if value.__class__ is np.ndarray else np.asarray(value) for value in values]
+        values = [value if type(value) is np.ndarray else np.asarray(value) for value in values]
         arrays: dict[Any, Any] = dict(zip(self._inputs, values, strict=True))
         inputs = zip(self._schedule.inputs, values, strict=True)
         called = {node: value for node, value in inputs if not node.memory}  # others are copied first
@@ -256,7 +256,7 @@ class Program:
                 self._call(step, arrays, called, work)
             else:
                 function, outside, pieces = step
-                given = [start, *[id(arrays[b] if b.__class__ is Buffer else b) for b in outside]]
+                given = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in outside]]
                 raised |= self._done(function, given, pieces, (work, arrays))
         self._works.append((work, start))
         found = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]

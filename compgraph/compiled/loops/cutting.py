@@ -187,18 +187,18 @@ class CutGraph:
         run, items = cut.run, self._rows.items
         for row in range(run.start, run.start + run.period):
             item = items[row]
-            if item.__class__ is Write or item.function not in ARITHMETIC:
+            if type(item) is Write or item.function not in ARITHMETIC:
                 continue
             for position, first in enumerate(item.args):
                 if position in item.edges or isinstance(first, np.ndarray):
                     continue
                 values = [other.args[position] for other in items[row : run.stop : run.period]]
-                if first.__class__ is int and max(map(abs, values)) > EXACT:
+                if type(first) is int and max(map(abs, values)) > EXACT:
                     return False
                 numbers = np.array(values, np.float64)
                 if numbers.tobytes() == numbers[:1].tobytes() * len(numbers):
                     continue
-                is_weak = first.__class__ in (int, float)
+                is_weak = type(first) in (int, float)
                 dtype = item.plain.dtype if is_weak else first.dtype
                 if dtype.kind != "f":
                     return False

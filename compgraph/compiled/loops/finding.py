@@ -89,7 +89,7 @@ def _cut(rows: Rows, run: Run) -> Cut | None:
 def _back_in_memory(rows: Rows, run: Run, change: Any) -> int:
     """From how many turns before, or after, a turn touches an element of an array that is written into."""
     touched: dict[int, list[tuple[Any, Any]]] = {}
-    roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if rows.items[row].__class__ is Write}
+    roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(rows.items[row]) is Write}
     for row in range(run.start, run.start + run.period):
         first, count, operands = int(rows.numbers[row, 0]), int(rows.counts[row]), int(rows.operands[row])
         if count > operands and first in roots:
@@ -122,6 +122,6 @@ def _reads_ends(rows: Rows, cuts: list[Cut]) -> bool:
         if (is_operand[outside] & (read >= first) & (read < last)).any():
             return False
         for row in np.flatnonzero(outside).tolist():
-            if rows.items[row].__class__ is Write and run.start <= rows.numbers[row, 0] < run.stop:
+            if type(rows.items[row]) is Write and run.start <= rows.numbers[row, 0] < run.stop:
                 return False
     return True

@@ -51,10 +51,10 @@ class Rows:
             if is_given:
                 key: Any = ("given", id(item))
             else:
-                key = self._of_write(item, flat) if item.__class__ is Write else self._of_node(item, flat)
+                key = self._of_write(item, flat) if type(item) is Write else self._of_node(item, flat)
             kinds.append(self._kinds.setdefault(key, len(self._kinds)))
             counts.append(len(flat) - before)
-            operands.append(0 if is_given else len(item.edges) + (item.__class__ is Write))
+            operands.append(0 if is_given else len(item.edges) + (type(item) is Write))
         self.kinds = np.array(kinds, np.int64)
         self.counts, self.operands = np.array(counts), np.array(operands)
         widest = int(self.counts.max(initial=1))
@@ -73,7 +73,7 @@ class Rows:
         if isinstance(item, Value):
             plain = item.plain
             key += (plain.dtype, plain.shape, item.is_scalar)
-            if plain.__class__ is np.ndarray:
+            if type(plain) is np.ndarray:
                 key.append(plain.strides)
             if item.memory:
                 key.append("root")
@@ -82,8 +82,8 @@ class Rows:
             for a in args:
                 if isinstance(a, (Value, Joint)):
                     continue
-                if is_arithmetic and a.__class__ in _NUMBERS:
-                    key.append(a.__class__)
+                if is_arithmetic and type(a) in _NUMBERS:
+                    key.append(type(a))
                 else:
                     key.append(_index(a, flat) if is_index else _settled(a))
         if item.options:
@@ -116,7 +116,7 @@ class Rows:
 
 def _index(value: Any, flat: list[int]) -> Any:
     """What an index is like; its numbers are appended."""
-    kind = value.__class__
+    kind = type(value)
     if kind is int or isinstance(value, np.integer):
         flat.append(int(value))
         return kind, value < 0
@@ -129,7 +129,7 @@ def _index(value: Any, flat: list[int]) -> Any:
 
 def _settled(value: Any) -> Any:
     """A key that equal values share."""
-    kind = value.__class__
+    kind = type(value)
     if kind in _NUMBERS:
         return kind, repr(value)
     if kind in _PLAIN or isinstance(value, np.dtype):

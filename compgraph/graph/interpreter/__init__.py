@@ -7,17 +7,16 @@ every Python.
 
 from . import source_lines
 from .assignments import assigned_name
-from .callees import callee, first_argument, is_calling, method_called, unknown
+from .callees import callee, is_calling, method_called, unknown
 from .classes import is_heap_type
 from .instructions import assigns, catches, delegates, formats, is_raised_by, operates
-from .references import keep_for_ever
 from .source_lines import described, frame_up, is_internal, made_for, made_since, outwards, record_lines, wrapping
 from .uses import numbers_in, use_of
 from .warning_lines import show_at_users_line
 
 __all__ = [
-    "assigned_name", "assigns", "callee", "catches", "delegates", "described", "first_argument", "formats", "frame_up",
-    "is_calling", "is_heap_type", "is_internal", "is_raised_by", "keep_for_ever", "made_for", "made_since", "method_called",
+    "assigned_name", "assigns", "callee", "catches", "delegates", "described", "formats", "frame_up",
+    "is_calling", "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
     "numbers_in", "operates", "outwards", "record_lines", "show_at_users_line", "source_lines", "unknown", "use_of", "wrapping",
 ]  # fmt: skip
 

@@ -49,7 +49,6 @@ unknown: Final = _Unknown()
 
 
 _callees = Remembered()
-_arguments = Remembered()
 _selections = Remembered()
 
 
@@ -133,10 +132,10 @@ def _selected(frame: FrameType) -> Any:
     if found is None or (found.is_attribute and frame.f_globals.get("getattr", getattr) is not getattr):
         return unknown
     owner, key = _reading(frame, found.owner), found.key
-    key = _reading(frame, key) if key.__class__ is _Path else key
+    key = _reading(frame, key) if type(key) is _Path else key
     if found.is_attribute:
-        return _attribute(owner, key) if key.__class__ is str else unknown
-    is_table = owner.__class__ in (dict, list, tuple) and key.__class__ in (str, int)
+        return _attribute(owner, key) if type(key) is str else unknown
+    is_table = type(owner) in (dict, list, tuple) and type(key) in (str, int)
     try:
         return owner[key] if is_table else unknown
     except LookupError:
@@ -173,7 +172,7 @@ def _selection(code: CodeType, at: int) -> _Selection | None:
     if owner is None or key is None or 1 + len(owner.attributes) != len(parts) - 1:
         return None
     rebound = {name for i in instructions[selects:call] for name in _stored(i)}
-    names = {owner.name, key.name if key.__class__ is _Path else None}
+    names = {owner.name, key.name if type(key) is _Path else None}
     return None if rebound & names else _Selection(owner, key, is_attribute)
 
 
@@ -182,7 +181,7 @@ def _called(frame: FrameType) -> Any:
     code, at = frame.f_code, frame.f_lasti
     known = _callees.get((id(code), at))
     path = known[1] if known is not None else _callees.put(code, at, _path(code, at))
-    return _reading(frame, path) if path.__class__ is _Path else path
+    return _reading(frame, path) if type(path) is _Path else path
 
 
 def _reading(frame: FrameType, path: _Path) -> Any:
@@ -210,45 +209,6 @@ def method_called(frame: FrameType) -> str | None:
     found = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
     is_attribute = found is not None and instructions[found].opcode in ATTRIBUTES
     return str(instructions[found].argval) if is_attribute and found is not None else None
-
-
-def first_argument(frame: FrameType) -> Any:
-    """The first argument of the call a frame is at, where that is written as the name of a variable; else `unknown`.
-
-    As in `callee`, the answer is what the name stands for now.
-    """
-    code, at = frame.f_code, frame.f_lasti
-    known = _arguments.get((id(code), at))
-    path = known[1] if known is not None else _arguments.put(code, at, _argument_path(code, at))
-    return path if path is unknown else _named(frame, path)
-
-
-def _argument_path(code: CodeType, at: int) -> _Path | _Unknown:
-    """The name that is the first argument of the call at an instruction."""
-    instructions, call = at_work(code, at)
-    found = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
-    if found is None or not _has_positional(code, instructions, call):
-        return unknown
-    first, *rest = [i for i in instructions[found + 1 : call + 1] if i.opname != "PUSH_NULL"]
-    is_two = isinstance(first.argval, tuple) and first.opname.startswith("LOAD_FAST")
-    name, span = first.argval[0] if is_two else first.argval, span_of(first)
-    if span is None or not isinstance(name, str) or not (is_two or first.opcode in _LOADS):
-        return unknown
-    # An instruction whose span contains the name's is a larger expression (``f(x + 1)``); a jump chooses between two arguments.
-    holding = [s for i in rest[:-1] if (s := span_of(i)) is not None and s[0] <= span[0] and span[1] <= s[1]]
-    whole = span_of(instructions[call])
-    if any(s != whole for s in holding) or any(i.opcode in _JUMPS or name in _stored(i) for i in rest):
-        return unknown
-    return _Path(dis.opmap["LOAD_FAST"] if is_two else first.opcode, name, ())
-
-
-def _has_positional(code: CodeType, instructions: Sequence[dis.Instruction], call: int) -> bool:
-    """Whether a call has an argument without a keyword, and none of unknown number (``*args``)."""
-    last = next(i for i in reversed(instructions[:call]) if i.opname != "PRECALL")
-    is_named = last.opname == "KW_NAMES" or instructions[call].opname == "CALL_KW"
-    names = code.co_consts[last.arg or 0] if is_named else ()
-    count = instructions[call].arg
-    return instructions[call].opname != "CALL_FUNCTION_EX" and count is not None and count > len(names)
 
 
 def _path(code: CodeType, at: int) -> _Path | _Unknown | None:
@@ -339,6 +299,8 @@ def _attribute(owner: Any, name: str) -> Any:
     kind = type(owner)
     if kind is ModuleType:
         return owner.__dict__.get(name, unknown)
+    if issubclass(kind, ModuleType) and kind.__module__.startswith("compgraph."):
+        return getattr(owner, name, unknown)  # a module of ours in place of NumPy
     if owner is unknown or type(kind.__getattribute__) is not WrapperDescriptorType:
         return unknown
     static = inspect.getattr_static(owner, name, unknown)

@@ -55,7 +55,7 @@ POLICY = Policy(
         "RBFInterpolator.__call__": scattered.radial_call,
         "griddata": scattered.griddata,
     },
-    plain=frozenset({"generate_knots"}),  # a generator, which cannot be given the code of a function; hollow nodes refuse it
+    plain=frozenset({"generate_knots"}),  # a generator, which cannot be given the code of a function; tracers raise there
     refused={
         **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
         **dict.fromkeys(

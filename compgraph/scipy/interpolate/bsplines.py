@@ -231,7 +231,7 @@ def _knots(x: Any, k: int, model: Any, ends: Any, bc_type: Any) -> Any:
     if k == 0:
         return np.concatenate([x, x[-1:]])
     if bc_type == "periodic":
-        if np.array_equal(model.t, plain(model.t)) and x.__class__ is np.ndarray:
+        if np.array_equal(model.t, plain(model.t)) and type(x) is np.ndarray:
             return model.t
         raise TypeError(
             "scipy.interpolate.make_interp_spline: with bc_type='periodic' the points cannot be nodes; use "

@@ -22,7 +22,7 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(value, Value) for value in args):
             return getattr(kernels.in_c(), kernel.__name__[1:])(*args)
         output, found = kernel(*args)
-        if output.__class__ is np.ndarray and isinstance(found, Value):
+        if type(output) is np.ndarray and isinstance(found, Value):
             raise TypeError(
                 "scipy.ndimage: output= is a plain array, which keeps numbers and no graph. Use the result instead, or make it "
                 "of nodes from the start (cg.zeros(shape)); where the numbers are meant, give node.value"

@@ -56,9 +56,9 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         raise ValueError("p must be greater than 0")
     if plain(p) == np.inf:
         return chebyshev(u, v, w)
-    if plain(p) == 1 and p.__class__ in (int, float):
+    if plain(p) == 1 and type(p) in (int, float):
         return cityblock(u, v, w)
-    if plain(p) == 2 and p.__class__ in (int, float):
+    if plain(p) == 2 and type(p) in (int, float):
         return euclidean(u, v, w)
     return _root(_total(_root(np.abs(u - v), p), w), 1 / p)
 

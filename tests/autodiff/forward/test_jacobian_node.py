@@ -428,16 +428,16 @@ def test_nodes_are_no_inputs_of_reverse_mode() -> None:
 
 def test_what_lost_its_tangents_says_so() -> None:
     x = forward.variables(V)
-    for lost in (x > 0, np.argmax(x), np.asarray(x), x.value, cg.variable(1.0)):
+    with pytest.raises(cg.EscapeError, match=r"takes the numbers of"):
+        np.asarray(x)
+    for lost in (x > 0, np.argmax(x), x.value, cg.variable(1.0)):
         with pytest.raises(TypeError, match="carries no Jacobian"):
             forward.jacobian(lost)
     lost = pytest.raises(TypeError, match=r"float\(\) at .*test_jacobian_node")
     with pytest.warns(RuntimeWarning, match=r"float\(\) at .*has no derivative"), lost:
         forward.jacobian(float(x[0]) * 2)
-    with pytest.warns(RuntimeWarning, match="__array_interface__ at"):
-        view = np.lib.stride_tricks.as_strided(x, subok=True)
-    with pytest.raises(TypeError, match="its history is lost"):
-        view.jacobian  # noqa: B018
+    with pytest.raises(cg.EscapeError, match="as_strided"):
+        np.lib.stride_tricks.as_strided(x, subok=True)
     with pytest.raises(TypeError, match=r"np\.zeros_like\(x, shape=shape\)"):
         cg.zeros(3)[:] = x
     with pytest.raises(TypeError, match="attribute jacobian"):

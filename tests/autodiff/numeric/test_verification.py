@@ -27,11 +27,11 @@ LOST: dict[str, tuple[Callable[[Any], Any], str]] = {
     "text": (lambda x: np.sum(x) * float(f"{x[1]}"), "No conversion was noticed.*into a text and read from it"),
 }
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "array": (lambda x: np.sum(x * np.array(x)), r"x \* np\.array\(x\).*cg\.asarray"),
+    "array": (lambda x: np.sum(x * np.array(x)), r"x \* np\.array\(x\).*cg\.array"),
     "slice": (lambda x: np.sum(x * filled(x)), r"in filled: plain\[:\] = x.*cg\.zeros"),
     "function": (lambda x: np.sum(x) * math.exp(x[0]), r"math\.exp\(\) takes.*Use np\.exp"),
     "dot": (lambda x: np.sum(x) + np.ones(3).dot(x), r"np\.ones\(3\)\.dot\(x\).*np\.dot"),
-    "sum": (lambda x: np.sum(x) + np.asarray(x).sum(), r"ndarray\.sum\(\).*use np\.sum"),
+    "sum": (lambda x: np.sum(x) + np.asarray(x).sum(), r"np\.asarray\(x\)\.sum\(\).*Use cg\.asarray"),
 }
 
 

@@ -22,7 +22,6 @@ import re
 import runpy
 import statistics
 import struct
-import sys
 import tempfile
 import threading
 import types
@@ -241,13 +240,11 @@ MODES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "strict": guarded(cg.strict),
     "debug": guarded(cg.debug),
 }
-OLD = sys.version_info < (3, 12)  # Python does not ask a class for its buffer
 
 
 def outcome(route: Route, mode: str = "grad") -> str:
     """What is to happen to a snippet within operators, or strict contexts, on this Python."""
-    told = route.strict if route.strict and mode in ("strict", "debug") else route.within
-    return {"buffer": "text" if OLD else "raises"}.get(told, told)
+    return route.strict if route.strict and mode in ("strict", "debug") else route.within
 
 
 def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Callable[[str], None]]:
@@ -303,6 +300,13 @@ def test_what_loses_it_raises(route: Route, mode: str) -> None:
         assert any("snippet_" in str(entry.path) for entry in caught.traceback)
 
 
+@in_modes("error")
+def test_what_python_refuses_raises(route: Route, mode: str) -> None:
+    run(route.code, POINT.copy())
+    with pytest.raises((TypeError, ValueError)):
+        MODES[mode](function_of(route))
+
+
 @in_modes("warns")
 def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
     with warnings.catch_warnings(record=True) as warned:
@@ -338,7 +342,6 @@ def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> 
 def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
     """These are all: nobody is asked, or only for a text."""
     f = function_of(route)
-    assert route.within == "text" or OLD
     assert not is_right(ad.grad(f)(POINT), route)
     with pytest.raises(ad.DetachedGradientError, match=r"No conversion was noticed|(str|format)\(\) at File"):
         ad.grad(f, verify="first")(POINT)

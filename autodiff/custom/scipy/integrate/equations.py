@@ -169,7 +169,7 @@ class Problem:
 
 def _is_active(value: Any) -> bool:
     value = gathered(value)
-    return isinstance(value, Value) and value.__class__ not in INERT
+    return isinstance(value, Value) and type(value) not in INERT
 
 
 # ------------------------------------------------------------------------------------------ other methods

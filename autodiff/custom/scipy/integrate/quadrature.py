@@ -130,7 +130,7 @@ nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))
 def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
     """An integral between fixed limits, made to depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
-        if isinstance(limit, Value) and limit.__class__ not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
+        if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
             if weight not in (None, "sin", "cos"):
                 raise TypeError(
                     f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "

@@ -153,7 +153,7 @@ class Lowered(Placing):
             function is operations.NUMPY.dot and max(map(np.ndim, item.args)) < 3
         ):
             return self._product(item, [self.place(a) for a in item.args])
-        if function.__class__ is operations.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
+        if type(function) is operations.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
             function = function.function
         if function in _NAMES or function is operations.astype:
             return self._elementwise(item, function, [self.operand(a) for a in item.args])
@@ -216,7 +216,7 @@ class Lowered(Placing):
             name, operands = _OF_A_CONSTANT[float(operands[1])], operands[:1]
         elif name == "power" and not isinstance(operands[1], Place) and computed.kind == "f" and operands[1] == 0:
             name, operands = "copy", [1.0]  # of nan too
-        if any(o.__class__ is int and not fits(o, computed) for o in operands):
+        if any(type(o) is int and not fits(o, computed) for o in operands):
             return f"a number is out of the range of {computed}"
         if not elementwise.is_known(computed) or not elementwise.can_compute(name, computed):
             return f"{name} of {computed} is not compiled"

@@ -19,7 +19,7 @@ def fits(value: Any, dtype: np.dtype[Any]) -> bool:
     """Whether a place, or a number, becomes one of a dtype as by NumPy; of floating numbers as integers, only code tells."""
     if isinstance(value, Place):
         return True
-    if value.__class__ is int and dtype.kind in "iu":  # a comparison with one out of range is exact, and does not wrap around
+    if type(value) is int and dtype.kind in "iu":  # a comparison with one out of range is exact, and does not wrap around
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     kind = np.asarray(value).dtype.kind
     return kind in "biu" or (kind == "f" and dtype.kind in "bf")

@@ -108,7 +108,7 @@ class _Rewriting:
         return Steps(steps, inputs, [self._place(place) for place in program.outputs])
 
     def _step(self, step: Any) -> Any:
-        self.told.append(step.__class__)
+        self.told.append(type(step))
         if isinstance(step, Loop):
             counter = self._counter(step.counter)
             self.told.append(len(step.steps))
@@ -132,7 +132,7 @@ class _Rewriting:
     def _number(self, value: Any) -> Any:
         """A number that is computed with."""
         number = np.asarray(value)
-        self.told.append((value.__class__, number.dtype, number.tobytes()))
+        self.told.append((type(value), number.dtype, number.tobytes()))
         return value
 
     def _all(self, numbers: Sequence[int]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from ....graph import Value, gathered, to_plain
-from ....graph.hollow import bodies
+from ....graph.tracing import is_tracing
 from ....interception import holds_node, original_of
 from ....protocols import unsupported
 from .. import add, built, is_recorded, multiply, parts_of, solution
@@ -116,7 +116,7 @@ class Incomplete:
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.splu``; SciPy's own object where there are no nodes and nothing is traced."""
     own = original_of(scipy.sparse.linalg.splu)
-    if not holds_node(A) and (bodies() is None or not scipy.sparse.issparse(A)):
+    if not holds_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
         return own(A, *args, **options)
     names = ("permc_spec", "diag_pivot_thresh", "relax", "panel_size", "options")
     _require_square("splu", A)
@@ -128,12 +128,12 @@ def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's nam
     if holds_node(A):
         raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
     lu = original_of(scipy.sparse.linalg.spilu)(A, *args, **options)
-    return lu if bodies() is None else Incomplete(lu)
+    return lu if not is_tracing() else Incomplete(lu)
 
 
 def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.factorized``."""
-    if not holds_node(A) and (bodies() is None or not scipy.sparse.issparse(A)):
+    if not holds_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
         return original_of(scipy.sparse.linalg.factorized)(A)
     return splu(A.tocsc()).solve
 

@@ -98,7 +98,7 @@ def law_of(distribution: Any, method: str) -> Law:
 
 def _opaque(name: str) -> Formula:
     def formula(law: Any, x: Any, *shapes: Any) -> Any:
-        if any(isinstance(a, Value) and a.__class__ not in INERT for a in (x, *shapes)):
+        if any(isinstance(a, Value) and type(a) not in INERT for a in (x, *shapes)):
             raise TypeError(
                 f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is "
                 "known (of cdf and ppf the first is); give plain numbers (x.value)"

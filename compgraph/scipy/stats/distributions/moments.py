@@ -24,7 +24,7 @@ operations.enter_piecewise(_validity, "scipy_stats_validity")
 
 
 def _refuse_shapes(distribution: Any, shapes: tuple[Any, ...], what: str) -> None:
-    if any(isinstance(s, Value) and s.__class__ not in INERT for s in shapes):
+    if any(isinstance(s, Value) and type(s) not in INERT for s in shapes):
         raise TypeError(
             f"scipy.stats.{distribution.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not "
             "known; give plain numbers for these (x.value), or sum pdf at the nodes of a quadrature"
@@ -181,7 +181,7 @@ def rvs(distribution: Any, *args: Any, size: Any = None, random_state: Any = Non
             "plain numbers (x.value), and weigh by logpmf (the score function)"
         )
     (*shapes,), loc, scale = distribution._parse_args(*args, **kwargs)
-    if any(isinstance(s, Value) and s.__class__ not in INERT for s in shapes):
+    if any(isinstance(s, Value) and type(s) not in INERT for s in shapes):
         raise TypeError(
             f"scipy.stats.{distribution.name}.rvs: draws are differentiated by loc and scale alone; for shape parameters give "
             "draws of a uniform distribution to ppf, or plain numbers (x.value) and weigh by logpdf"

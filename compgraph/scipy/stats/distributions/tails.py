@@ -86,7 +86,7 @@ def pearson3(normal: Formula, positive: Formula, negative: Formula) -> Formula:
     """By the sign of the skewness a gamma distribution, or one reversed; of next to none the normal one."""
 
     def formula(law: Any, x: Any, skew: Any) -> Any:
-        if isinstance(skew, Value) and skew.__class__ not in INERT and np.any(np.abs(skew) < _NEARLY_NORMAL):
+        if isinstance(skew, Value) and type(skew) not in INERT and np.any(np.abs(skew) < _NEARLY_NORMAL):
             raise TypeError(
                 "scipy.stats.pearson3: of a skewness within 1.6e-5 of 0 SciPy takes the normal distribution, whatever the "
                 "skewness is, so that no derivative by it is there; give a larger one, or a plain number for it (x.value)"

@@ -18,7 +18,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
-from compgraph.graph import is_hollow
+from compgraph.graph import is_tracer
 from compgraph.graph.context import contexts, profiled
 from compgraph.graph.context.contexts import is_quick
 from compgraph.graph.context.modes import recording_on
@@ -31,8 +31,8 @@ X = cg.variable([1.0, 2.0])
 CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "no_graph": (cg.no_graph, lambda: not isinstance(X * 2, cg.OperationalNode)),
     "scope": (lambda: cg.scope("part"), lambda: "part" in (X * 2).scope),
-    "strict": (cg.strict, lambda: is_hollow(cg.variable([1.0]))),
-    "debug": (cg.debug, lambda: _stops_at_infinity() and is_hollow(cg.variable([1.0]))),
+    "strict": (cg.strict, lambda: is_tracer(cg.variable([1.0]))),
+    "debug": (cg.debug, lambda: _stops_at_infinity() and is_tracer(cg.variable([1.0]))),
     "profile": (cg.profile, lambda: _is_profiled()),
     "default_dtype": (lambda: cg.default_dtype(np.float32), lambda: cg.variable([1.0]).dtype == np.float32),
     "patched_numpy": (cg.patched_numpy, lambda: isinstance(np.asarray(X), cg.Node)),

@@ -16,10 +16,8 @@ import numpy as np
 from ...operations import METHODS_MODULE, implementation
 from ..interpreter import assigns, callee, method_called, source_lines, unknown
 
-OBJECT = np.dtype(object)
-COPY = "an array that NumPy made of a node"
 NAMES = re.compile(r"[^\W\d]\w*")
-_COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
+COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
 _SHOWN = 3  # how many nodes a message names
 # What to use instead of functions of SciPy's, Python's and NumPy's whose counterpart has another name.
 COUNTERPARTS = {
@@ -46,7 +44,7 @@ MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "
 
 def is_library(filename: str) -> bool:
     """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
-    return source_lines.internal[filename] or filename.startswith(_of_others()) or filename.endswith(_COMPILED)
+    return source_lines.internal[filename] or filename.startswith(_of_others()) or filename.endswith(COMPILED)
 
 
 @functools.cache  # and not at once, since `import compgraph` shall not wait for it
@@ -82,7 +80,7 @@ def message(frames: list[FrameType], which: str | None = None) -> str:
         )
     who = _name_of(frame, called)
     advice = _advice(who)
-    if which is COPY or who == "an operator" or taken.endswith("object)"):
+    if who == "an operator":
         advice = "NumPy made that array of a node, where it asks nobody: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
         f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
@@ -163,11 +161,13 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     return " or ".join(list(found.values())[:_SHOWN]) + (" or others" if len(found) > _SHOWN else "")
 
 
+def names_tracer(users: FrameType) -> bool:
+    """Whether the user's line names a variable that holds a floating tracer."""
+    line = source_lines.line_of(users) or ""
+    return any(name in _nodes_in(users.f_locals) for name in NAMES.findall(line.partition(": ")[2]))
+
+
 def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:
-    """Each variable that is a floating node, or an array of objects, in words."""
-    arrays = {name: value for name, value in variables.items() if issubclass(type(value), np.ndarray)}
-    return {
-        name: f"{name} (shape {value.shape}, {value.dtype})"
-        for name, value in arrays.items()
-        if (hasattr(value, "plain") and value.dtype.kind in "fc") or value.dtype == OBJECT
-    }
+    """Each variable that is a floating node, in words."""
+    nodes = {name: value for name, value in variables.items() if hasattr(type(value), "opname") and hasattr(value, "plain")}
+    return {name: f"{name} (shape {node.shape}, {node.dtype})" for name, node in nodes.items() if node.dtype.kind in "fc"}

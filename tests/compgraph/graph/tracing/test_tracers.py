@@ -23,11 +23,11 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import forward
 from autodiff.reverse import gradient
-from compgraph.graph import is_hollow
-from compgraph.graph.hollow.bodies import bodies
-from compgraph.graph.hollow.refusals import LOGS, REFUSAL
+from compgraph.graph import is_tracer
 from compgraph.graph.node import fill
 from compgraph.graph.record import _wrapped
+from compgraph.graph.tracing.contexts import is_tracing
+from compgraph.graph.tracing.refusals import LOGS, REFUSAL
 from tests.support.failures import Failures
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
@@ -78,7 +78,7 @@ def check_buffer(layout: str, dtype: str) -> None:
     array = numbers(layout, dtype)
     node = hollow(array)
     inside = body(node)
-    assert is_hollow(node)
+    assert is_tracer(node)
     assert inside.shape == array.shape
     assert set(inside.strides) <= {0}
     assert not inside.flags.writeable
@@ -209,7 +209,7 @@ def check_methods(layout: str, dtype: str) -> None:
         assert np.array_equal(node, array)
         assert np.allclose(node, array)
         for copied in (node.copy(), copy.copy(node), copy.deepcopy(node), node + 0, node[...], np.copy(node)):
-            assert is_hollow(copied)
+            assert is_tracer(copied)
             assert np.array_equal(copied.value, array)
         assert np.shape(node) == array.shape
         assert np.result_type(node) == array.dtype
@@ -243,7 +243,7 @@ def test_integers_booleans_and_constants_are_solid() -> None:
         x = cg.variable([0.5, 1.5])
         solid = [x > 1, np.argsort(x), x.astype(int), np.floor(x).astype(int), cg.constant([1.0, 2.0]), np.isfinite(x)]
         for node in solid:
-            assert not is_hollow(node)
+            assert not is_tracer(node)
             assert np.array_equal(np.asarray(node), node.value)
         assert np.array([1, 2, 3])[np.asarray(x > 1).astype(int)].tolist() == [1, 2]
 
@@ -321,7 +321,7 @@ def test_results_of_operators_have_values() -> None:
                 for one, other in zip(found, expected, strict=True):
                     assert np.asarray(one).dtype.kind == "f"
                     assert np.array_equal(np.asarray(one), other)
-                    assert not is_hollow(one)
+                    assert not is_tracer(one)
 
 
 def test_results_within_an_operator_are_opaque() -> None:
@@ -337,7 +337,7 @@ def check_opaque_within(label: str) -> None:
 
     def f(x: Any) -> Any:
         found = leaves(OPERATORS[label](x))
-        seen.extend(is_hollow(leaf) for leaf in found if isinstance(leaf, cg.Node) and leaf.__class__ is not cg.ConstantNode)
+        seen.extend(is_tracer(leaf) for leaf in found if isinstance(leaf, cg.Node) and leaf.__class__ is not cg.ConstantNode)
         return sum(np.sum(leaf) for leaf in found)
 
     ad.grad(f)(np.array([0.5, 1.5]))
@@ -360,24 +360,24 @@ def test_exceptions_leave_nothing_on() -> None:
     for call in calls:
         with pytest.raises(KeyError, match="mine"):
             call()
-        assert bodies() is None
+        assert not is_tracing()
         assert not LOGS
     with pytest.raises(cg.EscapeError), cg.debug():
         np.asarray(cg.variable(1.0)) + 1
-    assert bodies() is None
+    assert not is_tracing()
     assert not LOGS
-    assert not is_hollow(cg.variable([1.0, 2.0]))
+    assert not is_tracer(cg.variable([1.0, 2.0]))
 
 
 def test_strict_nests_and_ends() -> None:
     with cg.strict():
         with cg.strict():
-            assert is_hollow(cg.variable(1.0))
-        assert is_hollow(cg.variable(1.0))
+            assert is_tracer(cg.variable(1.0))
+        assert is_tracer(cg.variable(1.0))
         x = cg.variable([1.0, 2.0])
-    assert not is_hollow(cg.variable(1.0))
-    assert is_hollow(x)  # as it was made
-    assert not is_hollow(x * 2)
+    assert not is_tracer(cg.variable(1.0))
+    assert is_tracer(x)  # as it was made
+    assert not is_tracer(x * 2)
     assert (np.asarray(x * 2) + 1).tolist() == [3.0, 5.0]
     assert gradient(np.sum(x * x))[x].tolist() == [2.0, 4.0]
 
@@ -396,7 +396,7 @@ def test_debug_is_strict() -> None:
 def test_other_threads_and_tasks_are_left_alone() -> None:
     found: list[bool] = []
     with cg.strict():
-        thread = threading.Thread(target=lambda: found.append(is_hollow(cg.variable(1.0))))
+        thread = threading.Thread(target=lambda: found.append(is_tracer(cg.variable(1.0))))
         thread.start()
         thread.join()
     assert found == [False]
@@ -404,11 +404,11 @@ def test_other_threads_and_tasks_are_left_alone() -> None:
     async def strict() -> bool:
         with cg.strict():
             await asyncio.sleep(0)
-            return is_hollow(cg.variable(1.0))
+            return is_tracer(cg.variable(1.0))
 
     async def other() -> bool:
         await asyncio.sleep(0)
-        return is_hollow(cg.variable(1.0))
+        return is_tracer(cg.variable(1.0))
 
     async def both() -> list[bool]:
         return await asyncio.gather(strict(), other(), strict())
@@ -422,7 +422,7 @@ def test_threads_that_an_operator_starts() -> None:
         thread = threading.Thread(target=lambda: found.append((x * x[0], x[0], np.sin(x), x + x)))
         thread.start()
         thread.join()
-        assert all(map(is_hollow, found[0]))
+        assert all(map(is_tracer, found[0]))
         return sum(np.sum(part) for part in found[0])
 
     point = np.array([0.5, 1.5])
@@ -434,8 +434,8 @@ def test_nodes_that_are_kept_are_solid_in_what_is_computed_later() -> None:
     kept: list[Any] = []
     ad.grad(lambda x: kept.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
     (node,) = kept
-    assert is_hollow(node)
-    assert not is_hollow(node + 1)
+    assert is_tracer(node)
+    assert not is_tracer(node + 1)
     assert node.value.tolist() == [2.0, 2.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

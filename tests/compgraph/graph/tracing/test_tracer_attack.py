@@ -18,7 +18,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.graph.hollow.refusals import EscapeError
+from compgraph.graph.tracing.refusals import EscapeError
 from tests.support.failures import Failures
 
 POINT = np.array([0.7, 1.3, 0.4])

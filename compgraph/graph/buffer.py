@@ -1,0 +1,129 @@
+"""Plain arrays within operators, into which values of the graph may be written.
+
+A `Buffer` is an array that the function makes: real memory that C code may fill, until a tracer is written into it or into a
+view of it. From then on it is a tracer. A `Borrowed` array was there before the function was called and belongs to the
+caller: the same memory, whose copies are buffers; a tracer written into it raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .aliasing import owner_of
+from .context import wrappers
+from .layout import Opaque, OpaqueCarrier
+from .tracing import OPAQUE_CLASSES
+
+ndarray = np.ndarray
+new_view: Any = ndarray.view
+NUMERIC = "biufc"  # the dtype kinds of buffers; integers and booleans, because floating arrays are computed from them
+_PRUNED = 16  # views that are remembered before the dead ones are dropped
+
+
+class Buffer(Opaque):
+    """An array made within an operator; `plain` is its memory, `args` holds the buffer it is a view of, `memory` its views."""
+
+    __slots__ = ()
+    __class__: Any = ndarray  # for isinstance
+    is_borrowed = False
+
+
+class CarrierBuffer(Buffer, OpaqueCarrier):
+    """A Buffer made while values carry tangents or a batch; `_shadow` holds the functions that add these."""
+
+    __slots__ = ()
+    __class__: Any = ndarray
+
+
+class Borrowed(ndarray):
+    """A view of an array that was there before the operator's function was called."""
+
+    __slots__ = ("_operands",)
+    is_borrowed = True
+
+
+BUFFERS = frozenset({Buffer, CarrierBuffer})
+TRACEABLE = BUFFERS | {Borrowed}
+ARRAYS = TRACEABLE | {ndarray}  # the classes of plain arrays
+OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
+
+
+def buffer_over(array: Any, root: Any = None) -> Any:
+    """A buffer over a plain array: a view of the buffer `root`, if that is given."""
+    if root is None:
+        shadow = wrappers.get()
+        made: Any = CarrierBuffer() if shadow else Buffer()
+        made.args = ()
+    else:
+        shadow = getattr(root, "_shadow", ())
+        made = type(root)()
+        made.args = (root,)
+        _remember(root, made)
+    if type(made) is CarrierBuffer:
+        made._shadow = shadow
+    made.plain = array
+    made._operands = made.memory = None
+    return made
+
+
+def _remember(root: Any, view: Any) -> None:
+    """Enter a view into the list that its root keeps of them, as weak references."""
+    views = root.memory
+    if views is None:
+        views = root.memory = []
+    views.append(weakref.ref(view))
+    if len(views) >= _PRUNED and not len(views) & (len(views) - 1):  # at powers of two
+        views[:] = [reference for reference in views if reference() is not None]
+
+
+def promotable(array: Any) -> Any:
+    """A new plain array as a buffer; other values unchanged."""
+    return buffer_over(array) if type(array) is ndarray and array.dtype.kind in NUMERIC else array
+
+
+def borrowed(array: Any) -> Any:
+    """A plain array of the caller's, as the operator's function sees it."""
+    return new_view(array, Borrowed)
+
+
+def plainly(value: Any) -> Any:
+    """A value with real memory in place of a buffer or a borrowed array."""
+    kind = type(value)
+    if kind is ndarray:
+        return value
+    return value.plain if kind in BUFFERS else new_view(value, ndarray) if kind is Borrowed else value
+
+
+def plain_deep(value: Any) -> Any:
+    """`plainly`, also within lists, tuples and dictionaries."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind(map(plain_deep, value))
+    if kind is dict:
+        return {name: plain_deep(part) for name, part in value.items()}
+    return plainly(value)
+
+
+def wrapped(result: Any, sources: tuple[Any, ...]) -> Any:
+    """What NumPy computed of the real arrays of `sources`: new arrays as buffers, views of a source as views of it."""
+    kind = type(result)
+    if kind is tuple or kind is list:
+        return kind([wrapped(part, sources) for part in result])
+    if kind is Borrowed:
+        result = new_view(result, ndarray)
+    elif kind is not ndarray:
+        return type(result)(*[wrapped(part, sources) for part in result]) if hasattr(result, "_fields") else result
+    for source in sources:
+        if result is getattr(source, "plain", None):
+            return source
+    if result.base is not None:
+        owner = owner_of(result)
+        for source in sources:
+            if owner_of(source) is owner:
+                if type(source) is Borrowed:
+                    return new_view(result, Borrowed)
+                return buffer_over(result, source.args[0] if source.args else source)
+    return promotable(result)

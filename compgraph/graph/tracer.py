@@ -1,0 +1,57 @@
+"""Tracers: the values of the graph within operators. They are no arrays, so C code cannot take their numbers unseen.
+
+``isinstance(x, np.ndarray)`` and ``isinstance(x, compgraph.Node)`` are true of a tracer, because it reports the class of the
+node that it would be at the top level as its ``__class__``. ``type(x)`` is the class of tracers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .aliasing import root_of
+from .layout import TRACERS, Opaque, OpaqueCarrier
+from .node import Node, Value
+from .reported import reported_class
+from .tracing import OPAQUE_CLASSES
+
+
+class Tracer(Value, Opaque):  # type: ignore[misc]
+    """A value within an operator; `plain` holds its numbers."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    node_kind: ClassVar[type[Node]]  # what it reports as its class
+
+    def __init_subclass__(cls) -> None:
+        OPAQUE_CLASSES.add(cls.__name__)
+
+    @property
+    def base(self) -> Any:
+        """The node that a view was taken of, as arrays have it; None for a value with memory of its own."""
+        root = root_of(self)
+        return None if root is self else root
+
+
+class Carrier(OpaqueCarrier, Tracer):  # type: ignore[misc]
+    """A tracer that carries something beside its numbers: a tangent, or one value for each element of a batch."""
+
+    __slots__ = ()
+
+
+def enter_tracer(kind: type[Node], **attributes: Any) -> None:
+    """Make the class of the tracers for a kind of nodes."""
+    inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar")}
+    own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
+    name = kind.__name__.replace("Node", "Tracer")
+    TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
+
+
+def kind_of(value: Any) -> Any:
+    """The class of nodes that a node is an instance of, or that a tracer would be an instance of at the top level."""
+    kind = type(value)
+    return getattr(kind, "node_kind", kind)
+
+
+def is_tracer(value: Any) -> bool:
+    """Whether a value is a tracer."""
+    return issubclass(type(value), Tracer)

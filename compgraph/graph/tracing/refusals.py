@@ -1,0 +1,122 @@
+"""Raises where code that does not know of the graph takes the numbers of a tracer, or explains the error that came of it.
+
+A tracer raises where it is asked for its numbers. C code that accepts arrays alone often notices first that a tracer is none,
+and raises an error of its own, which names the class. `explained` recognizes these by that name.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..context import layered
+from ..interpreter import is_raised_by, outwards, source_lines
+from .messages import COMPILED, is_library, message, names_tracer, position_of_user
+
+OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them
+
+
+class EscapeError(TypeError):
+    """Code that does not know of the graph asked for the numbers of a node; a derivative would have been lost."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+    place: tuple[Any, int] | None = None  # the user's code and instruction, by which an error that C code raises instead is known
+
+
+def refused(frame: FrameType | None, which: str | None = None, text: str | None = None) -> EscapeError:
+    """The error for C code, called by a frame, that asks for a node's number; `which` is the node in words, where it is known.
+
+    `text` replaces the message.
+
+    It is entered into the log of the context, or into all logs if the thread has none of its own.
+    """
+    frames = list(outwards(frame))
+    error = EscapeError(text or message(frames, which))
+    if frames:
+        users = frames[position_of_user(frames)]
+        error.place = users.f_code, users.f_lasti
+    mine = MINE.get()
+    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # a thread has a context of its own
+        if log is not None:
+            log.append(error)
+    return error
+
+
+def caught(refusals: list[EscapeError]) -> None:
+    """Warn, when a context is left, of refusals whose error was caught, after which code went on."""
+    place = source_lines.users_frame(2)
+    source_lines.warn_at(
+        place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}"
+    )
+
+
+class Log(list["EscapeError"]):
+    """The refusals within one context."""
+
+    __slots__ = ("__weakref__",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+MINE: ContextVar[Log | None] = layered("refusals", None)
+# The logs of all open contexts, in all threads. They are weak, so that one whose closing an interrupt prevented vanishes as well.
+LOGS: set[weakref.ref[Log]] = set()
+
+
+def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
+    """An EscapeError for an error that came of a tracer; None if it is one already, or has another cause.
+
+    `log` holds the refusals there were: C code may have put an error of its own in the place of one.
+    """
+    if isinstance(error, EscapeError):
+        return None
+    for cause in _causes(error):
+        if isinstance(cause, EscapeError):
+            return EscapeError(*cause.args)
+    trace = _trace_of(error)
+    if not trace:
+        return None
+    frames = [part.tb_frame for part in trace]
+    code = frames[0].f_code
+    if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
+        return None  # an error of ours, or the user's own
+    places = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
+    for refusal in reversed(log):
+        if refusal.place in places:
+            return EscapeError(*refusal.args)
+    if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
+        return None  # the user asked a value for an attribute that arrays lack
+    text = str(error)
+    is_of_class = any(name in text for name in OPAQUE_CLASSES)
+    is_in_c = type(error) is TypeError or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
+    if is_of_class or (is_in_c and names_tracer(frames[position_of_user(frames)])):
+        return EscapeError(message(frames))
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _trace_of(error: BaseException) -> list[TracebackType]:
+    """The traceback of an error, the innermost entry first, up to where it is caught."""
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        found.append(trace)
+        trace = trace.tb_next
+    return found[::-1]
+
+
+def raised_at(error: BaseException) -> str | None:
+    """The innermost line of the user's that an error came through; None if it came through none."""
+    frames = [part.tb_frame for part in _trace_of(error)]
+    frame = frames[position_of_user(frames)] if frames else None
+    return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.line_of(frame)

@@ -1,0 +1,85 @@
+"""NumPy's own Python functions, run on nodes: with the same code, and names that convert no node to a plain array.
+
+Much of NumPy is Python that begins with ``asanyarray(x)``, which is written in C and calls no protocol. `rebound` makes a
+function with the same code, whose globals have functions of ours in their place; NumPy itself is not changed.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..operations import ARRAY_CONVERTER, NUMPY, ensure_array
+
+
+class _Converter:
+    """NumPy's private ``_array_converter``, which lets nodes pass unconverted."""
+
+    def __init__(self, *values: Any) -> None:
+        self._values = tuple(map(ensure_array, values))
+        self._converter = ARRAY_CONVERTER(*[getattr(value, "plain", value) for value in self._values])
+
+    def as_arrays(self, subok: bool = True, pyscalars: Any = "convert_if_no_array") -> tuple[Any, ...]:
+        return self._values
+
+    def wrap(self, array: Any, to_scalar: bool | None = None) -> Any:
+        return array
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._converter, name)
+
+    def __getitem__(self, position: int) -> Any:
+        return self._values[position]
+
+
+_OURS: dict[Any, Any] = {
+    ARRAY_CONVERTER: _Converter,
+    NUMPY.asanyarray: arrays.asanyarray, NUMPY.asarray: arrays.asarray, NUMPY.array: arrays.array,
+}  # fmt: skip
+_spaces: dict[int, dict[str, Any]] = {}  # by the id of a module's globals, which live as long as NumPy: the rebound ones
+
+
+class _Module(ModuleType):
+    """A module of NumPy, some of whose functions are ours."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(NUMPY, name, None) if self._module is np else None
+        return _meaning(getattr(self._module, name) if found is None else found)
+
+
+def _meaning(value: Any) -> Any:
+    try:
+        return _OURS.get(value, value)
+    except TypeError:  # not hashable
+        return value
+
+
+def rebound(function: Any) -> Any:
+    """A Python function of NumPy's with names that convert no node; other callables unchanged."""
+    if not isinstance(function, FunctionType) or not function.__module__.startswith("numpy"):
+        return function
+    names = function.__globals__
+    space = _spaces.get(id(names))
+    if space is None:
+        space = _spaces[id(names)] = dict(names)
+        for name, value in names.items():
+            if isinstance(value, ModuleType) and value.__name__.startswith("numpy"):
+                space[name] = _Module(value)
+            elif isinstance(value, FunctionType) and value.__module__ == names["__name__"]:
+                space[name] = _with_globals(value, space)
+            else:
+                space[name] = _meaning(value)
+    return _with_globals(function, space)
+
+
+def _with_globals(function: FunctionType, space: dict[str, Any]) -> FunctionType:
+    made = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
