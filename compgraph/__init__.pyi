@@ -6,8 +6,8 @@ from .arrays import array as array, as_strided as as_strided, asanyarray as asan
 from .compiled import jit as jit
 from .graph import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode, topological_order as topological_order
 from .graph.context import default_dtype as default_dtype, no_graph as no_graph, scope as scope
-from .graph.tracing import EscapeError as EscapeError, strict as strict
 from .graph.interpreter import record_lines as record_lines
+from .graph.tracing import EscapeError as EscapeError, strict as strict
 from .guards import GuardError as GuardError, reset as reset
 from .interception import interception as interception
 from .nn import max_pool as max_pool, mean_pool as mean_pool

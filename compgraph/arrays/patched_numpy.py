@@ -79,10 +79,11 @@ def _dispatching(name: str, original: Any) -> Any:
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
             return made
-        is_python = is_calling(frame, make)
-        if name in FRESH and is_python and _active.get() and not wrappers.get() and not is_library(frame.f_code.co_filename):
+        if _hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make):
+            return made  # C code gets an array
+        if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
             return promotable(made) if traces else allocation.buffer(made)
-        return promotable(made) if is_python and made.dtype.kind in "fc" else made  # C code gets an array
+        return promotable(made) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]
     return make
