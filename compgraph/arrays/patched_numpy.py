@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value, leaves_of, promotable
-from ..graph.context import Context, callbacks_lock, is_recording, layered, settle, wrappers
+from ..graph.context import Context, callbacks_lock, is_recording, layered, settle
 from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..graph.tracing import is_library, is_tracing
+from ..graph.tracing import has_compiled_code, is_library, is_tracing
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray
@@ -79,7 +79,7 @@ def _dispatching(name: str, original: Any) -> Any:
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
             return made
-        if _hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make):
+        if has_compiled_code(frame.f_code.co_filename) or not is_calling(frame, make):
             return made  # C code gets an array
         if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
             return promotable(made) if traces else allocation.buffer(made)

@@ -32,12 +32,12 @@ from ..graph import (
     require_single,
 )
 from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..graph.tracing import is_tracing, refused
+from ..graph.tracing import has_compiled_code, is_tracing, refused
 from ..guards import note_points, note_taken, raising
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable, gathered_iterable
 from .exchanged import PLAIN
-from .libraries import has_compiled_code, is_library
+from .libraries import is_library
 from .records import Records
 from .toplevel import opened, records_lists
 

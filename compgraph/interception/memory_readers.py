@@ -75,7 +75,7 @@ def enter_numba() -> None:
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
         if traced_in(*args, kwargs) is None:
-            return compiled(self, *args, **kwargs)
+            return compiled(self, *plain_deep(args), **plain_deep(kwargs))
         function = self.py_func
         if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
             _require_untraced((*args, kwargs))

@@ -124,12 +124,17 @@ def is_calling(frame: FrameType, function: Any) -> bool:
     return found is function or any(found is known for known in _ITERATING)
 
 
+def _is_getattr(function: Any) -> bool:
+    """Whether a function is ``getattr``, or the one that the interception puts in its place."""
+    return function is getattr or getattr(function, "__wrapped__", None) is getattr
+
+
 def _selected(frame: FrameType) -> Any:
     """The callable that a frame is calling, selected by ``getattr`` or a subscript, or `unknown`."""
     code, at = frame.f_code, frame.f_lasti
     known = _selections.get((id(code), at))
     found = known[1] if known is not None else _selections.put(code, at, _selection(code, at))
-    if found is None or (found.is_attribute and frame.f_globals.get("getattr", getattr) is not getattr):
+    if found is None or (found.is_attribute and not _is_getattr(frame.f_globals.get("getattr", getattr))):
         return unknown
     owner, key = _reading(frame, found.owner), found.key
     key = _reading(frame, key) if type(key) is _Path else key

@@ -8,6 +8,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Mapping
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import FrameType
 from typing import Any
 
@@ -45,6 +46,22 @@ MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "
 def is_library(filename: str) -> bool:
     """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
     return source_lines.internal[filename] or filename.startswith(_of_others()) or filename.endswith(COMPILED)
+
+
+@functools.cache
+def has_compiled_code(filename: str) -> bool:
+    """Whether a file belongs to an installed package with compiled modules, of those that are imported so far."""
+    package = next(iter(_installed_in(filename)), None)
+    return package is not None and any(
+        name.partition(".")[0] == package and (getattr(module, "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
+        for name, module in list(sys.modules.items())
+    )
+
+
+def _installed_in(filename: str) -> list[str]:
+    """The name of the installed package that a file belongs to, as a list of one; empty for other files."""
+    homes = {sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")}
+    return [filename.removeprefix(home).split(os.sep)[0].removesuffix(".py") for home in homes if filename.startswith(home)]
 
 
 @functools.cache  # and not at once, since `import compgraph` shall not wait for it
