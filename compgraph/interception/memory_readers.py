@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, describe, is_tracer, leaves_of, to_plain
+from ..graph import BUFFERS, Node, describe, is_tracer, leaves_of, plain_deep, to_plain
 from ..graph.context import is_recording
 from ..graph.interpreter import frame_up
 from ..graph.tracing import refused
@@ -27,6 +27,10 @@ from .exchanged import exchange
 def traced_in(*values: Any) -> Any:
     """Return the first traced node among some values, and in lists, tuples and dictionaries among them, or None."""
     return next((leaf for value in values for leaf in _leaves(value) if is_tracer(leaf)), None)
+
+
+def _holds_buffer(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(type(leaf) in BUFFERS for value in (*args, kwargs) for leaf in _leaves(value))
 
 
 def _module(name: str) -> Any:
@@ -67,15 +71,18 @@ def enter_numba() -> None:
     by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
 
     @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
+    @extending.typeof_impl.register(np.ndarray)  # type: ignore[untyped-decorator]
     def typeof_node(value: Any, context: Any) -> Any:
-        return traced if is_tracer(value) else by_memory(value, context)
+        return traced if is_tracer(value) or type(value) in BUFFERS else by_memory(value, context)
 
     def represent(manager: Any, traced: Any) -> Any:  # containers call it to compile functions for their items
         raise refused(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
         if traced_in(*args, kwargs) is None:
-            return compiled(self, *plain_deep(args), **plain_deep(kwargs))
+            if not _holds_buffer(args, kwargs):
+                return compiled(self, *args, **kwargs)
+            return lambda *args, **kwargs: self(*plain_deep(args), **plain_deep(kwargs))
         function = self.py_func
         if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
             _require_untraced((*args, kwargs))

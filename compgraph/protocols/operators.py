@@ -153,9 +153,10 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
     def compare(self: Value, other: Any) -> Any:
         if isinstance(other, Value) or type(other) in RAW:
             return record(ufunc, (self, other))
-        if isinstance(other, (str, bytes)):  # never equal, whatever the numbers: nothing to record
-            require_history(self)
-            return getattr(ndarray, f"__{name}__")(np.asarray(self.plain), other)
+        if isinstance(other, (str, bytes)):
+            return getattr(ndarray, f"__{name}__")(
+                np.asarray(self.plain), other
+            )  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return record(ufunc, (self, other))
