@@ -1,4 +1,4 @@
-"""What SciPy's functions record in a program that imports `compgraph` alone, and the rules that `autodiff` has for it."""
+"""SciPy's functions in a program that imports `compgraph` alone: recorded as with `autodiff`, which has their rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def output_of(*arguments: str) -> str:
-    """What Python prints when it is called with some arguments, in a process of its own."""
+    """The output of Python, called with some arguments in a separate process."""
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -22,13 +22,13 @@ def output_of(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def alone() -> Any:
-    """What a program without `autodiff` records."""
+    """The operations recorded by a program without `autodiff`."""
     return json.loads(output_of("-m", "tests.support.recorded_scipy"))
 
 
 @pytest.fixture(scope="module")
 def beside_autodiff() -> Any:
-    """What the same program records once it has imported `autodiff`."""
+    """The operations recorded by the same program after it has imported `autodiff`."""
     return json.loads(output_of("-m", "tests.support.recorded_scipy", "autodiff"))
 
 
@@ -40,7 +40,7 @@ def test_scipy_records_the_same_without_autodiff(alone: Any, beside_autodiff: An
 
 def test_smooth_operations_equal_rules(alone: Any, beside_autodiff: Any) -> None:
     assert alone["rules"] == []
-    recorded_by_sweeps = {"window", "laid"}  # functions of buffers, of which adjoints alone are operands
+    recorded_by_sweeps = {"window", "laid"}  # functions of buffers, applied to adjoints only
     assert {*alone["smooth"]} == {*beside_autodiff["rules"]} - recorded_by_sweeps
 
 

@@ -2,7 +2,7 @@
 
 Each ufunc of ``scipy.special`` is recorded under its own name with the prefix ``special_``; its policy in `compgraph.scipy`
 lists them. A rule has a formula for each argument. Where no derivative by an argument is known, the name of the argument
-stands in place of its formula, and that derivative raises a TypeError.
+replaces its formula, and that derivative raises a TypeError.
 """
 
 from __future__ import annotations
