@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..graph import NUMERIC, gathered, holds_node, promotable, to_plain
+from ..graph import BUFFERS, NUMERIC, gathered, holds_node, plainly, promotable, to_plain
 from ..graph.context import layered
 from ..graph.interpreter import frame_up
 from ..graph.tracing import is_tracing
@@ -112,10 +112,15 @@ def refusing(name: str, original: Any) -> Any:
 
 
 def making(name: str, original: Any) -> Any:
-    """Wrap a random function none of whose parameters may be a node."""
+    """Wrap a random function none of whose parameters may be a node. C code writes into the memory of a buffer as ``out=``."""
 
     @functools.wraps(original)
     def draw(*args: Any, **kwargs: Any) -> Any:
+        if is_tracing():
+            into = next((value for value in (*args, *kwargs.values()) if type(value) in BUFFERS), None)
+            if into is not None:
+                original(*map(plainly, args), **{key: plainly(value) for key, value in kwargs.items()})
+                return into
         return fresh_draw(original(*args, **kwargs), frame_up(1))
 
     return draw

@@ -358,7 +358,10 @@ def _close(reference: weakref.ref[Any]) -> None:
 
 
 def _restore_places(exchanged: list[Exchange]) -> None:
-    """Restore the caller's values in attributes and items, including places into which the function copied a view."""
+    """Restore the caller's values in attributes and items, including places into which the function copied a view.
+
+    When the last operator returns, buffers beside them become plain arrays, since no operator writes into them any more.
+    """
     if not exchanged:
         return
     ended = []
@@ -371,7 +374,7 @@ def _restore_places(exchanged: list[Exchange]) -> None:
     before = {id(one.seen): one.before for one in ended}
     holders = {one.place.key[0]: one.place for one in ended}
     for place, seen in [sibling for one in holders.values() for sibling in one.promotable_siblings()]:
-        if seen.is_borrowed and place.key not in _exchanges:
+        if (seen.is_borrowed or len(_open) <= 1) and place.key not in _exchanges:
             place.write(before.get(id(seen), plainly(seen)))
 
 
