@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import TRACEABLE, Value, gathered, promotable
+from ..graph import TRACEABLE, Value, concrete, gathered, plainly, promotable
+from ..graph.tracing import is_tracing
 from ..interception import holds_node, original_of
 
 
@@ -175,7 +176,19 @@ def own_code(module: str, *names: str) -> Mapping[str, Callable[..., Any]]:
 
 def _run(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
     original, ours = _both(module, name)
-    return (ours if any(map(carries_node, (*args, *kwargs.values()))) else original)(*args, **kwargs)
+    if not any(map(carries_node, (*args, *kwargs.values()))):
+        return original(*args, **kwargs)
+    return _concrete(ours(*args, **kwargs))
+
+
+def _concrete(result: Any) -> Any:
+    """A result for the caller: at the top level a node in place of a tracer, which a buffer became, an array in place of a buffer."""
+    if is_tracing():
+        return result
+    if isinstance(result, (tuple, list)):
+        parts = map(_concrete, result)
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return concrete(result) if isinstance(result, Value) else plainly(result)
 
 
 @functools.cache
