@@ -182,7 +182,7 @@ def _run(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def _concrete(result: Any) -> Any:
-    """A result for the caller: at the top level a node in place of a tracer, which a buffer became, an array in place of a buffer."""
+    """A result for the caller: at the top level nodes in place of tracers, and arrays in place of buffers."""
     if is_tracing():
         return result
     if isinstance(result, (tuple, list)):
