@@ -178,15 +178,7 @@ class Value(_Base):
         return str(np.asarray(self.plain))
 
 
-class _Kind(type):
-    """The class of the classes of nodes: a tracer counts as an instance of the node that it would be at the top level."""
-
-    def __instancecheck__(cls, value: Any) -> bool:
-        kind = type(value)
-        return issubclass(getattr(kind, "node_kind", kind), cls)
-
-
-class Node(Value, Layout, metaclass=_Kind):
+class Node(Value, Layout):
     """An array that is part of a computation graph; it is its numbers.
 
     Not made directly: see `variable`, `constant` and every NumPy function applied to a node.

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE, Value, class_of, is_number, plainly
+from ..graph import TRACEABLE, Value, class_of, is_number, kind_of, plainly
 from .holders import dictionary_of
 from .libraries import is_library
 from .reach import codes, names_in
@@ -57,8 +57,10 @@ def _plain_kinds(kinds: Any) -> Any:
 
 def _isinstance(value: Any, kinds: Any, /) -> bool:
     kinds = _plain_kinds(kinds)
-    if not _represents(value) or _of_nodes(kinds):
+    if not _represents(value):
         return isinstance(value, kinds)
+    if _of_nodes(kinds):
+        return isinstance(value, kinds) or issubclass(kind_of(value), kinds)
     return isinstance(_value_of(value), kinds)
 
 

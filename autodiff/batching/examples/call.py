@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def shift(axis: Any, ndim: int) -> Any:
     """Axes of one example as they lie behind that of examples."""
     if isinstance(axis, (tuple, list, range)) or (isinstance(axis, np.ndarray) and axis.ndim):
         return tuple([shift(a, ndim) for a in axis])
-    axis = axis.__index__()
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise AxisError(axis, ndim)
     return axis % ndim + 1

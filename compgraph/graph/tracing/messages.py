@@ -108,6 +108,8 @@ def message(frames: list[FrameType], which: str | None = None) -> str:
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
     """What the user's frame called, as users write it; empty if it cannot be told."""
     found = callee(frame)
+    if called is not None and source_lines.is_packaged(called.f_code.co_filename):  # a function of ours in the place of another
+        found = called.f_locals.get("original", found)
     is_told = found is not None and found is not unknown
     if called is not None and not (is_told and hasattr(found, "__name__")):
         module, name = called.f_globals.get("__name__") or "", called.f_code.co_qualname

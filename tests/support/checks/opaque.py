@@ -12,7 +12,7 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.graph import is_tracer
+from compgraph.graph import Value, is_tracer
 from compgraph.graph.operands import to_plain
 from tests.support.arguments import Case
 
@@ -34,7 +34,7 @@ def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
     first = gradient(out, variables, adjoint=u, create_graph=True)
     along = sum(np.sum(np.real(first[x] * t)) for x, t in zip(variables, tangents, strict=True))
     found = {"value": out, **{f"first {i}": first[x] for i, x in enumerate(variables)}, "along": along}
-    if isinstance(along, cg.Node) and any(isinstance(n, cg.VariableNode) for n in cg.topological_order([along])):
+    if isinstance(along, Value) and any(isinstance(n, cg.VariableNode) for n in cg.topological_order([along])):
         second = gradient(along, variables, unused="zero")
         found |= {f"second {i}": second[x] for i, x in enumerate(variables)}
     found["value and tangent"] = jvp(case.function, variables, tangents)
