@@ -148,15 +148,14 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
-    by_numpy = _of_ufunc(ufunc, is_reflected=False)
+    by_numpy, by_array = _of_ufunc(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
 
     def compare(self: Value, other: Any) -> Any:
         if isinstance(other, Value) or type(other) in RAW:
             return record(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
-            return getattr(ndarray, f"__{name}__")(
-                np.asarray(self.plain), other
-            )  # never equal, whatever the numbers: nothing to record
+            require_history(self)
+            return by_array(np.asarray(self.plain), other)  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return record(ufunc, (self, other))

@@ -278,10 +278,17 @@ def test_variables_within() -> None:
 def test_plain_arrays_indexed_by_values() -> None:
     table = np.arange(20.0)
     places = np.array([1, 5, 2])
-    for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: np.take(table, i), lambda i: table[np.argsort(i)]):
+    for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: table[np.argsort(i)]):
         jitted = refused(f, places)
         for other in (places, places + 3):
             assert same(jitted(other), f(other))
+
+
+def test_take_of_a_plain_array_by_values_is_recorded() -> None:
+    table, places = np.arange(20.0), np.array([1, 5, 2])
+    jitted = cg.jit(lambda i: np.take(table, i)).compile(places)
+    for other in (places, places + 3):
+        assert same(jitted(other), table[other])
 
 
 def test_plain_arrays_indexed_within_a_derivative() -> None:

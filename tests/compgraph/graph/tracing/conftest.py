@@ -1,4 +1,4 @@
-"""What hollow nodes do by themselves: names and SciPy's functions mean what they do elsewhere."""
+"""What tracers do by themselves: names and SciPy's functions mean what they do elsewhere."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ import compgraph as cg
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_intercepted() -> Iterator[None]:
-    """Turn interception off for the tests of this room."""
+    """Turn interception off for the tests of this folder."""
     cg.interception(False)
     yield
     cg.interception(True)
