@@ -53,7 +53,7 @@ from ..graph.interpreter import (
     unknown,
     use_of,
 )
-from ..graph.tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused
+from ..graph.tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused, variable_of
 from .guards import TAKEN, Guard, contents, note
 from .lineage import HEAVY, Lineage
 from .raising import note_error
@@ -488,7 +488,7 @@ def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
                 and not source_lines.is_ours(frame.f_code.co_filename)
             ):
                 return _object_array(self)
-            raise refused(frame, f"the {describe(self)}")
+            raise refused(frame, variable_of(self, frame) or f"the {describe(self)}")
         note(".__array__()", contents, (self,), contents(self.plain), source_lines.users_frame(2))
     return np.array(self.plain, dtype=dtype, copy=copy)
 

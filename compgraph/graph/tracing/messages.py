@@ -180,6 +180,15 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     return " or ".join(list(found.values())[:_SHOWN]) + (" or others" if len(found) > _SHOWN else "")
 
 
+def variable_of(node: Any, frame: FrameType) -> str | None:
+    """A node in words, by the variable of the innermost user's frame, among `frame` and those around, that holds it."""
+    around: FrameType | None = frame
+    while around is not None and is_library(around.f_code.co_filename):
+        around = around.f_back
+    names = [] if around is None else [name for name, value in around.f_locals.items() if value is node]
+    return f"{names[0]} (shape {node.shape}, {node.dtype})" if names else None
+
+
 def names_tracer(users: FrameType) -> bool:
     """Whether the user's line names a variable that holds a floating tracer."""
     line = source_lines.line_of(users) or ""

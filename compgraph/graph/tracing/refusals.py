@@ -90,12 +90,11 @@ def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
             return EscapeError(*refusal.args)
     if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
         return None  # the user asked a value for an attribute that arrays lack
-    text = str(error)
-    is_of_class = any(name in text for name in OPAQUE_CLASSES)
-    is_in_c = type(error) is TypeError or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
-    if is_of_class or (is_in_c and names_tracer(frames[position_of_user(frames)])):
-        return EscapeError(message(frames))
-    return None
+    text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
+    is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
+    is_in_cython = type(error) is ValueError and code.co_filename.endswith(COMPILED)
+    is_of_tracer = is_of_class or (is_in_cython and names_tracer(frames[position_of_user(frames)]))
+    return EscapeError(message(frames)) if is_of_tracer else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -37,7 +37,8 @@ def test_tracer_gives_no_array_to_numpy(shape: tuple[int, ...]) -> None:
     """A scalar gives an array of objects that holds the tracer; its numbers are given to nobody."""
     takers: list[Callable[[Any], Any]] = [
         np.asarray, np.array, np.asanyarray, np.ascontiguousarray, lambda a: np.asarray(a, float),
-        lambda a: np.array(a, subok=True), lambda a: np.array([a, a], float), lambda a: np.zeros(a.shape).__setitem__(..., a), lambda a: np.frombuffer(a, "u1"),
+        lambda a: np.array(a, subok=True), lambda a: np.array([a, a], float),
+        lambda a: np.zeros(a.shape).__setitem__(..., a), lambda a: np.frombuffer(a, "u1"),
     ]  # fmt: skip
     with Failures("takers") as failures:
         for dtype, (position, take) in itertools.product([*FLOATING, *COMPLEX], enumerate(takers)):
@@ -92,9 +93,8 @@ def test_statistics_of_a_list_of_tracers_are_right() -> None:
 def test_statistics_of_a_list_of_tracers_are_right_or_raise_without_interception() -> None:
     with Failures("statistics") as failures:
         for dtype, function in itertools.product([np.float64, np.float32], OF_FUNCTIONS):
-            with failures.case(f"{function.__name__} of {dtype.__name__}"):
-                with contextlib.suppress(EscapeError):
-                    check_statistics(function, dtype)
+            with failures.case(f"{function.__name__} of {dtype.__name__}"), contextlib.suppress(EscapeError):
+                check_statistics(function, dtype)
 
 
 def check_statistics(function: Callable[[Any], Any], dtype: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 import autodiff as ad
@@ -27,7 +28,7 @@ from compgraph.graph import is_tracer
 from compgraph.graph.node import fill
 from compgraph.graph.record import _wrapped
 from compgraph.graph.tracing.contexts import is_tracing
-from compgraph.graph.tracing.refusals import LOGS, REFUSAL
+from compgraph.graph.tracing.refusals import LOGS
 from tests.support.failures import Failures
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]
@@ -56,46 +57,13 @@ def hollow(array: Any) -> Any:
         return fill(node, x.function, x.args, x.edges)
 
 
-def body(node: Any) -> Any:
-    return np.ndarray.view(node, np.ndarray)
-
-
 in_all_dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
 
-# ------------------------------------------------------------------------------------------------- the body
+# ------------------------------------------------------------------------------------------------- code outside
 
 
-def test_backing_buffer_holds_no_numbers() -> None:
-    with Failures("layouts and dtypes") as failures:
-        for layout, dtype in itertools.product(LAYOUTS, DTYPES):
-            with failures.case(f"{layout}, {dtype}"):
-                check_buffer(layout, dtype)
-
-
-def check_buffer(layout: str, dtype: str) -> None:
-    """Check that the backing buffer has the shape, and no data."""
-    array = numbers(layout, dtype)
-    node = hollow(array)
-    inside = body(node)
-    assert is_tracer(node)
-    assert inside.shape == array.shape
-    assert set(inside.strides) <= {0}
-    assert not inside.flags.writeable
-    assert not np.shares_memory(inside, array)
-    with pytest.raises(ValueError, match="WRITEABLE"):
-        inside.flags.writeable = True
-    if array.dtype.kind == "c":
-        assert all(element[0] is REFUSAL for element in inside.ravel().tolist())
-    elif array.dtype.itemsize >= 8 or not array.shape:
-        assert inside.dtype == object
-        assert all(element is REFUSAL for element in inside.ravel().tolist())
-    else:
-        assert inside.dtype.itemsize == array.dtype.itemsize
-        assert inside.tobytes() == bytes(array.nbytes)
-
-
-def test_use_of_a_backing_buffer_raises() -> None:
+def test_use_as_an_array_raises() -> None:
     with Failures("layouts and dtypes") as failures:
         for layout, dtype in itertools.product(LAYOUTS, DTYPES):
             with failures.case(f"{layout}, {dtype}"):
@@ -103,14 +71,14 @@ def test_use_of_a_backing_buffer_raises() -> None:
 
 
 def check_takers(layout: str, dtype: str) -> None:
-    """Use the backing buffer in NumPy and SciPy."""
+    """Hand a tracer to code of NumPy and SciPy that calls no protocol."""
     node = hollow(numbers(layout, dtype))
     if not node.size:
         return
     takers: list[Callable[[], Any]] = [
         lambda: np.asarray(node) + 1, lambda: np.asarray(node).sum(), lambda: np.asarray(node, float),
-        lambda: np.array(node).astype(complex), lambda: np.isfinite(np.array(node)), lambda: np.zeros(node.shape).dot(body(node)),
-        lambda: scipy.special.logsumexp(body(node)), lambda: np.linalg.norm(np.asarray(node)),
+        lambda: np.array(node).astype(complex), lambda: np.isfinite(np.array(node)), lambda: np.zeros(node.shape).dot(node),
+        lambda: scipy.linalg.lapack.dgetrf(node), lambda: np.linalg.norm(np.asarray(node)),
         lambda: np.add(np.asarray(node), 1, dtype=float), lambda: np.copyto(np.zeros(node.shape), np.asarray(node)),
         lambda: np.frombuffer(np.asarray(node)[...], float) if node.size > 1 else np.asarray(node) < 1,
     ]  # fmt: skip
@@ -119,7 +87,8 @@ def check_takers(layout: str, dtype: str) -> None:
             taken = take()
         except (TypeError, ValueError):
             continue
-        assert taken is REFUSAL, f"taker {position} was given {taken!r}"  # the sum of one refusal
+        assert node.is_scalar, f"taker {position}: {taken!r}"
+        assert is_tracer(taken[()] if type(taken) is np.ndarray else taken), f"taker {position}: {taken!r}"
 
 
 PROGRAM = """
@@ -163,18 +132,6 @@ def test_strides_that_users_make_up_do_not_crash(dtype: str) -> None:
     done = subprocess.run([sys.executable, "-c", code, dtype], capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
     assert [float(word) for word in done.stdout.split()] == ([] if np.dtype(dtype).kind == "c" else [6.0, 12.0, 2.0, 0.0])
-
-
-@pytest.mark.slow
-def test_the_block_grows_with_the_arrays() -> None:
-    big = hollow(np.broadcast_to(np.float64(1.0), (2**20, 2**8)))
-    inside = body(big)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        far = np.lib.stride_tricks.as_strided(inside, (3,), (8 * 2**26,))
-        near = np.lib.stride_tricks.as_strided(inside, (3,), (-8,))
-    assert near.tolist() == [REFUSAL] * 3
-    assert far.tolist() == [REFUSAL] * 3
 
 
 # ------------------------------------------------------------------------------------------------ our door
@@ -238,12 +195,10 @@ def test_pickles_of_hollow_nodes_are_graphs(dtype: str) -> None:
     assert np.array_equal(gradient(loaded)["x"], gradient(square)["x"])
 
 
-def test_integers_booleans_and_constants_are_solid() -> None:
+def test_integers_booleans_and_constants_give_their_numbers() -> None:
     with cg.strict():
         x = cg.variable([0.5, 1.5])
-        solid = [x > 1, np.argsort(x), x.astype(int), np.floor(x).astype(int), cg.constant([1.0, 2.0]), np.isfinite(x)]
-        for node in solid:
-            assert not is_tracer(node)
+        for node in (x > 1, np.argsort(x), x.astype(int), np.floor(x).astype(int), cg.constant([1.0, 2.0]), np.isfinite(x)):
             assert np.array_equal(np.asarray(node), node.value)
         assert np.array([1, 2, 3])[np.asarray(x > 1).astype(int)].tolist() == [1, 2]
 
@@ -337,7 +292,7 @@ def check_opaque_within(label: str) -> None:
 
     def f(x: Any) -> Any:
         found = leaves(OPERATORS[label](x))
-        seen.extend(is_tracer(leaf) for leaf in found if isinstance(leaf, cg.Node) and leaf.__class__ is not cg.ConstantNode)
+        seen.extend(is_tracer(leaf) for leaf in found if hasattr(type(leaf), "opname") and type(leaf) is not cg.ConstantNode)
         return sum(np.sum(leaf) for leaf in found)
 
     ad.grad(f)(np.array([0.5, 1.5]))
