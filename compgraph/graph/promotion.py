@@ -205,10 +205,10 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any
         index = kwargs["indices"] if "indices" in kwargs else args[1]
         if _differs(index):
             return index.__array_function__(function, types, args, kwargs)
-    for value in (*args, *kwargs.values()):  # np.piecewise(a, conditions, [x, 0.0])
-        if holds_node(value):
-            node = next(leaf for leaf in leaves_of(value) if isinstance(leaf, Value))
-            return node.__array_function__(function, types, args, kwargs)
+    if function is np.piecewise:  # which does not look into the list of values
+        for node in leaves_of((*args, *kwargs.values())):
+            if isinstance(node, Value):
+                return node.__array_function__(function, types, args, kwargs)
     found = function(*plain_deep(args), **plain_deep(kwargs))
     sources = tuple(_arrays_in((*args, *kwargs.values())))
     out = kwargs.get("out")
