@@ -205,12 +205,13 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any
         index = kwargs["indices"] if "indices" in kwargs else args[1]
         if _differs(index):
             return index.__array_function__(function, types, args, kwargs)
-    if function is np.piecewise:  # which does not look into the list of values
-        for node in leaves_of((*args, *kwargs.values())):
-            if isinstance(node, Value):
-                return node.__array_function__(function, types, args, kwargs)
+    values = (*args, *kwargs.values())
+    # What NumPy's dispatchers do not look at: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
+    for node in leaves_of(values) if function is np.piecewise else (kwargs.get("initial"),):
+        if isinstance(node, Value):
+            return node.__array_function__(function, types, args, kwargs)
     found = function(*plain_deep(args), **plain_deep(kwargs))
-    sources = tuple(_arrays_in((*args, *kwargs.values())))
+    sources = tuple(_arrays_in(values))
     out = kwargs.get("out")
     return out if out is not None and not isinstance(out, tuple) else wrapped(found, sources)
 
