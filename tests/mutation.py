@@ -182,19 +182,24 @@ class Tree:
         return all(self.sound[test] for test in tests)
 
 
+def beside(file: Path) -> Path:
+    """Return the file of durations and failures that belongs to a file of coverage."""
+    return file.with_name(f"{file.name}.json")
+
+
 class Map:
     """Which tests execute a line, and how long each takes; tests that fail without a mutation are left out.
 
     Parameters
     ----------
     file : path
-        Data of coverage; durations and failures lie beside it, with the suffix ``.json``.
+        Data of coverage; durations and failures lie beside it, in a file with ``.json`` added to its name.
     """
 
     def __init__(self, file: Path) -> None:
         from coverage import CoverageData
 
-        report = json.loads(file.with_suffix(".json").read_text())
+        report = json.loads(beside(file).read_text())
         self.seconds = {test: t for test, t in report["durations"].items() if test not in set(report["failed"])}
         self.data = CoverageData(str(file))
         self.data.read()
@@ -212,7 +217,7 @@ class Map:
             _, found = tree.run(tests, 4 * 3600, *options, "-n", str(jobs), is_shown=True, COVERAGE_FILE=made)
         if not found["durations"]:
             raise SystemExit("No test ran for the map. It needs pytest-cov, and arguments of --tests that pytest accepts.")
-        file.with_suffix(".json").write_text(json.dumps(found))
+        beside(file).write_text(json.dumps(found))
         print(f"map of {len(found['durations'])} tests; these fail without a mutation:", *found["failed"] or ["none"], sep="\n")
         return cls(file)
 

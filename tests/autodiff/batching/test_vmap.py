@@ -468,3 +468,21 @@ def test_function_that_reads_a_class_is_compared_at_a_batch_element() -> None:
     np.testing.assert_array_equal(found, x.sum(axis=0))
     with pytest.raises(ad.DetachedGradientError, match=r"gives 24\. for the numbers it was given, and 12\. for nodes"):
         ad.vmap(lambda x: np.sum(x) * (2.0 if x.__class__ is np.ndarray else 1.0), in_axes=1)(x)
+
+
+def test_vmap_of_keyword_arguments_batches_their_first_axis() -> None:
+    found = ad.vmap(lambda x, y: x * np.sum(y))(np.ones(2), y=np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(found, [3.0, 12.0])
+
+
+def test_vmap_full_like_of_shared_array() -> None:
+    found = ad.vmap(lambda v: np.full_like(np.zeros(3), v))(np.arange(2.0))
+    np.testing.assert_array_equal(found, [[0.0] * 3, [1.0] * 3])
+
+
+def test_vmap_loop_over_one_batch_element() -> None:
+    @cg.primitive
+    def doubled(x: Any) -> Any:
+        return 2 * np.sort(x) if x.ndim == 1 else None
+
+    np.testing.assert_array_equal(ad.vmap(doubled)(np.array([[2.0, 1.0]])), [[2.0, 4.0]])

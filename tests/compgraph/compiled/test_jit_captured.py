@@ -613,3 +613,31 @@ def test_dict_items_as_attributes_are_compared() -> None:
 
     follows(compiled(f, X), lambda: settings.update(k=3.0))
     assert same(ad.grad(lambda x: np.sum(f(x)))(X), np.full(5, 3.0))
+
+
+@pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble])
+def test_captured_arrays_of_wide_elements(dtype: Any) -> None:
+    table = np.arange(3.0).astype(dtype)
+    jitted = cg.jit(lambda x: x * float(np.real(table[1]))).compile(np.ones(2))
+    for value in (1.0, 5.0):
+        table[1] = value
+        np.testing.assert_array_equal(jitted(np.ones(2)), [value] * 2)
+
+
+def test_captured_name_of_a_module_that_imports_on_demand() -> None:
+    module: Any = types.ModuleType("made_on_demand")
+    module.__getattr__ = lambda name: 2.0 if name == "factor" else None
+    jitted = cg.jit(lambda x: x * module.factor).compile(np.ones(2))
+    np.testing.assert_array_equal(jitted(np.ones(2)), [2.0] * 2)
+    module.factor = 3.0
+    np.testing.assert_array_equal(jitted(np.ones(2)), [3.0] * 2)
+
+
+_Pair = collections.namedtuple("_Pair", "a b")
+
+
+def test_named_tuple_as_static_argument_is_compared_by_its_parts() -> None:
+    jitted = cg.jit(lambda x, pair: np.copysign(x, pair.a), static_argnames="pair")
+    for value in (0.0, -0.0):
+        found = jitted.compile(np.ones(2), _Pair(value, 1))(np.ones(2), _Pair(value, 1))
+        np.testing.assert_array_equal(found, np.copysign(np.ones(2), value))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
+import autodiff as ad
 from tests.support.arguments import real
 from tests.support.scipy_checks import Rows, functions
 
@@ -106,3 +108,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("rows", functions(CASES))
 def test_derivatives(rows: Rows) -> None:
     rows.check(jacobians=True)
+
+
+def test_mathieu_characteristic_values_have_no_derivative() -> None:
+    for function in (scipy.special.mathieu_a, scipy.special.mathieu_b):
+        with pytest.raises(TypeError, match="no derivative with respect to its argument q is known"):
+            ad.grad(lambda q, function=function: function(2, q))(1.5)

@@ -287,3 +287,9 @@ def test_ranks_and_orders_are_known() -> None:
         return np.sum(b) + np.sum(lu) * len(piv) + sl.orth(a).shape[1]
 
     assert np.all(np.isfinite(ad.grad(f)(regular(4, 2))))
+
+
+def test_qr_of_one_element_of_a_completing_column_raises() -> None:
+    matrix = np.arange(6.0).reshape(3, 2) + np.eye(3, 2)
+    with pytest.raises(TypeError, match="completes the basis is one of many"):
+        ad.grad(lambda a: sl.qr(a)[0][0, -1])(matrix)

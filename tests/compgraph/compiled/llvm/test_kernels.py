@@ -363,3 +363,10 @@ def test_kernels_see_what_was_written_in_place(function: Any) -> None:
 
     both = Both(steps, [(2, 3, 8, 8), (3, 3, 3, 3)], np.float64)
     assert both.check([0.3 * v for v in both.values()]).report == []
+
+
+def test_products_of_single_elements() -> None:
+    a, b = np.float64(3.0), np.array([2.0])
+    for product_of in (np.dot, np.inner):
+        jitted = cg.jit(lambda a, b, product_of=product_of: product_of(a, b) + 0.0).compile(a, b)
+        np.testing.assert_array_equal(jitted(a, b), [6.0])
