@@ -203,6 +203,7 @@ def scalar(value: Any, kind: type[Node]) -> Any:
 def _attach(
     value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
 ) -> Any:
+    value = plainly(value)  # a user's function may have made a buffer
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
     may_share = type(value) is ndarray and type(function) is not np.ufunc
@@ -260,6 +261,7 @@ def _wrapped(value: Any, active: bool) -> Any:
     kinds = (
         UNREADS if kind in "biu" and is_following() and not is_tracing() else OPERATIONAL if active and kind in "fc" else INERTS
     )
+    value = plainly(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
         node: Any = new_node(value, kinds[0])
