@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, leaves_of, promotable
+from ..graph import TRACEABLE, Value, leaves_of, plain_deep, promotable, wrapped
 from ..graph.context import Context, callbacks_lock, is_recording, layered, settle
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from ..graph.tracing import has_compiled_code, is_library, is_tracing
@@ -75,6 +75,11 @@ def _dispatching(name: str, original: Any) -> Any:
             if kwargs.get("device") not in (None, "cpu"):
                 return original(*args, **kwargs)  # NumPy says which devices there are
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
+        buffers = tuple([value for value in (*args, *kwargs.values()) if type(value) in TRACEABLE])
+        if buffers:
+            made = original(*plain_deep(args), **plain_deep(kwargs))
+            is_handed_on = has_compiled_code(frame.f_code.co_filename) or not is_calling(frame, make)
+            return made if is_handed_on else wrapped(made, buffers)
         made = original(*args, **kwargs)
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):

@@ -7,6 +7,7 @@ caller: the same memory, whose copies are buffers; a tracer written into it rais
 
 from __future__ import annotations
 
+import array
 import weakref
 from typing import Any
 
@@ -79,9 +80,21 @@ def _remember(root: Any, view: Any) -> None:
         views[:] = [reference for reference in views if reference() is not None]
 
 
-def promotable(array: Any) -> Any:
-    """A new plain array as a buffer; other values unchanged."""
-    return buffer_over(array) if type(array) is ndarray and array.dtype.kind in NUMERIC else array
+def promotable(made: Any) -> Any:
+    """A new plain array as a buffer; other values unchanged, and so are arrays over memory that others expose."""
+    if type(made) is not ndarray or made.dtype.kind not in NUMERIC:
+        return made
+    return made if made.base is not None and _is_exposed(owner_of(made)) else buffer_over(made)
+
+
+def _is_exposed(owner: Any) -> bool:
+    """Whether what owns an array's memory may be a buffer as well: a memoryview, or an object with ``__array_interface__``.
+
+    Writes into one of two buffers over the same memory would not reach the other.
+    """
+    if isinstance(owner, memoryview):
+        return not isinstance(owner.obj, (bytes, bytearray, array.array))
+    return not isinstance(owner, ndarray)
 
 
 def borrowed(array: Any) -> Any:

@@ -22,14 +22,18 @@ from ..graph import (
     NUMERIC,
     TRACEABLE,
     Value,
+    address_of,
     describe,
     gathered,
     holds_node,
     is_tracer,
     new_view,
     owner_of,
+    plain_deep,
+    plainly,
     promotable,
     require_single,
+    wrapped,
 )
 from ..graph.interpreter import frame_up, is_calling, is_internal
 from ..graph.tracing import has_compiled_code, is_tracing, refused
@@ -174,7 +178,12 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _objects_of(args[0])
                 return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE})
-        made = original(*args, **kwargs)
+        if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
+            # NumPy's function takes the memory from where Python exposes it, which differs with the version.
+            sources = (*args, *kwargs.values())
+            made, args = original(*plain_deep(args), **plain_deep(kwargs)), sources
+        else:
+            made = original(*args, **kwargs)
         frame = frame_up(1)
         is_filled = _takes_buffers[frame.f_code.co_filename] or _works_on_tracers(frame)
         return fresh(made, args) if is_filled and is_calling(frame, make) else made  # C code reads memory: it gets an array
@@ -252,7 +261,8 @@ def _is_object(dtype: Any) -> bool:
 def fresh(made: Any, args: tuple[Any, ...]) -> Any:
     """A result as a buffer, which becomes a tracer once a tracer is written into it.
 
-    Lists and tuples of results likewise; structured arrays as `Records`. Views of an argument are returned unchanged.
+    Lists and tuples of results likewise; structured arrays as `Records`. Views of a buffer are views of it; those of another
+    argument are returned unchanged.
     """
     if type(made) is not ndarray:
         return type(made)([fresh(part, args) for part in made]) if type(made) in (list, tuple) else made
@@ -263,8 +273,10 @@ def fresh(made: Any, args: tuple[Any, ...]) -> Any:
     owner = owner_of(made)
     for value in args:
         if isinstance(value, ndarray) and owner_of(value) is owner:
-            is_whole = type(value) in TRACEABLE and made.shape == value.shape and made.strides == value.strides
-            return value if is_whole else made
+            if type(value) not in TRACEABLE:
+                return made
+            is_whole = made.shape == value.shape and made.strides == value.strides and made.dtype == value.dtype
+            return value if is_whole and address_of(made) == address_of(plainly(value)) else wrapped(made, (value,))
     return promotable(made)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
+import itertools
 import pickle
 import weakref
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import scipy.linalg.blas
 import autodiff as ad
 import compgraph as cg
 from compgraph.graph import Buffer
+from tests.support.failures import Failures
 
 X = np.array([0.8, 1.3, 0.4])
 GIVEN = np.array([[2.0, 0.5, 0.1], [0.3, 1.5, 0.2], [0.1, 0.4, 3.0]])
@@ -231,6 +234,71 @@ def test_integers_ask_for_numbers() -> None:
 def _into(array: Any, x: Any) -> Any:
     array[0] = x[0]
     return array
+
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "asarray": np.asarray,
+    "asarray, keyword": lambda a: np.asarray(a=a),
+    "asarray, dtype": lambda a: np.asarray(a, float),
+    "array": lambda a: np.array(a, copy=None),
+    "array, subok": lambda a: np.array(a, copy=None, subok=True),
+    "asanyarray": np.asanyarray,
+    "ascontiguousarray": lambda a: np.ascontiguousarray(a),
+    "asfortranarray": lambda a: np.asfortranarray(a),
+    "asarray_chkfinite": lambda a: np.asarray_chkfinite(a),
+    "require": lambda a: np.require(a, float, "W"),
+    "map": lambda a: next(map(np.asarray, [a])),
+    "getattr": lambda a, name="asarray": getattr(np, name)(a),
+    "reshape": lambda a: np.asarray(a).reshape(3),
+    "as_strided": lambda a: np.lib.stride_tricks.as_strided(a, (3,)),
+    "memoryview": lambda a: np.asarray(memoryview(a)),
+    "data": lambda a: np.asarray(a.data),
+}
+
+
+def test_conversion_of_a_buffer_shares_its_memory_or_raises() -> None:
+    """The conversion is the buffer or a view of it: what is written into one of them is in the other."""
+    with Failures("conversions") as failures:
+        contexts = (contextlib.nullcontext, cg.patched_numpy)
+        for name, is_on, step, context in itertools.product(CONVERSIONS, (True, False), (1, 2), contexts):
+            with failures.case(f"{name}, interception {is_on}, step {step}, {context.__name__}"):
+                check_conversion(CONVERSIONS[name], is_on, step, context)
+
+
+def check_conversion(convert: Callable[[Any], Any], is_on: bool, step: int, context: Any) -> None:
+    """Write into a buffer and its conversion in turn, and compare with plain arrays."""
+
+    def f(x: Any) -> Any:
+        a = np.zeros(3 * step)[::step]
+        b = convert(a)
+        b[0] = x[0] ** 2
+        a[1] = x[1] ** 3
+        return np.sum(a * [1.0, 2.0, 3.0]) + np.sum(b * [4.0, 5.0, 6.0])
+
+    try:
+        wanted = difference(f)
+    except (TypeError, ValueError):  # of a strided array
+        return
+    cg.interception(is_on)
+    try:
+        for slope in (ad.grad, ad.jacfwd):
+            with context(), contextlib.suppress(TypeError):
+                np.testing.assert_allclose(slope(f)(X), wanted, atol=1e-6)
+    finally:
+        cg.interception(True)
+
+
+def test_asarray_of_a_buffer_is_the_buffer() -> None:
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        np.asarray(a)[0] = x[0] ** 2
+        np.asarray(a[1:])[1] = x[1] ** 3
+        return np.sum(a * [1.0, 2.0, 3.0])
+
+    for context in (contextlib.nullcontext, cg.patched_numpy):
+        with context():
+            np.testing.assert_allclose(ad.grad(f)(X), difference(f), atol=1e-8)
+            np.testing.assert_allclose(ad.jacfwd(f)(X), difference(f), atol=1e-8)
 
 
 def test_no_cycle_holds_its_memory() -> None:
