@@ -145,7 +145,7 @@ for name in sorted(set(sys.modules) - at_first):
     if name.startswith(("compgraph.", "autodiff.")):
         print(name)
         for key, value in vars(sys.modules[name]).items():
-            wrong = [x for x in (value, *held(value)) if type(x).__name__ in ("Promotable", "Given")]
+            wrong = [x for x in (value, *held(value)) if type(x).__name__ in ("Buffer", "CarrierBuffer", "Borrowed")]
             wrong += [x for x in held(value) if callable(x) and getattr(x, "is_answering", False)]
             assert key == "__builtins__" or not wrong, (name, key, wrong)
 """

@@ -97,7 +97,7 @@ class Guard:
             raise GuardError(
                 f"while the graph was recorded, {self}{gave}, and Python went on from that; with these values it "
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
-                "x * (x > 0))"
+                "x * (x > 0), cg.constant(K)[i])"
             )
 
 

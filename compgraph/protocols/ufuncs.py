@@ -119,7 +119,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
 
 def _calls_python(ufunc: np.ufunc) -> bool:
     """Whether a ufunc is one that `np.frompyfunc` made, which calls a Python function on elements."""
-    return ufunc not in ops.OPNAMES and set("".join(ufunc.types)) <= set("O->")
+    return ufunc not in ops.OPNAMES and bool(ufunc.types) and set("".join(ufunc.types)) <= set("O->")
 
 
 def by_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:

@@ -125,8 +125,9 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
         name = str(getattr(found, "__qualname__", None) or getattr(found, "__name__", ""))
     name = name.removeprefix(f"{module}.").replace("<locals>.", "").removesuffix(".__call__").removesuffix(".__init__")
+    name = name.removeprefix("function ")  # of the functions that f2py makes
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
-    parts = parts or [module.lstrip("_")] if module != "builtins" else []
+    parts = parts or [module.lstrip("_")] if module not in ("builtins", "") else []
     for length in range(1, len(parts)):  # the outermost module that has it: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
         code = getattr(implementation(public), "__code__", None)

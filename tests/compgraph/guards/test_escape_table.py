@@ -349,7 +349,7 @@ def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
 
 
 @each(lambda route: outcome(route, "strict") in ("raises", "used", "recorded") and route.top in ("hole", "raises"))
-def test_forward_variables_are_hollow_too(route: Route) -> None:
+def test_forward_variables_are_tracers_too(route: Route) -> None:
     """Right, or without an operator around them NumPy's own errors, as they are."""
     f = function_of(route)
     try:

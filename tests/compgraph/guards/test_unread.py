@@ -127,7 +127,9 @@ def test_index_within_an_operator_is_a_guard() -> None:
     executor = cg.Executor(ad.grad(lambda y: np.sum(K[np.argsort(y)] * y**2))(x))
     executor.run({"x": RECORDED})
     for _ in range(2):
-        with pytest.raises(cg.GuardError, match=r"__array__\(\) at .*test_unread.*Record the graph"):
+        with pytest.raises(
+            cg.GuardError, match=r"__(array|buffer)__\(\) at .*test_unread.*Record the graph.*cg\.constant\(K\)\[i\]"
+        ):
             executor.run({"x": OTHER})
 
 

@@ -1,4 +1,4 @@
-"""Hollow values: what a node's own memory is within operators, what is seen through our door, and what leaves it."""
+"""Tracers: what the values of the graph are within operators, what their methods show, and what operators return."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def numbers(layout: str, dtype: str) -> Any:
     return LAYOUTS[layout](array + array * 0.5j if array.dtype.kind == "c" else array)
 
 
-def hollow(array: Any) -> Any:
+def traced(array: Any) -> Any:
     """A node over an array as it is, layout and all."""
     with cg.strict():
         x = cg.variable(1.0) + np.zeros(array.shape)
@@ -72,7 +72,7 @@ def test_use_as_an_array_raises() -> None:
 
 def check_takers(layout: str, dtype: str) -> None:
     """Hand a tracer to code of NumPy and SciPy that calls no protocol."""
-    node = hollow(numbers(layout, dtype))
+    node = traced(numbers(layout, dtype))
     if not node.size:
         return
     takers: list[Callable[[], Any]] = [
@@ -150,7 +150,7 @@ def test_methods_of_an_opaque_node_show_the_value() -> None:
 def check_methods(layout: str, dtype: str) -> None:
     """Compare attributes, texts and copies of an opaque node with those of the array."""
     array = numbers(layout, dtype)
-    node = hollow(array)
+    node = traced(array)
     with cg.strict(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of tolist
         for name in ("dtype", "shape", "strides", "itemsize", "nbytes", "ndim", "size"):
@@ -189,7 +189,7 @@ def check_methods(layout: str, dtype: str) -> None:
 
 
 @in_all_dtypes
-def test_pickles_of_hollow_nodes_are_graphs(dtype: str) -> None:
+def test_pickles_of_tracers_are_graphs(dtype: str) -> None:
     with cg.strict():
         x = cg.variable(numbers("matrix", dtype), "x")
         square = np.sum(np.real(x * x))
@@ -206,7 +206,7 @@ def test_integers_booleans_and_constants_give_their_numbers() -> None:
         assert np.array([1, 2, 3])[np.asarray(x > 1).astype(int)].tolist() == [1, 2]
 
 
-def test_stop_gradient_and_value_are_solid() -> None:
+def test_stop_gradient_and_value_give_arrays() -> None:
     seen: list[Any] = []
 
     def f(x: Any) -> Any:
@@ -388,7 +388,7 @@ def test_threads_that_an_operator_starts() -> None:
     assert np.allclose(ad.grad(f)(point), wanted)
 
 
-def test_nodes_that_are_kept_are_solid_in_what_is_computed_later() -> None:
+def test_tracers_that_are_kept_give_nodes_later() -> None:
     kept: list[Any] = []
     ad.grad(lambda x: kept.append(x * 2) or np.sum(x))(np.ones(2))  # type: ignore[func-returns-value]
     (node,) = kept
