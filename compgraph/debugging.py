@@ -10,6 +10,7 @@ import numpy as np
 from .drawing import GraphPicture, visualize_at
 from .graph import Joint, Value, VariableNode, memory_of, root_of
 from .graph.context import watcher
+from .graph.recording import Observed
 from .graph.tracing import Strict
 from .operations import opname_of
 
@@ -68,6 +69,10 @@ class Checks:
 
     def __init__(self) -> None:
         self._sums: dict[int, int] = {}
+
+    def wrap(self, interpreter: Any) -> Observed:
+        """An interpreter whose results are checked."""
+        return Observed(interpreter, self.recorded)
 
     def recorded(self, result: Any) -> None:
         """Check the result of an operation, and remember a checksum of it."""

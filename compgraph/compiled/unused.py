@@ -11,6 +11,7 @@ from .. import operations
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
 from ..graph import Joint, Value, next_tick, window
 from ..graph.context import Setting, collector, is_deriving
+from ..graph.recording import Observed
 from ..guards import Computed
 
 
@@ -59,7 +60,11 @@ class Unused:
         """A context whose recorded operations are collected, but not those of derivatives."""
         return Setting({collector: self})
 
-    def __call__(self, result: Any) -> None:
+    def wrap(self, interpreter: Any) -> Observed:
+        """An interpreter whose results are collected."""
+        return Observed(interpreter, self.collect)
+
+    def collect(self, result: Any) -> None:
         """Collect the nodes of an operation."""
         node = next((part for part in result if part is not None), None) if isinstance(result, (tuple, list)) else result
         if isinstance(node, Value) and not is_deriving() and not self._is_quiet(node):

@@ -5,6 +5,8 @@ numbers from code that does not ask nodes, and `interpreter` finds the user's li
 """
 
 from .aliasing import address_of, laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
+from .bind import adopted, attach, bind, concrete, operation
+from .bind import bind as record
 from .buffer import (
     ARRAYS,
     BUFFERS,
@@ -78,7 +80,7 @@ from .node import (
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .promotion import holds_node, promote, promoted
-from .record import adopted, attach, concrete, counted, detach_result, inert, operation, raised, record
+from .recording import counted, detach_result, inert, raised
 from .reported import class_of, is_number, is_python_number, mark_python_number, reported_class
 from .saved import is_plain, numbers_now, require_unchanged, saved, saved_constant, saved_operands, settled
 from .tracer import Carrier, Tracer, is_tracer, kind_of
@@ -91,7 +93,7 @@ __all__ = [
     "BlankNode", "Borrowed", "Buffer", "Carrier", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode",
     "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Layout", "Memory", "Node", "Opaque",
     "OperationalNode", "Origin", "PlaceholderNode", "ScalarNode", "Tracer", "Twin", "Value", "VariableNode", "Write",
-    "address_of", "adopted", "as_operand", "as_operands", "attach", "beginnings", "borrowed", "breadth_first",
+    "address_of", "adopted", "as_operand", "as_operands", "attach", "beginnings", "bind", "borrowed", "breadth_first",
     "buffer_over", "by_tick", "class_of", "collector", "concrete", "counted", "describe", "detach_result", "freed_unread",
     "full_name", "gathered", "has_history", "holds_node", "inert", "input_over", "interrupted", "is_computed_by_python",
     "is_foreign", "is_number", "is_plain", "is_python_number", "is_tracer", "kind_of", "laid", "last_places", "leaf",

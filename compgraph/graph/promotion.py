@@ -10,6 +10,7 @@ import numpy as np
 
 from ..operations import getitem
 from .aliasing import place_in, window
+from .bind import bind
 from .buffer import BUFFERS, TRACEABLE, Borrowed, Buffer, CarrierBuffer, plain_deep, plainly, wrapped
 from .context import is_recording
 from .interpreter import frame_up
@@ -17,7 +18,6 @@ from .kinds import INERT
 from .layout import TRACERS, OpaqueCarrier, set_class
 from .node import InertNode, Value, describe, fill
 from .operands import gathered, leaves_of, to_plain
-from .record import record
 from .tracing import refused
 
 ndarray = np.ndarray
@@ -42,9 +42,9 @@ def promote(array: Any) -> None:
         _promote_root(root)
         for view, place in zip(views, places, strict=True):
             if view.plain.dtype.kind in "fc" or view.plain.dtype == dtype:
-                _become(view, record(window, (root,), place))
+                _become(view, bind(window, (root,), place))
     elif type(array) in BUFFERS:  # a view that was made of the root's memory since
-        _become(array, record(window, (root,), place_in(root.plain, array.plain)))
+        _become(array, bind(window, (root,), place_in(root.plain, array.plain)))
 
 
 def _promote_root(root: Any) -> None:
@@ -129,7 +129,7 @@ def _integers(value: Any, dtype: Any) -> Any:
 
 def _get(self: Any, index: Any) -> Any:
     if type(index) not in _BASIC and _differs(index):  # which NumPy would not ask
-        return record(getitem, (plainly(self), *(index if isinstance(index, tuple) else (index,))))
+        return bind(getitem, (plainly(self), *(index if isinstance(index, tuple) else (index,))))
     found = plainly(self)[index]
     return wrapped(found, (self,)) if type(found) is ndarray else found
 

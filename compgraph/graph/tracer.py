@@ -14,6 +14,8 @@ from .node import Node, Value
 from .reported import reported_class
 from .tracing import OPAQUE_CLASSES
 
+CARRIERS: set[type[Any]] = set()  # the classes of values that carry something, each the interpreter of operations on them
+
 
 class Tracer(Value, Opaque):  # type: ignore[misc]
     """A value within an operator; `plain` holds its numbers."""
@@ -36,6 +38,10 @@ class Carrier(OpaqueCarrier, Tracer):  # type: ignore[misc]
     """A tracer that carries something beside its numbers: a tangent, or one value for each element of a batch."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        CARRIERS.add(cls)
 
 
 def enter_tracer(kind: type[Node], **attributes: Any) -> None:

@@ -1,8 +1,9 @@
 """Where time and memory go: `profile`, which is told of each operation while its block runs.
 
-While nobody profiles, nothing here is called. `record` asks for a profiler only where operations may not take the shortest way
-in any case, a sweep asks once. Other methods that are to be entries of their own (a compiled function, an executor, values with
-tangents) are exchanged for others as long as somebody profiles: those of `compgraph` here, others by `exchange`.
+While nobody profiles, nothing here is called. Within the block of a profile, operations are processed by an interpreter that
+measures another one (`recorder.Profiling`), and a sweep asks once. Other methods that are to be entries of their own (a compiled
+function, an executor, values with tangents) are exchanged for others as long as somebody profiles: those of `compgraph` here,
+others by `exchange`.
 
 ============  =========================================================================================
 `profile`     what users call: `profile`, and the `Profile` that it returns
@@ -16,7 +17,7 @@ tangents) are exchanged for others as long as somebody profiles: those of `compg
 """
 
 from .entries import BACKWARD, EXAMPLES, FORWARD, TANGENT
-from .exchanges import exchange, exchange_quick_way
+from .exchanges import exchange
 from .profile import Profile, profile
 
-__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "exchange", "exchange_quick_way", "profile"]
+__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "exchange", "profile"]

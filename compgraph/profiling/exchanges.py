@@ -9,16 +9,12 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from threading import get_ident
-from time import perf_counter
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Memory, Value, Write, operation
-from ..graph.context import imported, is_quick, may_be_quick, open_scopes, profiled, profiler, renewed, settle
-from ..protocols import methods, operators, ufuncs
+from ..graph import Memory, Write
+from ..graph.context import imported, profiled, renewed
 from .entries import FORWARD
 from .recorder import Opened, Recorder
 
@@ -79,47 +75,6 @@ def exchange(owner: type, name: str, opening: Callable[..., Opened], holds: Call
     _add(Exchange(owner, name, own, classmethod(told) if is_of_class else told))
 
 
-def exchange_quick_way(module: ModuleType) -> None:
-    """Let a module that computes the commonest operations at once do so while somebody profiles, too.
-
-    It asks ``is_quick()`` right before it computes, and calls ``operation`` of what it has computed.
-    """
-    _add(Exchange(module, "is_quick", is_quick, _begun))
-    _add(Exchange(module, "operation", operation, _operation))
-
-
-def _begun() -> bool:
-    """Whether an operation may take the shortest way; who profiles is told that it begins."""
-    settle()
-    recorder = profiler.get()
-    if recorder is None or recorder.thread != get_ident() or not may_be_quick():
-        return is_quick()
-    recorder.start = perf_counter()
-    return True
-
-
-def _operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
-    """As `operation`; who profiles is told of it."""
-    node = operation(value, function, args, edges)
-    recorder = profiler.get()
-    if recorder is None or recorder.thread != get_ident() or not recorder.start:  # `record` has told of it
-        return node
-    scope = open_scopes()
-    if scope:
-        node._scope = scope
-    entry = recorder.step(FORWARD, function, node.code, node.instruction, scope)
-    entry.calls += 1
-    if type(value) is ndarray:
-        recorder.hold(entry, value, () if value.base is None else [a.plain for a in args if isinstance(a, Value)])
-        if len(args) == 2:
-            for a in args:
-                if type(a) is ndarray and a.base is None:  # a copy of a plain operand
-                    recorder.hold(entry, a)
-    entry.seconds += perf_counter() - recorder.start
-    recorder.start = 0.0
-    return node
-
-
 def _add(made: Exchange) -> None:
     with _lock:
         _exchanges.append(made)
@@ -164,5 +119,3 @@ def _entered(recorder: Recorder, memory: Memory, write: Write, *args: Any) -> Op
 
 
 exchange(Memory, "enter", _entered)
-for _module in (methods, operators, ufuncs):
-    exchange_quick_way(_module)

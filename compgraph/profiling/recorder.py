@@ -11,6 +11,7 @@ import numpy as np
 from ..graph import Value, owner_of
 from ..graph.context import open_scopes
 from ..graph.interpreter import source_lines
+from ..graph.recording import is_recorded
 from .entries import FORWARD, Entry, root
 from .ledger import SWEEPS, Held, Ledger, read
 
@@ -31,8 +32,6 @@ class Recorder:
         Around all entries of the block.
     top : Entry or None
         What is being done. None while something is computed whose entry is found only when it is done.
-    start : float
-        When the operation was begun that takes the shortest way; see `exchanges.take_quick_way`.
     log : list of Held
         Arrays as they were allocated and freed. A recorder within another shares it, and `alive`.
     alive : dict of Held
@@ -49,36 +48,24 @@ class Recorder:
             around.read()  # what was allocated before is not this one's
         self.root = root()
         self.top: Entry | None = self.root
-        self.start = 0.0  # none, if it was entered
-        self._pending: tuple[float, Any, Entry | None] | None = None
 
     # ------------------------------------------------------------------------------------------ operations
 
-    def computed(self, function: Any, values: list[Any], options: dict[str, Any], is_recorded: bool) -> Any:
-        """What an operation gives; `recorded` is called next, if it becomes a node."""
-        around, self.top = self.top, None
-        start = perf_counter()
-        try:
-            value = function(*values, **options)
-        finally:
-            steps, self.top = self.top, around
-        if is_recorded:
-            self._pending = start, values, steps
-        else:
-            code, instruction = source_lines.users_line()
-            self._done(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, value)
-        return value
+    def wrap(self, interpreter: Any) -> Profiling:
+        """An interpreter whose operations are entered."""
+        return Profiling(interpreter, self)
 
-    def recorded(self, result: Any, scope: tuple[str, ...]) -> None:
-        """Enter the operation that was computed last; `result` is its node, or its nodes."""
-        if self._pending is None:
+    def processed(self, result: Any, function: Any, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
+        """Enter an operation that began at `start`; `result` is what it gave."""
+        values = [a.plain if isinstance(a, Value) else a for a in args]
+        if not is_recorded(result):
+            code, instruction = source_lines.users_line()
+            self._done(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, result)
             return
-        (start, values, steps), self._pending, self.start = self._pending, None, 0.0
         node = result if isinstance(result, Value) else _record_of(result)
-        entry = self.step(FORWARD, node.function, node.code, node.instruction, scope)
-        args = node.args
-        if len(node.edges) < len(args):
-            for a in args:  # plain operands are copied
+        entry = self.entry_of(FORWARD, node)
+        if len(node.edges) < len(node.args):
+            for a in node.args:  # plain operands are copied
                 if type(a) is ndarray and a.base is None and not any(a is v for v in values):
                     self.hold(entry, a)
         self._done(entry, start, values, steps, node.plain)
@@ -196,6 +183,33 @@ class Recorder:
         if self.around is not None and self.around.thread is not None:
             self.around.adopt(self.root)
         return self.root
+
+
+class Profiling:
+    """An interpreter whose operations are entered in a profile, with the time that another one takes for them."""
+
+    def __init__(self, inner: Any, recorder: Recorder) -> None:
+        self.inner, self.recorder = inner, recorder
+
+    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Process an operation, and enter it; what has no node for an operand is no operation of its own."""
+        if not any(isinstance(operand, Value) for operand in args):
+            return self.inner.process(function, args, options)
+        recorder = self.recorder
+        around, recorder.top = recorder.top, None
+        start = perf_counter()
+        try:
+            result = self.inner.process(function, args, options)
+        finally:
+            steps, recorder.top = recorder.top, around
+        recorder.processed(result, function, args, start, steps)
+        return result
+
+    def attach(self, *operation: Any) -> Any:
+        """Attach an operation, and enter it with no time of its own."""
+        result = self.inner.attach(*operation)
+        self.recorder.attached(result)
+        return result
 
 
 def _record_of(results: Any) -> Any:

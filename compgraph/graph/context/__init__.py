@@ -9,7 +9,6 @@ from .modes import (
     called,
     calling,
     collector,
-    computed,
     default_dtype,
     default_float,
     derived,
@@ -23,7 +22,6 @@ from .modes import (
     is_deriving,
     is_following,
     is_recording,
-    may_be_quick,
     next_level,
     no_graph,
     observers,
@@ -44,9 +42,9 @@ from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock", "called",
-    "calling", "collector", "computed", "default_dtype", "default_float", "derived", "following", "guarded", "guarding",
+    "calling", "collector", "default_dtype", "default_float", "derived", "following", "guarded", "guarding",
     "held", "holding", "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered",
-    "may_be_quick", "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler",
+    "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler",
     "recording_again", "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle",
     "watched", "watcher", "wrappers",
 ]  # fmt: skip

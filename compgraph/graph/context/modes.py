@@ -19,11 +19,11 @@ from .contexts import Context, Setting, is_quick, layer_of, layered, settle
 F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = layered("recording", True, is_quick=True)
-# The object whose method `recorded` is called with each new node; see `debugging`.
+# An observer that checks each new node and each derivative; see `debugging`.
 watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
-# The object that is told of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
+# An observer of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered("profiler", None, is_quick=True)
-# An object that is called with each result recorded, a node or several; see `compiled.unused`.
+# An observer that is shown each result recorded, a node or several; see `compiled.unused`.
 collector: ContextVar[Any] = layered("collector", None, is_quick=True)
 # Levels of vmaps and of derivatives: inner ones have the higher. Within `no_graph` no tangent of a level up to `cut` is computed.
 next_level = itertools.count(1).__next__
@@ -65,21 +65,9 @@ def profiled() -> Any:
     return found if found is None or found.thread == get_ident() else None
 
 
-def computed(function: Any, values: list[Any], options: dict[str, Any]) -> Any:
-    """What ``function(*values, **options)`` gives, where operations may not take the shortest way."""
-    found = profiled()
-    return function(*values, **options) if found is None else found.computed(function, values, options, recording.get())
-
-
-def may_be_quick() -> bool:
-    """Whether operations might take the shortest way, if nobody profiled: where `profiled` was just asked."""
-    return recording.get() and watcher.get() is None
-
-
-def observers() -> tuple[tuple[str, ...], Any, Any, Any]:
-    """The scopes around, what `watched` and `profiled` give, and the collector, where `is_recording` was just asked."""
-    found = profiler.get()
-    return scopes.get(), watcher.get(), found if found is None or found.thread == get_ident() else None, collector.get()
+def observers() -> list[Any]:
+    """Who sees what is recorded here: objects whose ``wrap(interpreter)`` is an interpreter that lets them."""
+    return [found for found in (watcher.get(), collector.get(), profiled()) if found is not None]
 
 
 def in_scope(name: str) -> dict[ContextVar[Any], Any]:

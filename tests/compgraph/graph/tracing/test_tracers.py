@@ -26,7 +26,7 @@ from autodiff import forward
 from autodiff.reverse import gradient
 from compgraph.graph import is_tracer
 from compgraph.graph.node import fill
-from compgraph.graph.record import _wrapped
+from compgraph.graph.recording import _wrapped
 from compgraph.graph.tracing.contexts import is_tracing
 from compgraph.graph.tracing.refusals import LOGS
 from tests.support.failures import Failures

@@ -1,27 +1,24 @@
-"""Recording: how the result of an operation becomes a node."""
+"""Recording: the interpreter that computes an operation with NumPy and makes its result a node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import operations
 from ..operations import SAME_BITS
 from .aliasing import owner_of
 from .buffer import plainly
-from .context import apart, computed, is_deriving, is_following, is_quick, is_recording, observers, profiled
-from .interpreter import source_lines, wrapping
-from .kinds import ACTIVE, INERTS, OPERATIONAL, READ, UNREADS, USED, InertBlankNode, Joint, ScalarNode, UnreadNode, unread, use
+from .context import apart, is_deriving, is_following
+from .interpreter import source_lines
+from .kinds import ACTIVE, INERTS, OPERATIONAL, READ, UNREADS, USED, InertBlankNode, Joint, UnreadNode, unread, use
 from .layout import TRACERS
 from .node import (
-    NO_OPTIONS,
     InertNode,
     Node,
-    OperationalNode,
     Value,
     fill,
     in_scopes,
@@ -31,33 +28,37 @@ from .node import (
     next_tick,
     require_history,
 )
-from .saved import plain_views, saved_operands
+from .saved import saved_operands
 from .tracer import is_tracer
 from .tracing import LOGS, Tracing, is_tracing
 
-_OperationalTracer: Any = TRACERS[OperationalNode]
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 
 
-def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """Compute ``function(*args, **options)`` and remember it: the one door into the graph.
+class Operands(NamedTuple):
+    """The operands of an operation, as the interpreters need them.
 
-    Parameters
+    Attributes
     ----------
-    function : callable
-        A function of plain arrays.
-    args : tuple
-        Its operands: nodes, plain arrays or numbers, of any shape and dtype that the function takes.
-    options : dict
-        Its keyword arguments. A node among them is not seen; see `operations.Keyworded`.
-
-    Returns
-    -------
-    Node, tuple of Node, or plain NumPy result
-        What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
+    values : list
+        Their plain numbers and arrays.
+    edges : tuple of int
+        The positions of the nodes among them.
+    is_active : bool
+        Whether an adjoint can pass one of the nodes.
+    has_arrays : bool
+        Whether there are plain arrays, which the caller may change later.
     """
-    values, edges, active, raw = [], [], False, False
-    top: Any = None
+
+    values: list[Any]
+    edges: tuple[int, ...]
+    is_active: bool
+    has_arrays: bool
+
+
+def unpacked(args: tuple[Any, ...]) -> Operands:
+    """Look at each operand once."""
+    values, edges, active, has_arrays = [], [], False, False
     for position, operand in enumerate(args):
         if isinstance(operand, Value):
             if not hasattr(operand, "plain"):
@@ -69,45 +70,111 @@ def record(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OP
             elif type(operand) in USED:
                 use(operand)
                 active = active or type(operand) in ACTIVE
-            elif operand.level and (top is None or operand.level > top.level):
-                top = operand
         elif isinstance(operand, ndarray):
-            if operand.dtype.hasobject and adopted(operand) is not operand:
-                return record(function, tuple(map(adopted, args)), options)
             values.append(plainly(operand))
-            raw = True
+            has_arrays = True
         else:
             values.append(operand)
-    if top is not None:
-        return type(top).carry(top.level, function, plain_views(args) if raw else args, options)
-    quick = not edges or is_quick()
-    try:
-        value = function(*values, **options) if quick else computed(function, values, options)
-    except (ArithmeticError, ValueError) as error:
-        if edges:
-            _tell(function, args, options, error)
-        raise
-    if not edges or not (quick or is_recording()):
+    return Operands(values, tuple(edges), active, has_arrays)
+
+
+class Recording:
+    """The interpreter of operations on nodes: NumPy computes the result, which becomes a node."""
+
+    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)`` and record it; without a node among the operands, the plain result."""
+        values, edges, active, has_arrays = unpacked(args)
+        if not edges:
+            return function(*values, **options)
+        try:
+            value = function(*values, **options)
+        except (ArithmeticError, ValueError) as error:
+            for tell in raised:
+                tell(function, args, options, error)
+            raise
+        if has_arrays or options:
+            args, options = saved_operands(args, options)
+        active = active and function not in operations.PIECEWISE
+        if LOGS and not is_tracing() and any(map(is_tracer, args)) and function is not operations.stop_gradient:
+            return apart(_attach_traced, value, function, args, options, edges, active)
+        return _attach(value, function, args, options, edges, active)
+
+    def attach(self, value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The node, or tuple of nodes, of an operation whose result is computed already."""
+        edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
+        for i in edges:
+            if type(args[i]) in USED:
+                use(args[i])
+        active = function not in operations.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
+        return _attach(value, function, args, options, edges, active)
+
+
+RECORDING = Recording()
+
+
+class Computing(Recording):
+    """The interpreter of `no_graph`: NumPy computes, and nothing is recorded."""
+
+    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)``; the result is plain."""
+        values, edges, _, _ = unpacked(args)
+        value = function(*values, **options)
         for position in edges:
             take(args[position])
         return detach_result(value, args, edges) if edges and is_tracing() else value
-    active = active and function not in operations.PIECEWISE
-    if raw or options:
-        args, options = saved_operands(args, options)
-    if LOGS and not is_tracing() and any(map(is_tracer, args)) and function is not operations.stop_gradient:
-        result = apart(_attach_traced, value, function, args, options, tuple(edges), active)
-    else:
-        result = _attach(value, function, args, options, tuple(edges), active)
-    if not quick:
-        path, watch, profiler, collect = observers()
-        in_scopes(result, path)
-        if watch is not None:
-            watch.recorded(result)
-        if profiler is not None:
-            profiler.recorded(result, path)
-        if collect is not None:
-            collect(result)
-    return result
+
+
+COMPUTING = Computing()
+
+
+class Scoped:
+    """The interpreter within a scope: what another one records belongs to the scope."""
+
+    def __init__(self, inner: Any, path: tuple[str, ...]) -> None:
+        self.inner, self.path = inner, path
+
+    def process(self, *operation: Any) -> Any:
+        """Process an operation, and enter the scope into its nodes."""
+        return self._entered(self.inner.process(*operation))
+
+    def attach(self, *operation: Any) -> Any:
+        """Attach an operation, and enter the scope into its nodes."""
+        return self._entered(self.inner.attach(*operation))
+
+    def _entered(self, result: Any) -> Any:
+        if is_recorded(result):
+            in_scopes(result, self.path)
+        return result
+
+
+class Observed:
+    """An interpreter whose nodes are shown to an observer.
+
+    Parameters
+    ----------
+    inner : Recording or Observed or Scoped
+        Who processes the operations.
+    observe : callable
+        Called with the node, or the nodes, of each operation.
+    """
+
+    def __init__(self, inner: Any, observe: Callable[[Any], None]) -> None:
+        self.inner, self.observe = inner, observe
+        self.attach = inner.attach
+
+    def process(self, *operation: Any) -> Any:
+        """Process an operation, and show its nodes."""
+        result = self.inner.process(*operation)
+        if is_recorded(result):
+            self.observe(result)
+        return result
+
+
+def is_recorded(result: Any) -> bool:
+    """Whether the result of an operation is a node, or nodes."""
+    if isinstance(result, (tuple, list)):
+        return any(isinstance(part, Value) for part in result)
+    return isinstance(result, Value)
 
 
 def _attach_traced(*operation: Any) -> Any:
@@ -129,12 +196,6 @@ def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -
 raised: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
 
 
-def _tell(*what: Any) -> None:
-    if is_recording():
-        for tell in raised:
-            tell(*what)
-
-
 def take(node: Any) -> None:
     """Remember, in `Node.taken`, that an operation that is not recorded reads the node's present numbers."""
     try:
@@ -145,58 +206,13 @@ def take(node: Any) -> None:
         node.taken = next_tick()
 
 
-def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
-    edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
-    for i in edges:
-        if type(args[i]) in USED:
-            use(args[i])
-    active = function not in operations.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
-    result = _attach(value, function, args, options, edges, active)
-    in_scopes(result)
-    profiler = profiled()
-    if profiler is not None:
-        profiler.attached(result)
-    return result
-
-
-def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
-    """The node of an operation on active operands, without options: `attach` for the commonest case."""
-    traces = is_tracing()
-    if not traces and LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
-        return record(function, args)
-    if type(value) is ndarray:
-        if not traces:
-            node = new_view(value, OperationalNode)
-        elif value.dtype.kind in "fc":
-            node = _OperationalTracer()
-        else:
-            return record(function, args)
-        node.plain = value
-    else:
-        node = scalar(value, ScalarNode)
-    node.function = function
-    node.args = args
-    node.edges = edges
-    node.options = NO_OPTIONS
-    node.tick = next_tick()
-    node.memory = node._name = node._operands = None
-    frame = source_lines.caller(2)
-    code = frame.f_code
-    if code is not None and wrapping[code.co_filename]:  # called by a function of ours, as `cg.sin` is
-        frame = source_lines.users_frame(3)
-        code = frame.f_code
-    node.code = code
-    node.instruction = frame.f_lasti
-    return node
-
-
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
-    is_exact = type(value) in SAME_BITS
-    array = None if is_exact and is_tracing() else _asarray(value)
-    node: Any = TRACERS[kind]() if is_tracing() else new_view(array, kind)
-    node.plain = value if is_exact else array
+    traces = is_tracing()
+    if type(value) not in SAME_BITS:
+        value = _asarray(value)
+    node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
+    node.plain = value
     return node
 
 
@@ -303,69 +319,6 @@ def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
         return values
     parts = [part.copy() if shares else part for part, shares in zip(values, shared, strict=True)]
     return type(values)(*parts) if hasattr(values, "_fields") else parts
-
-
-def _created(
-    opresult: ArrayLike,
-    opname: str,
-    operand_a: Any,
-    operand_b: Any = None,
-    name: str | None = None,
-) -> Any:
-    """Make the node of an operation whose result is already known; shown as ``OperationalNode.create_using``.
-
-    Parameters
-    ----------
-    opresult : array_like
-        The value of the operation; integers and booleans become float64 if the operation has a derivative.
-    opname : str
-        The name of an operation of one or two operands (``"exp"``, ``"add"``); a ValueError if none has it.
-    operand_a, operand_b : array_like or Node
-        The operands; `operand_b` is None for a unary operation.
-    name : str, optional
-        A name for the node.
-
-    Returns
-    -------
-    OperationalNode
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> x = cg.variable([1.0, 2.0])
-    >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
-    'add'
-    """
-    function = operations.function_named(opname)
-    if function is None:
-        raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
-    args = (operand_a,) if operand_b is None else (operand_a, operand_b)
-    result = np.asarray(opresult)
-    if function not in operations.PIECEWISE and result.dtype.kind in "biu":
-        result = result.astype(float)  # as the operation on variables would have given
-    node = attach(result[()], function, args)
-    node._name = name
-    return node
-
-
-OperationalNode.create_using = _created
-
-
-def adopted(value: Any) -> Any:
-    """An array of objects with nodes in it, as one node; others as they are."""
-    if type(value) is not ndarray or not value.dtype.hasobject:
-        return value
-    elements = value.ravel().tolist()
-    if not any(isinstance(element, Value) for element in elements):
-        return value
-    return np.reshape(np.stack([e if isinstance(e, Value) else np.asarray(e) for e in elements]), value.shape)
-
-
-def concrete(node: Any) -> Any:
-    """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
-    if is_tracing() or node.level or not is_tracer(node):
-        return node
-    return attach(operations.copy(node.plain, order="K"), operations.copy, (node,), {"order": "K"})
 
 
 def inert(value: Any) -> Any:

@@ -1,0 +1,167 @@
+"""`bind`: the one door through which every operation on nodes comes.
+
+The innermost interpreter among the operands processes it: that of the operand with the highest level, which carries a tangent
+or a batch; else the one of the context, which records, computes only (`no_graph`), or lets observers see what is recorded.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import operations
+from .context import is_quick, is_recording, observers, open_scopes
+from .interpreter import source_lines, wrapping
+from .kinds import USED, ScalarNode, use
+from .layout import TRACERS
+from .node import NO_OPTIONS, OperationalNode, Value, ndarray, new_view, next_tick
+from .recording import COMPUTING, RECORDING, Scoped, scalar
+from .saved import plain_views
+from .tracer import CARRIERS, is_tracer
+from .tracing import LOGS, is_tracing
+
+_level = attrgetter("level")
+_OperationalTracer: Any = TRACERS[OperationalNode]
+
+
+def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """Compute ``function(*args, **options)`` as the innermost interpreter among the operands does.
+
+    Parameters
+    ----------
+    function : callable
+        A function of plain arrays.
+    args : tuple
+        Its operands: nodes, plain arrays or numbers, of any shape and dtype that the function takes.
+    options : dict
+        Its keyword arguments. A node among them is not seen; see `operations.Keyworded`.
+
+    Returns
+    -------
+    Node, tuple of Node, or plain NumPy result
+        What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
+    """
+    kinds = set(map(type, args))
+    if ndarray in kinds and any(type(a) is ndarray and a.dtype.hasobject for a in args):
+        args = tuple([adopted(a) for a in args])
+        kinds = set(map(type, args))
+    if not CARRIERS.isdisjoint(kinds):
+        innermost = max([a for a in args if type(a) in CARRIERS], key=_level)
+        for operand in args:
+            if type(operand) in USED:
+                use(operand)
+        return type(innermost).carry(innermost.level, function, plain_views(args), options)
+    return (RECORDING if is_quick() else interpreter()).process(function, args, options)
+
+
+def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+    """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
+    return (RECORDING if is_quick() else interpreter(records=True)).attach(value, function, args, options)
+
+
+def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """The node of an operation on active operands, without options: `attach` for the commonest case, where `is_quick` says so."""
+    traces = is_tracing()
+    if not traces and LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
+        return bind(function, args)
+    if type(value) is ndarray:
+        if not traces:
+            node = new_view(value, OperationalNode)
+        elif value.dtype.kind in "fc":
+            node = _OperationalTracer()
+        else:
+            return bind(function, args)
+        node.plain = value
+    else:
+        node = scalar(value, ScalarNode)
+    node.function = function
+    node.args = args
+    node.edges = edges
+    node.options = NO_OPTIONS
+    node.tick = next_tick()
+    node.memory = node._name = node._operands = None
+    frame = source_lines.caller(2)
+    code = frame.f_code
+    if code is not None and wrapping[code.co_filename]:  # called by a function of ours, as `cg.sin` is
+        frame = source_lines.users_frame(3)
+        code = frame.f_code
+    node.code = code
+    node.instruction = frame.f_lasti
+    return node
+
+
+def interpreter(records: bool | None = None) -> Any:
+    """The interpreter that the contexts around ask for; `records` says that it records, whatever they say."""
+    inner: Any = RECORDING if records or is_recording() else COMPUTING
+    path = open_scopes()
+    if path:
+        inner = Scoped(inner, path)
+    for observer in observers():
+        inner = observer.wrap(inner)
+    return inner
+
+
+def adopted(value: Any) -> Any:
+    """An array of objects with nodes in it, as one node; others as they are."""
+    if type(value) is not ndarray or not value.dtype.hasobject:
+        return value
+    elements = value.ravel().tolist()
+    if not any(isinstance(element, Value) for element in elements):
+        return value
+    return np.reshape(np.stack([e if isinstance(e, Value) else np.asarray(e) for e in elements]), value.shape)
+
+
+def concrete(node: Any) -> Any:
+    """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
+    if is_tracing() or node.level or not is_tracer(node):
+        return node
+    return attach(operations.copy(node.plain, order="K"), operations.copy, (node,), {"order": "K"})
+
+
+def _created(
+    opresult: ArrayLike,
+    opname: str,
+    operand_a: Any,
+    operand_b: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Make the node of an operation whose result is already known; shown as ``OperationalNode.create_using``.
+
+    Parameters
+    ----------
+    opresult : array_like
+        The value of the operation; integers and booleans become float64 if the operation has a derivative.
+    opname : str
+        The name of an operation of one or two operands (``"exp"``, ``"add"``); a ValueError if none has it.
+    operand_a, operand_b : array_like or Node
+        The operands; `operand_b` is None for a unary operation.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    OperationalNode
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.variable([1.0, 2.0])
+    >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
+    'add'
+    """
+    function = operations.function_named(opname)
+    if function is None:
+        raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
+    args = (operand_a,) if operand_b is None else (operand_a, operand_b)
+    result = np.asarray(opresult)
+    if function not in operations.PIECEWISE and result.dtype.kind in "biu":
+        result = result.astype(float)  # as the operation on variables would have given
+    node = attach(result[()], function, args)
+    node._name = name
+    return node
+
+
+OperationalNode.create_using = _created
