@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from .drawing import GraphPicture, visualize_at
-from .graph import Joint, Value, VariableNode, memory_of, root_of
+from .graph import Joint, Observed, Value, VariableNode, memory_of, root_of
 from .graph.context import watcher
-from .graph.recording import Observed
 from .graph.tracing import Strict
 from .operations import opname_of
 

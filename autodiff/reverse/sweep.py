@@ -15,8 +15,10 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.graph import (
+    BOTH,
     INERT,
     INPUTS,
+    LEFT,
     NO_OPTIONS,
     VARYING,
     Value,
@@ -127,48 +129,55 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
         if type(nodes) is Events:
             return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
         adjoints = {id(output): seed} if id(output) in needed else {}
+        over_nodes = _recorded_pass if create_graph else _plain_pass
         profiler = profiled()
         if profiler is None:
-            return _over_nodes(nodes, adjoints, wanted, needed, create_graph, ends, rules, errors)
-        sweep = lambda told: _over_nodes(nodes, told, wanted, needed, create_graph, ends, rules, errors)  # noqa: E731
+            return over_nodes(nodes, adjoints, wanted, needed, ends, rules, errors)
+        sweep = lambda told: over_nodes(nodes, told, wanted, needed, ends, rules, errors)  # noqa: E731
         return told_pass(profiler, output, adjoints, errors, sweep)
 
     return once
 
 
-def _over_nodes(
-    nodes: list[Any], adjoints: dict[int, Any], wanted: set[Any], needed: set[int], create_graph: bool, ends: Any, rules: Any,
-    errors: RuleErrors,
-) -> dict[Any, Any]:  # fmt: skip
-    """One pass over a graph without writes, from some adjoints, by the rules given; see `structural_zeros.Pass`."""
+def _plain_pass(
+    nodes: list[Any], adjoints: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+) -> dict[Any, Any]:
+    """One pass over a graph without writes, from some adjoints, by rules of plain arrays; see `structural_zeros.Pass`."""
     found, sums = dict[Any, Any](), set[int]()  # sums: the operands whose adjoints are arrays allocated here
     asked, last = set(map(id, wanted)), set(map(id, ends))
-    take, waiting, log, reached = adjoints.pop, adjoints.get, errors.log, errors.reached
-    for key, node in zip(map(id, nodes), nodes, strict=True):
+    stations, formulas_of = asked | last, dict[Any, Any]()
+    take, waiting, log = adjoints.pop, adjoints.get, errors.log
+    for node in nodes:
+        key = id(node)
         if (adjoint := take(key, None)) is None:
             continue
-        if create_graph:
-            reached.append((next_tick(), node))
         if type(adjoint) in DEFERRED:
             adjoint = adjoint.settle(node)
-        if key in asked:
-            found[node] = adjoint
         args = node.args
-        if not args or key in last:
-            continue
+        if key in stations:
+            if key in asked:
+                found[node] = adjoint
+            if key in last or not args:
+                continue
         errors.at = node
-        formulas, options, count = rules[node.function].formulas, node.options, len(args)
-        out = as_node(node) if create_graph else node.plain
-        operands = args
-        if count == 2 and not create_graph:  # written out, as the calls below: a star costs as much as the arithmetic
+        operands: tuple[Any, ...]
+        function, edges, options, out, count = node.function, node.edges, node.options, node.plain, len(args)
+        if (formulas := formulas_of.get(function)) is None:
+            formulas = formulas_of[function] = rules[function].formulas
+        if count == 2:  # written out, as the calls below: a star costs as much as the arithmetic
             a, b = args
-            operands = (a.plain if type(a) in KINDS else a, b.plain if type(b) in KINDS else b)
-        elif not create_graph:
+            if edges is LEFT:
+                operands = a.plain, b
+            elif edges is BOTH:
+                operands = a.plain, b.plain
+            else:
+                operands = a.plain if type(a) in KINDS else a, b.plain if type(b) in KINDS else b
+        else:
             operands = (args[0].plain,) if count == 1 else tuple([a.plain if type(a) in KINDS else a for a in args])
         if type(formulas) is Shared:
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
             count = 0
-        for position in node.edges:
+        for position in edges:
             operand = args[position]
             key = id(operand)
             if key not in needed or (formula := formulas[position]) is None:
@@ -177,18 +186,56 @@ def _over_nodes(
             if type(earlier) is Scatter and formula is fetched and log is None:  # a loop over elements comes here each turn
                 earlier.take(adjoint, operands[1:])
                 continue
-            if count == 2 and not options:
-                contribution = formula(adjoint, out, operands[0], operands[1])
-            elif count == 1 and not options:
-                contribution = formula(adjoint, out, operands[0])
-            else:
+            if options or count > 2:
                 contribution = formula(adjoint, out, *operands, **options)
-            if log is not None:
-                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            elif count == 2:
+                contribution = formula(adjoint, out, operands[0], operands[1])
+            else:
+                contribution = formula(adjoint, out, *operands)
             if (kind := type(contribution)) not in DEFERRED:
                 c, x = contribution, operand.plain
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
-                    contribution = conform(contribution, x)
+                    contribution = conform(c, x)
+            adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, sums)
+    return found
+
+
+def _recorded_pass(
+    nodes: list[Any], adjoints: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
+) -> dict[Any, Any]:
+    """As `_plain_pass`, by rules that are given nodes, so that what they compute is recorded."""
+    found, sums = dict[Any, Any](), set[int]()
+    asked, last = set(map(id, wanted)), set(map(id, ends))
+    log, reached = errors.log, errors.reached
+    for node in nodes:
+        if (adjoint := adjoints.pop(id(node), None)) is None:
+            continue
+        reached.append((next_tick(), node))
+        if type(adjoint) in DEFERRED:
+            adjoint = adjoint.settle(node)
+        if id(node) in asked:
+            found[node] = adjoint
+        operands, options = node.args, node.options
+        if not operands or id(node) in last:
+            continue
+        errors.at = node
+        formulas, out = rules[node.function].formulas, as_node(node)
+        if type(formulas) is Shared:
+            formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
+        for position in node.edges:
+            operand = node.args[position]
+            key = id(operand)
+            if key not in needed or (formula := formulas[position]) is None:
+                continue
+            earlier = adjoints.get(key)
+            if type(earlier) is Scatter and formula is fetched and log is None:
+                earlier.take(adjoint, operands[1:])
+                continue
+            contribution = formula(adjoint, out, *operands, **options)
+            if log is not None:
+                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+            if type(contribution) not in DEFERRED:
+                contribution = conform(contribution, operand.plain)
             adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, sums)
     return found
 

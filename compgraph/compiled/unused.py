@@ -9,9 +9,8 @@ import numpy as np
 
 from .. import operations
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
-from ..graph import Joint, Value, next_tick, window
+from ..graph import Joint, Observed, Value, next_tick, window
 from ..graph.context import Setting, collector, is_deriving
-from ..graph.recording import Observed
 from ..guards import Computed
 
 

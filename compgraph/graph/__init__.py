@@ -80,7 +80,7 @@ from .node import (
 )
 from .operands import FAMILIAR, NUMBERS, RAW, as_operand, as_operands, full_name, gathered, is_foreign, leaves_of, to_plain
 from .promotion import holds_node, promote, promoted
-from .recording import counted, detach_result, inert, raised
+from .recording import Observed, counted, detach_result, inert, is_recorded, raised
 from .reported import class_of, is_number, is_python_number, mark_python_number, reported_class
 from .saved import is_plain, numbers_now, require_unchanged, saved, saved_constant, saved_operands, settled
 from .tracer import Carrier, Tracer, is_tracer, kind_of
@@ -88,16 +88,16 @@ from .walk import GraphNode, breadth_first, operands_of, topological_order, walk
 from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "BUFFERS", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS",
-    "NUMBERS", "NUMERIC", "OPERATORS", "RAW", "READ", "RIGHT", "SCALARS", "TRACEABLE", "TRACERS", "USED", "VARYING",
-    "BlankNode", "Borrowed", "Buffer", "Carrier", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode",
-    "InertNode", "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Layout", "Memory", "Node", "Opaque",
+    "ACTIVE", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "BUFFERS", "FAMILIAR", "INERT", "INPUTS", "LEFT", "NO_OPTIONS", "NUMBERS",
+    "NUMERIC", "OPERATORS", "RAW", "READ", "RIGHT", "SCALARS", "TRACEABLE", "TRACERS", "USED", "VARYING", "BlankNode",
+    "Borrowed", "Buffer", "Carrier", "ConstantNode", "DiffersError", "GraphNode", "InertBlankNode", "InertNode",
+    "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Layout", "Memory", "Node", "Observed", "Opaque",
     "OperationalNode", "Origin", "PlaceholderNode", "ScalarNode", "Tracer", "Twin", "Value", "VariableNode", "Write",
     "address_of", "adopted", "as_operand", "as_operands", "attach", "beginnings", "bind", "borrowed", "breadth_first",
     "buffer_over", "by_tick", "class_of", "collector", "concrete", "counted", "describe", "detach_result", "freed_unread",
     "full_name", "gathered", "has_history", "holds_node", "inert", "input_over", "interrupted", "is_computed_by_python",
-    "is_foreign", "is_number", "is_plain", "is_python_number", "is_tracer", "kind_of", "laid", "last_places", "leaf",
-    "leaf_like", "leaves_of", "like", "mark_python_number", "memory_of", "new_view", "next_tick", "numbers_now",
+    "is_foreign", "is_number", "is_plain", "is_python_number", "is_recorded", "is_tracer", "kind_of", "laid", "last_places",
+    "leaf", "leaf_like", "leaves_of", "like", "mark_python_number", "memory_of", "new_view", "next_tick", "numbers_now",
     "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plain_deep", "plainly",
     "promotable", "promote", "promoted", "raised", "record", "recover", "remade", "reported_class", "require_computed",
     "require_history", "require_single", "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant",

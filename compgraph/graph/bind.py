@@ -6,7 +6,6 @@ or a batch; else the one of the context, which records, computes only (`no_graph
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from .saved import plain_views
 from .tracer import CARRIERS, is_tracer
 from .tracing import LOGS, is_tracing
 
-_level = attrgetter("level")
 _OperationalTracer: Any = TRACERS[OperationalNode]
 
 
@@ -44,17 +42,25 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
     Node, tuple of Node, or plain NumPy result
         What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
     """
-    kinds = set(map(type, args))
-    if ndarray in kinds and any(type(a) is ndarray and a.dtype.hasobject for a in args):
-        args = tuple([adopted(a) for a in args])
-        kinds = set(map(type, args))
-    if not CARRIERS.isdisjoint(kinds):
-        innermost = max([a for a in args if type(a) in CARRIERS], key=_level)
+    innermost: Any = None
+    has_arrays = False
+    for operand in args:
+        kind = type(operand)
+        if kind in CARRIERS:
+            if innermost is None or operand.level > innermost.level:
+                innermost = operand
+        elif isinstance(operand, ndarray):
+            has_arrays = True
+            if kind is ndarray and operand.dtype.hasobject and adopted(operand) is not operand:
+                return bind(function, tuple([adopted(a) for a in args]), options)
+    if innermost is None:
+        return (RECORDING if is_quick() else interpreter()).process(function, args, options)
+    if has_arrays:  # or nodes, which may be blank
         for operand in args:
             if type(operand) in USED:
                 use(operand)
-        return type(innermost).carry(innermost.level, function, plain_views(args), options)
-    return (RECORDING if is_quick() else interpreter()).process(function, args, options)
+        args = plain_views(args)
+    return type(innermost).carry(innermost.level, function, args, options)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -14,7 +14,22 @@ from .aliasing import owner_of
 from .buffer import plainly
 from .context import apart, is_deriving, is_following
 from .interpreter import source_lines
-from .kinds import ACTIVE, INERTS, OPERATIONAL, READ, UNREADS, USED, InertBlankNode, Joint, UnreadNode, unread, use
+from .kinds import (
+    ACTIVE,
+    BOTH,
+    INERTS,
+    LEFT,
+    OPERATIONAL,
+    READ,
+    RIGHT,
+    UNREADS,
+    USED,
+    InertBlankNode,
+    Joint,
+    UnreadNode,
+    unread,
+    use,
+)
 from .layout import TRACERS
 from .node import (
     InertNode,
@@ -35,11 +50,11 @@ from .tracing import LOGS, Tracing, is_tracing
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 
 
-class Operands(NamedTuple):
-    """The operands of an operation, as the interpreters need them.
+def unpacked(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, bool]:
+    """What interpreters need of operands, found by one look at each.
 
-    Attributes
-    ----------
+    Returns
+    -------
     values : list
         Their plain numbers and arrays.
     edges : tuple of int
@@ -49,16 +64,7 @@ class Operands(NamedTuple):
     has_arrays : bool
         Whether there are plain arrays, which the caller may change later.
     """
-
-    values: list[Any]
-    edges: tuple[int, ...]
-    is_active: bool
-    has_arrays: bool
-
-
-def unpacked(args: tuple[Any, ...]) -> Operands:
-    """Look at each operand once."""
-    values, edges, active, has_arrays = [], [], False, False
+    values, edges, is_active, has_arrays = [], [], False, False
     for position, operand in enumerate(args):
         if isinstance(operand, Value):
             if not hasattr(operand, "plain"):
@@ -66,16 +72,20 @@ def unpacked(args: tuple[Any, ...]) -> Operands:
             values.append(operand.plain)
             edges.append(position)
             if type(operand) in ACTIVE:
-                active = True
+                is_active = True
             elif type(operand) in USED:
                 use(operand)
-                active = active or type(operand) in ACTIVE
+                is_active = is_active or type(operand) in ACTIVE
         elif isinstance(operand, ndarray):
             values.append(plainly(operand))
             has_arrays = True
         else:
             values.append(operand)
-    return Operands(values, tuple(edges), active, has_arrays)
+    positions = tuple(edges)
+    return values, _EDGES.get(positions, positions), is_active, has_arrays
+
+
+_EDGES: dict[tuple[int, ...], tuple[int, ...]] = {edges: edges for edges in (LEFT, RIGHT, BOTH)}  # known by identity
 
 
 class Recording:

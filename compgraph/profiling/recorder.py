@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, owner_of
+from ..graph import Value, is_recorded, owner_of
 from ..graph.context import open_scopes
 from ..graph.interpreter import source_lines
-from ..graph.recording import is_recorded
 from .entries import FORWARD, Entry, root
 from .ledger import SWEEPS, Held, Ledger, read
 
