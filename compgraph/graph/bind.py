@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
+from ..operations import SAME_BITS
 from .context import is_quick, is_recording, observers, open_scopes
 from .interpreter import source_lines, wrapping
 from .kinds import USED, ScalarNode, use
@@ -23,6 +24,7 @@ from .tracer import CARRIERS, is_tracer
 from .tracing import LOGS, is_tracing
 
 _OperationalTracer: Any = TRACERS[OperationalNode]
+_ScalarTracer: Any = TRACERS[ScalarNode]
 
 
 def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
@@ -70,16 +72,18 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
 
 def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case, where `is_quick` says so."""
-    traces = is_tracing()
-    if not traces and LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
-        return bind(function, args)
-    if type(value) is ndarray:
-        if not traces:
-            node = new_view(value, OperationalNode)
-        elif value.dtype.kind in "fc":
+    if is_tracing():
+        if type(value) in SAME_BITS:
+            node = _ScalarTracer()
+        elif type(value) is ndarray and value.dtype.kind in "fc":
             node = _OperationalTracer()
         else:
             return bind(function, args)
+        node.plain = value
+    elif LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
+        return bind(function, args)
+    elif type(value) is ndarray:
+        node = new_view(value, OperationalNode)
         node.plain = value
     else:
         node = scalar(value, ScalarNode)
