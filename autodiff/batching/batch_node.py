@@ -23,12 +23,12 @@ from compgraph.graph import (
     OperationalNode,
     Value,
     as_operand,
+    bind,
     describe,
     leaf,
     owner_of,
     place_in,
     promoted,
-    record,
     reported_class,
     window,
 )
@@ -123,7 +123,7 @@ class BatchNode(Carrier):
                     f"vmap: the {describe(self)} is a view that was made within no_graph, and its base has been written "
                     "into since; copy it there (np.copy)"
                 )
-            self._values = record(window, (root._values,), self._place(self._seen))
+            self._values = bind(window, (root._values,), self._place(self._seen))
             self._seen = root._values
         return self._values
 
@@ -149,7 +149,7 @@ class BatchNode(Carrier):
         _join_graph(those, args)
         values = [a.values if b else a for a, b in zip(args, batched, strict=True)]
         if function is getitem and len(args) == 2 and batched[0] and (parts := basic_parts(args[1])) is not None:
-            out = record(getitem, (values[0], (slice(None), *parts)))
+            out = bind(getitem, (values[0], (slice(None), *parts)))
             if out.ndim == 1 and Ellipsis not in parts:
                 out = np.copy(out)
         else:
@@ -288,7 +288,7 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
         values = args[0].values
         if type(values) is ndarray:
             return cls.create_using(function(values), level)
-        return cls.create_using(record(function, (values,)), level)
+        return cls.create_using(bind(function, (values,)), level)
     if len(args) != 2:
         return None
     a, b = args
@@ -307,7 +307,7 @@ def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[An
         return cls.create_using(function(x, y), level)
     if type(x) is ndarray or type(y) is ndarray:
         return None
-    return cls.create_using(record(function, (x, y)), level)
+    return cls.create_using(bind(function, (x, y)), level)
 
 
 def basic_parts(index: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Joint, Value, record
+from compgraph.graph import ConstantNode, Joint, Value, bind
 
 from ..rules import Formula, Rule, Variadic, scatter, spread, weighed
 
@@ -147,7 +147,7 @@ def put_at(adjoints: Any, x: Any, places: Any) -> Any:
     if isinstance(places, Value) or not there.all():
         pieces, places = pieces[:, there], places[there]
     like = zeros_like_batch((math.prod(x.shape),), np.result_type(x.dtype, adjoints.dtype), count)
-    return record(scatter, (like, pieces, slice(None), places), {"layout": (2,)})
+    return bind(scatter, (like, pieces, slice(None), places), {"layout": (2,)})
 
 
 def zeros_like_batch(shape: tuple[int, ...], dtype: Any, count: int) -> Any:

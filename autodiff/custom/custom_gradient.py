@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Value, as_operands, record, saved_constant, to_plain
+from compgraph.graph import INERT, Value, as_operands, bind, saved_constant, to_plain
 from compgraph.graph.context import NoGraph, recording_on
 
 from ..arguments import flatten, unflatten
@@ -70,7 +70,7 @@ def custom_gradient(f: Function) -> Function:
         if any_differs(leaves):
             return _of_examples(Custom(f, options, structure), leaves)
         made = Custom(f, options, structure)
-        found = record(_custom, as_operands(tuple(leaves)), {"call": made})
+        found = bind(_custom, as_operands(tuple(leaves)), {"call": made})
         return unflatten(made.results, found if isinstance(found, (tuple, list)) else [found])
 
     return call

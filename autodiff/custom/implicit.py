@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Value, as_operands, describe, record, require_single, to_plain
+from compgraph.graph import INERT, Value, as_operands, bind, describe, require_single, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.guards import note_lengths
 
@@ -219,7 +219,7 @@ def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Fun
     if any(np.asarray(to_plain(a)).dtype.kind == "c" for a in (start, *operands)):
         raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)
-    out = record(_functions[name], operands, {"call": call})
+    out = bind(_functions[name], operands, {"call": call})
     values = [to_plain(v) for v in (out, *operands)]
     call.first = [*map(np.copy, values)], require_closed(name, g, values)
     return out

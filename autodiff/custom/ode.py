@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import as_operands, record, to_plain
+from compgraph.graph import as_operands, bind, to_plain
 from compgraph.graph.context import NoGraph
 
 from ..arguments import as_argument
@@ -96,7 +96,7 @@ def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
     if not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
         raise ValueError("odeint: the times must be a vector of two or more that increase, or decrease")
     call = Solution(f, options)
-    out = record(_odeint, operands, {"call": call})
+    out = bind(_odeint, operands, {"call": call})
     require_closed("odeint", f, [y0, t[0], *rest])
     call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_plain(out), t, *rest)
     return out

@@ -11,13 +11,13 @@ from compgraph import operations
 from compgraph.graph import (
     VARYING,
     Value,
+    bind,
     concrete,
     is_computed_by_python,
     mark_python_number,
     memory_of,
     next_tick,
     plainly,
-    record,
     saved_constant,
     walk,
 )
@@ -181,7 +181,7 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
     if around:
         primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
     is_shared = bool(around) and is_repeated(primal, len(around))
-    own = primal if is_shared else record(operations.input_of, (primal,))  # the function may write into it
+    own = primal if is_shared else bind(operations.input_of, (primal,))  # the function may write into it
     made = make(own, tangent)
     return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
 

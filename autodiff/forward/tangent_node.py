@@ -21,6 +21,7 @@ from compgraph.graph import (
     Carrier,
     OperationalNode,
     Value,
+    bind,
     describe,
     detach_result,
     inert,
@@ -32,7 +33,6 @@ from compgraph.graph import (
     overlaps_itself,
     owner_of,
     place_in,
-    record,
     reported_class,
     window,
 )
@@ -119,7 +119,7 @@ class TangentNode(Carrier):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
-            primal = record(window, (buffer,), place_in(buffer.plain, self.plain))
+            primal = bind(window, (buffer,), place_in(buffer.plain, self.plain))
             if not isinstance(primal, Value):  # nothing is recorded here
                 return primal
             self._primal = primal
@@ -150,7 +150,7 @@ class TangentNode(Carrier):
         those = [a for a, c in pairs if c]
         _join_graph(those, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
-        out = record(function, primals, options)
+        out = bind(function, primals, options)
         if is_cut(level):
             return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
         if function is operations.stop_gradient:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, record, to_plain
+from compgraph.graph import Value, bind, to_plain
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread
@@ -58,7 +58,7 @@ def _leaves_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
 
 
 cornered_grad = elementwise("cornered", None, _leaves_back).tangent(None, _leaves_along)
-limit_value_grad = linear("limit_value", lambda g, out, x: record(limit_value, (g,), {}))
+limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
 
 
 def _recorded(*values: Any) -> bool:
@@ -70,7 +70,7 @@ def _recorded(*values: Any) -> bool:
 
 def quotient(x: Any, length: Any, of: str) -> Any:
     """``x / length``, and 0 where the length is 0; recorded so that a derivative there is not taken for a number."""
-    return record(over, (x, length), {"of": of}) if _recorded(x, length) else over(x, length, of)
+    return bind(over, (x, length), {"of": of}) if _recorded(x, length) else over(x, length, of)
 
 
 def _as_it_is(y: Any) -> Any:
@@ -124,7 +124,7 @@ def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> 
     if of not in UNLIKELY or not np.any(flat):
         return found
     moved = moves()
-    return found + np.where(flat, g * record(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    return found + np.where(flat, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
 
 
 def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
@@ -136,7 +136,7 @@ def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> An
 
 def moving_from(t: Any, z: Any, of: str) -> Any:
     """Zeros that remember that a tangent leaves the corner where `z` is 0."""
-    return record(cornered, (t, z), {"of": of})
+    return bind(cornered, (t, z), {"of": of})
 
 
 def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
@@ -150,7 +150,7 @@ def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
     if not np.any(at):
         return found
     moved = moves()
-    return found + np.where(at, g * record(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    return found + np.where(at, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
 
 
 # ---------------------------------------------------------------------------------------------- reductions
@@ -219,7 +219,7 @@ class _Corners:
         if not np.any(at):
             return found
         moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_plain(x))), 1)
-        return found + np.sum(record(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+        return found + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         """A batch of adjoints: by the weights, unless there is a corner whose derivative is recorded."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record, to_plain
+from compgraph.graph import bind, to_plain
 from compgraph.operations import NO_VALUE, UfuncMethod, ensure_array
 
 from ..rules import Rule, by_function, makers, scatter
@@ -198,7 +198,7 @@ def _reduceat(rule: Rule, f: Any) -> tuple[Any, Any]:
             fold = _segment(rule, f, steps[part], results[i])
             pieces += [np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1]), part]
         like = np.zeros(steps.shape, out.dtype)
-        total = record(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
+        total = bind(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
         return np.moveaxis(total, 0, axis)
 
     def along(t: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:

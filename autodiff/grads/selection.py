@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 from compgraph.operations import ensure_array
 
 from ..rules import gather, general, linear, moved, scatter
@@ -29,7 +29,7 @@ def returned(g: Any, x: Any, places: Any) -> Any:
     """The transpose of `fetched`."""
     there = places >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
-    return np.reshape(record(scatter, (np.ravel(x), g[there], places[there]), {"layout": (1,)}), np.shape(x))
+    return np.reshape(bind(scatter, (np.ravel(x), g[there], places[there]), {"layout": (1,)}), np.shape(x))
 
 
 # ------------------------------------------------------------------------------------------- positions

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from ..rules import Shared, fetched, fetched_at, general, linear, scatter
 
@@ -91,7 +91,7 @@ def _scattered_tangent(tangents: Any, out: Any, like: Any, *flat: Any, layout: t
         return None
     indices = [flat[place] for place in _indices_at(positions, layout)]
     parts = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
-    return record(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
+    return bind(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
 
 
 # The first operand of scatter only gives the shape.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import laid, overlaps_itself, place_of, record, to_plain, window
+from compgraph.graph import bind, laid, overlaps_itself, place_of, to_plain, window
 
 from ..rules import linear, scatter
 
@@ -23,11 +23,11 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
         like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * whole.itemsize // dtype.itemsize, dtype)
         flat = _added(g, like, shape, offset, strides)
     else:
-        flat = record(laid, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
+        flat = bind(laid, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
         flat = flat[::2] + 1j * flat[1::2]
     if not is_flat:
-        flat = record(window, (flat,), {"shape": whole.shape, "dtype": whole.dtype, "offset": start, "strides": whole.strides})
+        flat = bind(window, (flat,), {"shape": whole.shape, "dtype": whole.dtype, "offset": start, "strides": whole.strides})
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
@@ -36,17 +36,17 @@ def _added(g: Any, like: Any, shape: Any, offset: int, strides: tuple[int, ...])
     places = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
         places += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
-    return record(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
+    return bind(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
 def _laid(g: Any, out: Any, values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     place = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
-    return record(window, (g,), place)
+    return bind(window, (g,), place)
 
 
 def _totals(g: Any, region: Any, places: Any) -> Any:
     """What adds up at each place."""
-    return record(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
+    return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
 window_grad = linear("window", _window).selecting()

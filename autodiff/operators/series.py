@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Joint, Value, record, to_plain
+from compgraph.graph import Joint, Value, bind, to_plain
 
 from ..batching import propagate
 from ..reverse import Events, collect
@@ -147,7 +147,7 @@ class Expansion:
             args = [self.value(a) for a in node.args]
             for i, part in zip(places, parts, strict=True):
                 args[i] = part
-            term = record(node.function, tuple(args), node.options)
+            term = bind(node.function, tuple(args), node.options)
             total = term if total is None else total + term
         return total
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, concrete, record, to_plain
+from compgraph.graph import Value, bind, concrete, to_plain
 from compgraph.graph.context import apart, is_recording, recording_on
 from compgraph.graph.tracing import Tracing
 from compgraph.guards import collecting_escapes, note_lengths
@@ -151,7 +151,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients by nested forward mode."""
-    coefficients = [f(*[record(operations.input_of, (p,)) for p in points])]  # the function may write into them
+    coefficients = [f(*[bind(operations.input_of, (p,)) for p in points])]  # the function may write into them
     for k in range(1, order + 1):
         leaves, structure = flatten(_derivative(f, k, directions)(*points))
         coefficients.append(unflatten(structure, [leaf / math.factorial(k) for leaf in leaves]))

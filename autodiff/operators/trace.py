@@ -18,6 +18,7 @@ import numpy as np
 from compgraph.graph import (
     InputNode,
     Value,
+    bind,
     concrete,
     describe,
     input_over,
@@ -26,7 +27,6 @@ from compgraph.graph import (
     mark_python_number,
     next_tick,
     plainly,
-    record,
     to_plain,
 )
 from compgraph.graph.context import apart, called, is_recording, no_graph, recording_on
@@ -302,7 +302,7 @@ def stand_in(value: Any) -> Any:
     if issubclass(type(value), TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
-        return InputNode.of(record(input_of, (value,)))
+        return InputNode.of(bind(input_of, (value,)))
     return input_over(value)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, ConstantNode, Value, record, walk
+from compgraph.graph import INERT, ConstantNode, Value, bind, walk
 from compgraph.guards import frozen
 
 from ..rules import found_by, limit_value
@@ -62,7 +62,7 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
 
 
 def _held(slope: Any) -> Any:
-    return record(limit_value, (slope,), {})
+    return bind(limit_value, (slope,), {})
 
 
 def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:

@@ -22,9 +22,9 @@ from compgraph.graph import (
     NO_OPTIONS,
     VARYING,
     Value,
+    bind,
     next_tick,
     owner_of,
-    record,
     require_unchanged,
     root_of,
 )
@@ -315,7 +315,7 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
             continue
         owner = id(owner_of(node.plain))
         if type(node.plain) is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
-            node = record(operations.copy, (node,), {"order": "K"})
+            node = bind(operations.copy, (node,), {"order": "K"})
             owner = id(owner_of(node.plain))
         taken.add(owner)
         results[key] = node

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, record
+from compgraph.graph import Value, bind
 from compgraph.operations import getitem
 
 
@@ -48,7 +48,7 @@ class Scatter:
         kinds = {*map(type, self.pieces), *map(type, chain.from_iterable(self.indices))}
         if any(issubclass(kind, Value) for kind in kinds):
             flat = [part for piece, index in zip(self.pieces, self.indices, strict=True) for part in (piece, *index)]
-            scattered = record(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
+            scattered = bind(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:
             scattered = _zeros(node.plain)
             self.add_to(scattered)
@@ -91,7 +91,7 @@ def fetched(g: Any, out: Any, x: Any, *index: Any) -> Scatter:
 
 def fetched_at(x: Any, *index: Any) -> Any:
     """``x[index]``, recorded also where only a part of the index is a node."""
-    return record(getitem, (x, *index))
+    return bind(getitem, (x, *index))
 
 
 def _zeros(like: Any) -> Any:

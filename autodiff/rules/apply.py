@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from .formulas import Shared
 from .rule import Rule
@@ -19,7 +19,7 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
     if rule.kind == "linear":
         count = len(primals) - len(function.counts) if isinstance(function, operations.Keyworded) else len(primals)
         moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
-        return record(function, (*moved, *primals[count:]), options)
+        return bind(function, (*moved, *primals[count:]), options)
     if type(rule.tangents) is Shared:
         return rule.tangents.formula(tangents, out, *primals, **options)
     total = None
@@ -27,7 +27,7 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
         if tangent is None:
             continue
         if rule.kind == "multilinear":
-            part = record(function, (*primals[:position], tangent, *primals[position + 1 :]), options)
+            part = bind(function, (*primals[:position], tangent, *primals[position + 1 :]), options)
         else:
             if not len(rule.tangents):
                 raise TypeError(f"{rule.opname} has no tangent rule; declare one with autodiff.rule(..., tangents=...)")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import OperationalNode, Twin, Value, laid, leaf, record, window
+from compgraph.graph import OperationalNode, Twin, Value, bind, laid, leaf, window
 
 
 class Shadow(Twin):
@@ -31,7 +31,7 @@ class Shadow(Twin):
         """The shadow itself, with `values`, an array or node, in the place of `like`."""
         if isinstance(values, Value):
             place = self.place(like)
-            self.hold(record(laid, (values,), {"count": self.count, **place}))
+            self.hold(bind(laid, (values,), {"count": self.count, **place}))
         else:
             self.window(like)[...] = values
         return self
@@ -45,7 +45,7 @@ class Shadow(Twin):
         """A part of the buffer."""
         if type(self.buffer) is np.ndarray:
             return super().cut(shape, **place)
-        return record(window, (self.buffer,), {"shape": shape, **place})
+        return bind(window, (self.buffer,), {"shape": shape, **place})
 
 
 class BatchedShadow(Shadow):

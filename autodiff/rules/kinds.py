@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from .accumulate import scatter
 from .broadcasting import spread
@@ -102,7 +102,7 @@ def moved(function: Callable[..., Any]) -> Formula:
     """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
 
     def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        return record(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
+        return bind(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
 
     return positions
 
@@ -117,7 +117,7 @@ def gather(opname: str, positions: Formula) -> Rule:
     def formula(adjoint: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         places = np.ravel(positions(out, x, *others, **options))
         there = places >= 0
-        flat = record(scatter, (np.ravel(x), np.ravel(adjoint)[there], places[there]), {"layout": (1,)})
+        flat = bind(scatter, (np.ravel(x), np.ravel(adjoint)[there], places[there]), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from ..numeric import finite_differences
 from .rule import Rule, makers
@@ -47,7 +47,7 @@ class Slope:
 def numerical(function: Any, position: int, elementwise: bool) -> Any:
     """The derivative as an operation of its own, which cannot be differentiated."""
     slope = Slope(function, position, elementwise)
-    return lambda *operands, **options: record(slope, operands, options)
+    return lambda *operands, **options: bind(slope, operands, options)
 
 
 def _slope_rule(slope: Slope) -> Rule:

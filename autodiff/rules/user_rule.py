@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record, to_plain
+from compgraph.graph import bind, to_plain
 from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
@@ -199,7 +199,7 @@ def _checked(made: Rule, function: Any) -> Rule:
 def _by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
     if kind == "linear":
         operands = tuple(np.zeros_like(x) for x in operands)
-    return record(function, (*operands[:k], t, *operands[k + 1 :]), options)
+    return bind(function, (*operands[:k], t, *operands[k + 1 :]), options)
 
 
 class _Checked:

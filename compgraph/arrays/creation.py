@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Value, gathered, record, require_computed, require_history
+from ..graph import Value, bind, gathered, require_computed, require_history
 from ..graph.context import of_numbers
 from ..guards import note_layout
 from .allocation import buffer
@@ -69,7 +69,7 @@ def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: 
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
     elif copied and node is given:
-        node = record(operations.copy, (node,), {"order": order})
+        node = bind(operations.copy, (node,), {"order": order})
     found = _laid_out(_of_dtype(node, dtype), order)
     if copied is False and found is not given:
         raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
@@ -196,7 +196,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     if not isinstance(node, Value):
         found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, fill_value))
-    return record(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
+    return bind(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 
 def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
@@ -209,5 +209,5 @@ def _laid_out(node: Any, order: str) -> Any:
     if order in ("C", "F"):
         note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
-        return record(operations.copy, (node,), {"order": order})
+        return bind(operations.copy, (node,), {"order": order})
     return node

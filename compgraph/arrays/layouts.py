@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Value, gathered, record, require_history
+from ..graph import Value, bind, gathered, require_history
 from ..guards import note_layout
 from .allocation import buffer
 from .creation import array, asarray, full
@@ -53,7 +53,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     node = array(node, dtype, copy=None, order=order)
     note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     kept = all(node.value.flags[name] for name in wanted)
-    return node if kept else record(operations.copy, (node,), {"order": order})
+    return node if kept else bind(operations.copy, (node,), {"order": order})
 
 
 _FLAGS = {

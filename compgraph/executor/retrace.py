@@ -22,13 +22,13 @@ from ..graph import (
     Value,
     Write,
     attach,
+    bind,
     describe,
     kind_of,
     leaf,
     memory_of,
     next_tick,
     place_in,
-    record,
     root_of,
     value_at,
     viewed_by,
@@ -177,11 +177,11 @@ class _Replay:
         if isinstance(item.function, operations.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, Joint):
-            made = record(item.function, args, options)
+            made = bind(item.function, args, options)
             if item.function in operations.VIEWS_IF_THEY_CAN:
                 _require_copy(item, made)
             return made
-        parts = record(item.function, args, options)
+        parts = bind(item.function, args, options)
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
         return joint
@@ -205,7 +205,7 @@ class _Replay:
                     f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
                     f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
                 )
-            target = record(window, (target,), place_in(there, item.window))
+            target = bind(window, (target,), place_in(there, item.window))
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory

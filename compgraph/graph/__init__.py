@@ -6,7 +6,6 @@ numbers from code that does not ask nodes, and `interpreter` finds the user's li
 
 from .aliasing import address_of, laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
 from .bind import adopted, attach, bind, concrete, operation
-from .bind import bind as record
 from .buffer import (
     ARRAYS,
     BUFFERS,
@@ -99,7 +98,7 @@ __all__ = [
     "is_foreign", "is_number", "is_plain", "is_python_number", "is_recorded", "is_tracer", "kind_of", "laid", "last_places",
     "leaf", "leaf_like", "leaves_of", "like", "mark_python_number", "memory_of", "new_view", "next_tick", "numbers_now",
     "operands_of", "operation", "overlaps_itself", "owner_of", "place_in", "place_of", "placed_as", "plain_deep", "plainly",
-    "promotable", "promote", "promoted", "raised", "record", "recover", "remade", "reported_class", "require_computed",
+    "promotable", "promote", "promoted", "raised", "recover", "remade", "reported_class", "require_computed",
     "require_history", "require_single", "require_unchanged", "require_unsealed", "root_of", "saved", "saved_constant",
     "saved_operands", "set_class", "settled", "snapshot", "to_plain", "topological_order", "unread", "use", "value_at",
     "viewed_by", "walk", "window", "with_tracers", "wrapped",

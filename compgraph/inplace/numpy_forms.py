@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Value, as_operand, full_name, gathered, last_places, record, require_history, require_single, to_plain
+from ..graph import Value, as_operand, bind, full_name, gathered, last_places, require_history, require_single, to_plain
 from ..graph.context import is_recording
 from ..guards import frozen
 from .outputs import are_integers, own_mask, plain_target
@@ -237,7 +237,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         rewrite(target, lambda: change(index), others, index)
     elif ufunc in (np.add, np.subtract):
         added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), places.shape)
-        rewrite(target, lambda: record(ops.added_at, (target[index], added), {"places": places}), others, index)
+        rewrite(target, lambda: bind(ops.added_at, (target[index], added), {"places": places}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
         turns = _occurrences(places)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from ..graph import record
+from ..graph import bind
 from ..protocols import primitive
 from .activations import kept, log_softmax
 
@@ -52,7 +52,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     if labels.shape == logits.shape[:-1] and logits.ndim:
         below = logits - logits.max(axis=-1, keepdims=True)
         below = below if below.ndim == 2 else below.reshape(-1, classes)
-        terms = np.log(np.exp(below).sum(axis=-1)) - record(_of_class, (below, labels))
+        terms = np.log(np.exp(below).sum(axis=-1)) - bind(_of_class, (below, labels))
         return np.add.reduce(terms) / max(1, len(below))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import NO_OPTIONS, Value, as_operands, full_name, gathered, leaves_of, record
+from ..graph import NO_OPTIONS, Value, as_operands, bind, full_name, gathered, leaves_of
 from ..guards import note_layout
 from ..inplace import write_out
 
@@ -39,16 +39,16 @@ def _is_special(option: Any) -> bool:
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in leaves_of(option)))
 
 
-def bind(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def bind_arguments(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Split the call ``function(*args, **kwargs)`` into operands, those named in `operand_names`, and options; and record it."""
     leading, reserved = _layout(function, operand_names)
     if 0 < len(args) <= leading:
         operands = args if len(args) == 1 and isinstance(args[0], Value) else as_operands(args)
         if not kwargs:
-            return record(function, operands)
+            return bind(function, operands)
         plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_is_special, kwargs.values()))
         if plain and reserved.isdisjoint(kwargs):
-            return record(function, operands, kwargs)
+            return bind(function, operands, kwargs)
     return _bind_by_name(function, operand_names, args, kwargs)
 
 
@@ -85,7 +85,7 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
     if keywords:
         operands += tuple(options.pop(k) for k in keywords)
         function = ops.keyworded(function, keywords)
-    return record(function, as_operands(operands), options or NO_OPTIONS)
+    return bind(function, as_operands(operands), options or NO_OPTIONS)
 
 
 def _together(name: str, option: Any) -> Any:

@@ -17,11 +17,11 @@ from ..graph import (
     Value,
     as_operand,
     as_operands,
+    bind,
     full_name,
     gathered,
     next_tick,
     promoted,
-    record,
     require_computed,
     to_plain,
 )
@@ -29,7 +29,7 @@ from ..graph.context import is_recording
 from ..graph.interpreter import source_lines
 from ..guards import freezes_nothing, note, note_length, note_saved, note_text
 from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
-from .binding import bind, parameters_of, record_keywords, settled_order, unsupported
+from .binding import bind_arguments, parameters_of, record_keywords, settled_order, unsupported
 from .rebinding import rebound
 
 ndarray = np.ndarray
@@ -62,7 +62,7 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _recorded(operand_names: str) -> Any:
     names = tuple(operand_names.split())
-    return lambda function, args, kwargs: bind(function, names, args, kwargs)
+    return lambda function, args, kwargs: bind_arguments(function, names, args, kwargs)
 
 
 def _packed(packed: ops.Packed) -> Any:
@@ -165,9 +165,9 @@ def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     out = kwargs.pop("out", None) if kwargs else None
     options = {"subscripts": subscripts, **kwargs}
     if out is not None:
-        compute = functools.partial(record, ops.einsum, as_operands(tuple(operands)), options)
+        compute = functools.partial(bind, ops.einsum, as_operands(tuple(operands)), options)
         return write_out(ops.einsum, tuple(operands), options, out, compute)
-    return record(ops.einsum, as_operands(tuple(operands)), options)
+    return bind(ops.einsum, as_operands(tuple(operands)), options)
 
 
 def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
@@ -193,7 +193,7 @@ def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     node = as_operand(given.pop("a"))
     if "order" in given:
         node, given["order"] = settled_order(node, given["order"])
-    return bind(function, ("a",), (node,), given)
+    return bind_arguments(function, ("a",), (node,), given)
 
 
 def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -201,7 +201,7 @@ def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if len(args) == 1 and not kwargs.keys() & {"a_min", "a_max"}:
         kwargs = dict(kwargs)
         args = (*args, kwargs.pop("min", None), kwargs.pop("max", None))
-    return bind(function, ("a", "a_min", "a_max"), args, kwargs)
+    return bind_arguments(function, ("a", "a_min", "a_max"), args, kwargs)
 
 
 def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

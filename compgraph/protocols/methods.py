@@ -15,11 +15,11 @@ from ..graph import (
     SCALARS,
     Tracer,
     Value,
+    bind,
     has_history,
     is_number,
     is_plain,
     operation,
-    record,
     recover,
     require_computed,
     require_history,
@@ -54,13 +54,13 @@ def _getitem(self: Value, index: Any) -> Any:
         require_computed(index, "an index")
         index = _own_index(index)
         if type(index) is tuple and any(isinstance(i, Value) for i in index):
-            return record(ops.getitem, (self, *index))
+            return bind(ops.getitem, (self, *index))
     if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
             return operation(self.plain[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
             recover(error, self)
-    return record(ops.getitem, (self, index))
+    return bind(ops.getitem, (self, index))
 
 
 def _own_index(index: Any) -> Any:
@@ -85,7 +85,7 @@ def _astype(self: Value, dtype: Any, order: Any = "K", casting: Any = "unsafe", 
     dtype = np.dtype(dtype)
     if dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers; use node.value.astype({dtype}) where its graph is not needed any more")
-    return record(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
+    return bind(ops.astype, (self,), {"dtype": dtype, "order": order, "casting": casting, "copy": copy})
 
 
 def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
@@ -101,7 +101,7 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
             "as each other; x.astype converts, node.value.view is plain"
         )
     (np.empty(self.shape, self.dtype) if self.carries == "batch" else self.value).view(dtype)  # NumPy says which layouts allow it
-    return record(ops.view, (self,), {"dtype": dtype})
+    return bind(ops.view, (self,), {"dtype": dtype})
 
 
 def _native_parts(dtype: np.dtype[Any]) -> Any:
@@ -144,12 +144,12 @@ def _rounded(number: Any) -> Any:
 
 
 def _copy(self: Value, order: Any = "C") -> Any:
-    return record(ops.copy, (self,), {"order": order})
+    return bind(ops.copy, (self,), {"order": order})
 
 
 def _flatten(self: Value, order: Any = "C") -> Any:
     node, order = settled_order(self, order)
-    return record(ops.flatten, (node,), {"order": order})
+    return bind(ops.flatten, (node,), {"order": order})
 
 
 def _refused_method(name: str, instead: str) -> Any:

@@ -1,6 +1,6 @@
 """The operators of nodes, which importing this module installs on `Node`.
 
-Each comes down to `record`; for the commonest operands it computes at once and calls `operation`, which costs less.
+Each comes down to `bind`; for the commonest operands it computes at once and calls `operation`, which costs less.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ..graph import (
     Value,
     VariableNode,
     as_operand,
+    bind,
     operation,
     plainly,
-    record,
     recover,
     require_history,
     root_of,
@@ -66,10 +66,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except AttributeError as error:
                 recover(error, self, other)
             except ArithmeticError:
-                pass  # `record` raises it again, and tells of it
+                pass  # `bind` raises it again, and tells of it
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
-            return record(function, (self, other))
+            return bind(function, (self, other))
         if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
@@ -90,8 +90,8 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 except AttributeError as error:
                     recover(error, self)
                 except ArithmeticError:
-                    pass  # `record` raises it again, and tells of it
-            return record(function, (other, self))
+                    pass  # `bind` raises it again, and tells of it
+            return bind(function, (other, self))
         if repeats and _is_repeated(self, other):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and escapes.is_within(self):
@@ -152,13 +152,13 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
 
     def compare(self: Value, other: Any) -> Any:
         if isinstance(other, Value) or type(other) in RAW:
-            return record(ufunc, (self, other))
+            return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             require_history(self)
             return by_array(np.asarray(self.plain), other)  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
-        return record(ufunc, (self, other))
+        return bind(ufunc, (self, other))
 
     return compare
 
@@ -176,7 +176,7 @@ def _in_place(name: str, forward: Any) -> Any:
         except AttributeError as error:
             recover(error, self)
         except ArithmeticError:
-            pass  # `record` raises it again, and tells of it
+            pass  # `bind` raises it again, and tells of it
         if rebinds:
             return forward(self, other)
         require_history(self)
@@ -222,8 +222,8 @@ def _unary(ufunc: np.ufunc) -> Any:
             except AttributeError as error:
                 recover(error, self)
             except ArithmeticError:
-                pass  # `record` raises it again, and tells of it
-        return record(ufunc, (self,))
+                pass  # `bind` raises it again, and tells of it
+        return bind(ufunc, (self,))
 
     return operate
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Value, as_operands, inert, leaves_of, record
+from ..graph import ConstantNode, Value, as_operands, bind, inert, leaves_of
 from ..graph.context import holding
 from ..graph.tracing import concretely
 from .functions import call_on_nodes
@@ -34,15 +34,15 @@ class Primitive:
         """Apply the function. The result is a node if an operand is one, or if it is given a name."""
         if not options and name is None:
             if len(args) == 1 and isinstance(args[0], Value):
-                return record(self.function, args)
-            return record(self.function, as_operands(args))
+                return bind(self.function, args)
+            return bind(self.function, as_operands(args))
         bound = self._signature.bind(*args, **options)
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
         args, options = bound.args, bound.kwargs
         if name is None and not any(isinstance(a, Value) for a in args):
             return self.function(*args, **options)
-        return _called(name, record(self.function, as_operands(_some_node(args, name)), options))
+        return _called(name, bind(self.function, as_operands(_some_node(args, name)), options))
 
     def __repr__(self) -> str:
         return f"<primitive {self.opname}>"
@@ -142,7 +142,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         before = {id(a) for a in args}
         result = call_on_nodes(function, args, kwargs)
         if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
-            result = record(operations.copy, (result,))
+            result = bind(operations.copy, (result,))
         return _called(name, result)
 
     return call
@@ -243,6 +243,6 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     with concretely():  # whoever calls this means the numbers, so they may be taken: the node is an array
-        found = record(operations.stop_gradient, as_operands((x,)))
+        found = bind(operations.stop_gradient, as_operands((x,)))
     held = holding.get()
     return found if held is None or isinstance(found, Value) else held(found)

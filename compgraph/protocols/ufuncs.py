@@ -19,13 +19,13 @@ from ..graph import (
     Value,
     as_operand,
     beginnings,
+    bind,
     has_history,
     is_foreign,
     mark_python_number,
     operation,
     plainly,
     promoted,
-    record,
     recover,
     saved,
     to_plain,
@@ -66,12 +66,12 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         except AttributeError as error:
             recover(error, *inputs)
         except ArithmeticError:
-            pass  # `record` raises it again, and tells of it
+            pass  # `bind` raises it again, and tells of it
     if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(is_foreign(x, "__array_ufunc__") for x in inputs):
             return NotImplemented
         inputs = tuple(map(as_operand, inputs))
-    return record(ufunc, inputs)
+    return bind(ufunc, inputs)
 
 
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -112,9 +112,9 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         settings["axes"] = tuple(settings["axes"])
     operands = tuple(map(as_operand, inputs))
     if function in ops.PIECEWISE:
-        return record(function, operands, settings or NO_OPTIONS)
+        return bind(function, operands, settings or NO_OPTIONS)
     settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
-    return record(settled(function, tuple(settings.items())) if settings else function, operands)
+    return bind(settled(function, tuple(settings.items())) if settings else function, operands)
 
 
 def _calls_python(ufunc: np.ufunc) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from .. import operations as ops
 from ..graph import INERT, DiffersError, Value, gathered, leaves_of
 from ..interception import behind, exchange
-from ..protocols import HANDLERS, bind, in_steps, unsupported
+from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
 from .policy import Policy
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -88,7 +88,9 @@ def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) 
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         given = _signature(function).bind(*args, **kwargs).arguments
-        return bind(function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")})  # nodes stay
+        return bind_arguments(
+            function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")}
+        )  # nodes stay
 
     HANDLERS[function] = handler
 

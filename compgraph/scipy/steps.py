@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Value, as_operand, gathered, record, to_plain
+from ..graph import Value, as_operand, bind, gathered, to_plain
 
 
 def array(x: Any) -> Any:
@@ -43,7 +43,7 @@ operations.enter(_zeros, "zero_to_order")
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:
     """Zeros like `x`, whose derivatives by x are zero up to `order`; a higher one raises a TypeError that names `what`."""
-    return record(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
+    return bind(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
 
 
 def exact_to(order: int, what: str, node: Any) -> Any:

@@ -31,11 +31,11 @@ from ..graph import (
     Value,
     Write,
     address_of,
+    bind,
     describe,
     kind_of,
     next_tick,
     place_of,
-    record,
     remade,
     require_history,
     require_single,
@@ -324,7 +324,7 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     """``__deepcopy__`` of nodes: a new graph; while a function is traced, a recorded copy in the same graph."""
     require_history(node)
     if node.level or is_tracing() or _stands_in(node):
-        return record(copy_of, (node,), {"order": "K"})
+        return bind(copy_of, (node,), {"order": "K"})
     unmet = memo.get(id(Unmet))
     if unmet is None:
         unmet = memo[id(Unmet)] = Unmet()

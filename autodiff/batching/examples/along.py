@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from .call import Call, OneByOneError, all_axes, flat, front, lifted, shift
 from .table import kinds, own
@@ -20,7 +20,7 @@ def elementwise(call: Call) -> Any:
     """Axes of length one after that of examples, so that these broadcast as they did alone."""
     if call.base is _WHERE and len(call.values) == 1:  # asked for places
         raise OneByOneError
-    return record(call.function, tuple(call.aligned()), call.options)
+    return bind(call.function, tuple(call.aligned()), call.options)
 
 
 def reduction(call: Call) -> Any:

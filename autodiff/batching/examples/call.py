@@ -9,7 +9,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from compgraph import operations as ops
-from compgraph.graph import NO_OPTIONS, record
+from compgraph.graph import NO_OPTIONS, bind
 
 
 class OneByOneError(Exception):
@@ -53,7 +53,7 @@ class Call:
 
     def run(self, values: Any, **options: Any) -> Any:
         """The function of other operands, with some options changed."""
-        return record(self.function, tuple(values), {**self.options, **options} or NO_OPTIONS)
+        return bind(self.function, tuple(values), {**self.options, **options} or NO_OPTIONS)
 
     def first(self) -> Any:
         """The first operand, where it is the only one that differs."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Value, record
+from compgraph.graph import DiffersError, Value, bind
 from compgraph.operations import getitem
 
 from ..values import is_batch
@@ -135,7 +135,7 @@ def get(call: Call) -> Any:
     shape = np.shape(x)[1:] if call.batched[0] else np.shape(x)
     where = located(shape, parts, call.batched[1:], call.count if call.batched[0] else None)
     spread = any(isinstance(i, Value) for i in where.index)
-    found = where.forth(record(getitem, (x, *where.index) if spread else (x, where.index)))
+    found = where.forth(bind(getitem, (x, *where.index) if spread else (x, where.index)))
     if found.ndim == 1 and not has_ellipsis(parts):
         return np.copy(found)  # of one example a number, which is no view
     return found

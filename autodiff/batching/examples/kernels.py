@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 from compgraph.nn import pads_of_signal
 
 from .along import along
@@ -73,7 +73,7 @@ def correlation(result: str, *roles: str) -> Any:
             to, grouped = SHARED[result, roles[place]]
             within = groups if grouped else 1
         else:  # only the shape is batched
-            return lifted(record(call.function, (*call.values[:2], np.empty(shapes[2])), call.options), count)
+            return lifted(bind(call.function, (*call.values[:2], np.empty(shapes[2])), call.options), count)
         likes = [np.broadcast_to(np.zeros(()), (1,) * (values[0].ndim - len(s)) + s) for s in shapes[2:]]
         found = _unfolded(call.run((*values, *likes), **options), to, within, count)
         return np.reshape(found, (count, found.shape[-1])) if len(shapes[0]) == 1 else found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from .call import Call, OneByOneError, flat, front, shift
 from .table import own
@@ -39,7 +39,7 @@ def product(a: Any, b: Any, differs: list[bool], ndims: list[int]) -> Any:
     rows = np.expand_dims(b, -1) if nb == 1 else b
     ndim = max(na, nb, 2)
     columns, rows = front(columns, ndim) if in_a else columns, front(rows, ndim) if in_b else rows
-    found = record(ops.stacked_matmul if in_a and in_b else np.matmul, (columns, rows))
+    found = bind(ops.stacked_matmul if in_a and in_b else np.matmul, (columns, rows))
     dropped = tuple([axis for axis, n in ((-2, na), (-1, nb)) if n == 1])
     return np.squeeze(found, dropped) if dropped else found
 
@@ -75,7 +75,7 @@ def inner(call: Call) -> Any:
 
 def _einsum(call: Call, first: str, second: str, result: str) -> Any:
     a, b = ["y" * differs for differs in call.batched]
-    return record(ops.einsum, tuple(call.values), {"subscripts": f"{a}{first},{b}{second}->y{result}"})
+    return bind(ops.einsum, tuple(call.values), {"subscripts": f"{a}{first},{b}{second}->y{result}"})
 
 
 def einsum(call: Call) -> Any:

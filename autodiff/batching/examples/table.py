@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from ...rules import Variadic, by_function
 from ..active import outside
@@ -69,7 +69,7 @@ def one_by_one(call: Call) -> Any:
     with outside():
         for i in range(call.count):
             values = [v[i] if b else v for v, b in zip(call.values, call.batched, strict=True)]
-            found.append(record(call.function, tuple(values), call.options))
+            found.append(bind(call.function, tuple(values), call.options))
         return stacked(found, ops.opname_of(call.function))
 
 
@@ -82,7 +82,7 @@ def _of_none(call: Call) -> Any:
     """Of no examples results of the shapes that one of ones has, with no rows."""
     ones = [np.ones(v.shape[1:], v.dtype)[()] if b else v for v, b in zip(call.values, call.batched, strict=True)]
     with outside(), np.errstate(all="ignore"):
-        found = record(call.function, tuple(ones), call.options)
+        found = bind(call.function, tuple(ones), call.options)
     source = next(v for v, b in zip(call.values, call.batched, strict=True) if b)
 
     def rows(one: Any) -> Any:

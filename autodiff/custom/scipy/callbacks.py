@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, Value, adopted, as_operands, leaves_of, record, to_plain
+from compgraph.graph import INERT, Value, adopted, as_operands, bind, leaves_of, to_plain
 from compgraph.graph.context import NoGraph
 from compgraph.interception import original_of
 
@@ -193,7 +193,7 @@ operations.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
 
 def unmoved(value: Any, *operands: Any) -> Any:
     """A value that does not change where its operands change a little, as a node of theirs."""
-    return value if isinstance(value, Value) else record(_unmoved, as_operands(operands), {"value": value})
+    return value if isinstance(value, Value) else bind(_unmoved, as_operands(operands), {"value": value})
 
 
 def with_value(value: Any, node: Any) -> Any:

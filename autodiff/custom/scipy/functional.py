@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Value, describe, gathered, next_tick, record, require_single, root_of, walk
+from compgraph.graph import ACTIVE, Joint, Value, bind, describe, gathered, next_tick, require_single, root_of, walk
 from compgraph.graph.context import is_recording, recording_on
 from compgraph.graph.tracing import Tracing
 from compgraph.interception import intercepted
@@ -113,7 +113,7 @@ def functional(
         return watch.top.like(_array(primal), _array(tangent))
     if not watch.closed or not is_recording():
         return value
-    return record(_functional, tuple(watch.closed), {"call": Functional(apply, f, watch, _array(value))})
+    return bind(_functional, tuple(watch.closed), {"call": Functional(apply, f, watch, _array(value))})
 
 
 def _array(value: Any) -> Any:

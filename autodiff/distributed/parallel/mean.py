@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 
 from ...custom import Opaque, has_node, zeros_for
 
@@ -89,18 +89,18 @@ class Slopes:
 
 def mean_at(ask: Ask, leaves: Sequence[Any]) -> Any:
     """The mean as a node."""
-    return record(_mean, tuple(leaves), {"call": Mean(ask)})
+    return bind(_mean, tuple(leaves), {"call": Mean(ask)})
 
 
 def both_at(ask: Ask, leaves: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
     """The mean and its gradient as nodes, by one request to the machines."""
     mean = Mean(ask)
-    return record(_mean, tuple(leaves), {"call": mean}), slopes_at(ask, 0, leaves, mean.kept)
+    return bind(_mean, tuple(leaves), {"call": mean}), slopes_at(ask, 0, leaves, mean.kept)
 
 
 def slopes_at(ask: Ask, order: int, leaves: Sequence[Any], known: list[Any] | None = None) -> tuple[Any, ...]:
     """The gradient as nodes."""
-    found = record(_slopes, tuple(leaves), {"call": Slopes(ask, order, known)})
+    found = bind(_slopes, tuple(leaves), {"call": Slopes(ask, order, known)})
     return found if isinstance(found, tuple) else (found,)
 
 

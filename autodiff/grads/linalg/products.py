@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 from compgraph.operations import einsum, ensure_array, stacked_matmul
 
 from ...rules import multilinear
@@ -176,6 +176,6 @@ einsum_grad = multilinear("einsum", variadic=_einsum).moving()
 
 stacked_matmul_grad = multilinear(
     "stacked_matmul",
-    lambda g, out, a, b: record(stacked_matmul, (g, np.swapaxes(b, -1, -2))),
-    lambda g, out, a, b: record(stacked_matmul, (np.swapaxes(a, -1, -2), g)),
+    lambda g, out, a, b: bind(stacked_matmul, (g, np.swapaxes(b, -1, -2))),
+    lambda g, out, a, b: bind(stacked_matmul, (np.swapaxes(a, -1, -2), g)),
 )

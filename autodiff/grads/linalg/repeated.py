@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import record, to_plain
+from compgraph.graph import bind, to_plain
 from compgraph.guards import decided
 
 from ...rules import linear
@@ -204,7 +204,7 @@ operations.enter(diagonal_matrix, "diagonal_matrix")
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
     """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
     equal_pairs(w)  # which are equal is all that its rule asks
-    return record(diagonal_matrix, (values, np.asarray(to_plain(w))), {"of": of})
+    return bind(diagonal_matrix, (values, np.asarray(to_plain(w))), {"of": of})
 
 
 def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record
+from compgraph.graph import bind
 from compgraph.operations import ensure_array
 
 from ...rules import fetched_at, general, scatter
@@ -114,7 +114,7 @@ def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, den
     places, inside = _places_of(columns, out[1:])
     moved = np.where(inside, t, 0)
     like = np.zeros(math.prod(out[0].shape), moved.dtype)
-    found = np.reshape(record(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
+    found = np.reshape(bind(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
     if density:
         found = (found / _volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
     return (found, *[None for _ in columns])

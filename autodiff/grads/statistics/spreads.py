@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, record, to_plain
+from compgraph.graph import Value, bind, to_plain
 
 from ...rules import Formula, fetched_at, general, reduction, scatter
 from .. import reductions
@@ -121,7 +121,7 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
     """The rule of a median or of quantiles; `function` finds it where all are numbers."""
 
     def formula(g: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-        weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
+        weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows, order, shape = _rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
         values = np.reshape(out, (len(weights), *rows.shape[:-1], 1))
@@ -131,7 +131,7 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
     def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-        weights = record(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
+        weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
         rows = _rows(t, axis)[0]
         chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
         if isinstance(x, Value):
@@ -201,7 +201,7 @@ class _Line:
         """Give each knot its share of what arrives at the points."""
         g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
         pieces = (g * (1 - self.share), self.ends[0], g * self.share, self.ends[1])
-        return record(scatter, (like, *pieces), {"layout": (1, 1)})
+        return bind(scatter, (like, *pieces), {"layout": (1, 1)})
 
     def at(self, t: Any) -> Any:
         """What the points have of numbers at the knots."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...executor import needed, replay
-from ...graph import InputNode, Joint, Value, Write, leaf, next_tick, record
+from ...graph import InputNode, Joint, Value, Write, bind, leaf, next_tick
 from ...graph.context import Setting, collector
 from ...guards import guards_of, is_about_lengths
 from ...operations import getitem
@@ -228,7 +228,7 @@ class CutGraph:
             if isinstance(operand, (Value, Joint)):
                 return made[lying(operand)]
             found = tabled.get((item, position))
-            return None if found is None else record(getitem, found)
+            return None if found is None else bind(getitem, found)
 
         instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `cut_graph` has looked at all turns

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from ... import operations
-from ...graph import as_operands, record
+from ...graph import as_operands, bind
 from ..entering import opname
 
 
@@ -73,4 +73,4 @@ _enter(least_squares, "lstsq")
 
 def recorded(function: Any, *operands: Any, **options: Any) -> Any:
     """What an operation gives, as a node where a node is among the operands."""
-    return record(function, as_operands(operands), options)
+    return bind(function, as_operands(operands), options)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.signal
 
 from ... import operations
-from ...graph import record
+from ...graph import bind
 from .filters import arrays
 
 operations.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")
@@ -49,7 +49,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     in1, in2 = arrays(in1, in2)
     plain = boundary in ("fill", "pad") and not np.any(fillvalue)
     if plain or mode == "valid":
-        return record(scipy.signal.convolve2d, (in1, in2), {"mode": mode})
+        return bind(scipy.signal.convolve2d, (in1, in2), {"mode": mode})
     ends = [(n - 1, n - 1) for n in in2.shape]
     if boundary in _BOUNDARIES:
         padded = np.pad(in1, ends, _BOUNDARIES[boundary])
@@ -57,7 +57,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
         padded = np.pad(in1, ends, constant_values=fillvalue)
     else:
         raise ValueError("scipy.signal.convolve2d: boundary is 'fill', 'circular' or 'symmetric'")
-    full = record(scipy.signal.convolve2d, (padded, in2), {"mode": "valid"})
+    full = bind(scipy.signal.convolve2d, (padded, in2), {"mode": "valid"})
     if mode == "full":
         return full
     if mode != "same":

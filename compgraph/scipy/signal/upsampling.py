@@ -7,7 +7,7 @@ from typing import Any
 import scipy.signal
 
 from ... import operations
-from ...graph import record
+from ...graph import bind
 from .filters import arrays
 
 operations.enter(scipy.signal.upfirdn, "scipy_signal_upfirdn")
@@ -20,4 +20,4 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
             f"scipy.signal.upfirdn on nodes: mode={mode!r}, cval={cval!r} has no derivative; leave them out (zeros stand around "
             "the signal then), or put what is to stand there into the signal, with np.pad"
         )
-    return record(scipy.signal.upfirdn, arrays(h, x), {"up": up, "down": down, "axis": axis})
+    return bind(scipy.signal.upfirdn, arrays(h, x), {"up": up, "down": down, "axis": axis})

@@ -16,7 +16,7 @@ from autodiff.batching.examples import kinds_of_functions
 from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
 from autodiff.rules import scatter
 from compgraph import operations
-from compgraph.graph import record
+from compgraph.graph import bind
 from tests.support.failures import Failures
 from tests.support.for_each import for_each
 
@@ -439,7 +439,7 @@ def test_matmul_of_a_constant_stack_and_batched_vectors() -> None:
 
 def test_scatter_adds_batched_pieces() -> None:
     def f(p: Any, q: Any) -> Any:
-        return record(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"layout": (1, 1)})
+        return bind(scatter, (np.zeros(5), p, [0, 2, 2], q, slice(1, 3)), {"layout": (1, 1)})
 
     pieces, others = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(4, 2)
     found = ad.vmap(f)(pieces, others)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import record, to_plain
+from compgraph.graph import bind, to_plain
 from compgraph.scipy.ndimage import kernels
 
 from ....rules import general, linear, scatter
@@ -137,7 +137,7 @@ class _Places:
         for weight, flat, there in self.terms():
             pieces.append(np.ravel(weight * g)[np.ravel(there)])
             indices.append(flat[there])
-        total = record(scatter, (np.ravel(self.c), np.concatenate(pieces), np.concatenate(indices)), {"layout": (1,)})
+        total = bind(scatter, (np.ravel(self.c), np.concatenate(pieces), np.concatenate(indices)), {"layout": (1,)})
         return np.reshape(total, self.c.shape)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import record
+from ....graph import bind
 from ..pieces import operand, pieces
 from .laws import law_of
 
@@ -76,7 +76,7 @@ def of_x(method: str, closed: bool, low: float, high: float, scaled: Callable[[A
             return scaled(value, scale) if scaled else value
 
         operands = (x, loc, scale, *shapes)
-        region = record(_region_of_x, operands, {"distribution": distribution, "closed": closed})
+        region = bind(_region_of_x, operands, {"distribution": distribution, "closed": closed})
         return merged(compute, region, operands, (distribution.badvalue, low, high))
 
     return evaluated
@@ -90,7 +90,7 @@ def of_q(method: str) -> Any:
         law = law_of(distribution, method[1:])
         formula = getattr(law, method)
         operands = (q, loc, scale, *shapes)
-        region = record(_region_of_q, operands, {"distribution": distribution})
+        region = bind(_region_of_q, operands, {"distribution": distribution})
         ends: tuple[Any, Any] = (np.nan, np.nan)
         if not np.all(region == HERE):
             ends = tuple(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import record
+from ....graph import bind
 from ....protocols import stop_gradient
 from ..pieces import operand
 from .continuous import HERE, HIGH, LOW, NOWHERE, merged
@@ -45,7 +45,7 @@ def _of_k(method: str, mass: bool, low: float, high: float) -> Any:
         law = law_of(distribution, method[1:])
         k, loc, shapes = _split(distribution, k, args, kwargs)
         operands = (stop_gradient(k - loc), *shapes)
-        region = record(_region_of_k, operands, {"distribution": distribution, "mass": mass})
+        region = bind(_region_of_k, operands, {"distribution": distribution, "mass": mass})
         return merged(getattr(law, method), region, operands, (distribution.badvalue, low, high)) + 0.0
 
     return evaluated
@@ -54,7 +54,7 @@ def _of_k(method: str, mass: bool, low: float, high: float) -> Any:
 def _of_q(name: str) -> Any:
     def evaluated(distribution: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
         q, loc, shapes = _split(distribution, q, args, kwargs)
-        return record(_quantile, (q, loc, *shapes), {"distribution": distribution, "name": name})
+        return bind(_quantile, (q, loc, *shapes), {"distribution": distribution, "name": name})
 
     return evaluated
 

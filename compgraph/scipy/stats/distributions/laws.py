@@ -17,7 +17,7 @@ import scipy.special as sc
 import scipy.stats as st
 
 from .... import operations
-from ....graph import INERT, Value, record, to_plain
+from ....graph import INERT, Value, bind, to_plain
 from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED
 from .tails import Formula
 
@@ -109,7 +109,7 @@ def _opaque(name: str) -> Formula:
 
 
 def _solved(name: str) -> Formula:
-    return lambda law, x, *shapes: record(numeric, (x, *shapes), {"law": law, "name": name})
+    return lambda law, x, *shapes: bind(numeric, (x, *shapes), {"law": law, "name": name})
 
 
 _RELATIONS: dict[str, Formula] = {

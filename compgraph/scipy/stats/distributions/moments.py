@@ -10,7 +10,7 @@ import numpy as np
 import scipy.stats as st
 
 from .... import operations
-from ....graph import INERT, Value, record, to_plain
+from ....graph import INERT, Value, bind, to_plain
 from ..pieces import operand
 from .continuous import HERE, NOWHERE, merged
 from .laws import Law, is_given, law_of
@@ -62,7 +62,7 @@ def _whole(distribution: Any, args: tuple[Any, ...], kwargs: dict[str, Any], for
     """What a formula of location, scale and shapes gives, nan where these are wrong."""
     shapes, loc, scale = distribution._parse_args(*args, **kwargs)
     operands = (operand(loc), operand(scale), *map(operand, shapes))
-    region = record(_validity, operands, {"distribution": distribution})
+    region = bind(_validity, operands, {"distribution": distribution})
     return merged(formula, region, operands, (distribution.badvalue,) * 3)
 
 

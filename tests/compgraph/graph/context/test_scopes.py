@@ -173,7 +173,7 @@ def test_outside_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     x = variable([1.0, 2.0])
     monkeypatch.setattr("compgraph.graph.node.open_scopes", asked)
     np.sum(np.sin(x) * 2 @ np.ones(2))
-    monkeypatch.setattr(operators, "record", asked)
+    monkeypatch.setattr(operators, "bind", asked)
     assert (x * 2).scope == ()
     with pytest.raises(AssertionError, match="looked for one"), cg.scope("a"):
         x * 2
