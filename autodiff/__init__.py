@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from compgraph import operations
-from compgraph.graph.context import imported
+from compgraph.context import imported
 from compgraph.protocols import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse

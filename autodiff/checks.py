@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Node, Value, Write, describe, to_plain
+from compgraph.graph import to_plain
+from compgraph.storage import Write
+from compgraph.values import Joint, Node, Value, describe
 
 from .arguments import Arguments, flatten
 from .forward import jvp

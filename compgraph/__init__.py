@@ -33,10 +33,9 @@ from .arrays import (
     zeros,
 )
 from .compiled import jit
-from .graph import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode, topological_order
-from .graph.context import default_dtype, imported, no_graph, scope
-from .graph.interpreter import record_lines
-from .graph.tracing import EscapeError, strict
+from .context import default_dtype, imported, no_graph, scope
+from .frames import record_lines
+from .graph import topological_order
 from .guards import GuardError, reset
 from .interception import interception
 from .nn import (
@@ -58,6 +57,8 @@ from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
+from .tracing import EscapeError, strict
+from .values import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode
 
 __all__ = [
     "ConstantNode", "DiffersError", "EscapeError", "Executor", "Formula", "GraphPicture", "GuardError", "Listing", "Node",

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from .context import watcher
 from .drawing import GraphPicture, visualize_at
-from .graph import Joint, Observed, Value, VariableNode, memory_of, root_of
-from .graph.context import watcher
-from .graph.tracing import Strict
+from .interpreters import Observed
 from .operations import opname_of
+from .storage import memory_of, root_of
+from .tracing import Strict
+from .values import Joint, Value, VariableNode
 
 
 class NonFiniteError(ArithmeticError):

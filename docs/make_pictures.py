@@ -120,7 +120,7 @@ def rooms() -> cg.GraphPicture:
     arrows: dict[str, set[str]] = {}
     for path in [p for package in ("compgraph", "autodiff") for p in (ROOT / package).rglob("*.py")]:
         inside = path.relative_to(ROOT).with_suffix("").parts
-        if len(inside) > 2:
+        if _is_room(inside):
             arrows.setdefault(".".join(inside[:2]), set()).update(_rooms_imported(path, inside))
     reached: dict[str, set[str]] = {}
 
@@ -144,6 +144,11 @@ def rooms() -> cg.GraphPicture:
     return cg.GraphPicture(HEAD + "\n".join(drawn) + "\n}\n")
 
 
+def _is_room(parts: tuple[str, ...]) -> bool:
+    """Whether a dotted name leads into a room: a package, or the module `bind`."""
+    return len(parts) > 1 and ((ROOT / Path(*parts[:2])).is_dir() or parts[:2] == ("compgraph", "bind"))
+
+
 def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
     """The other rooms, as ``package.room``, that a module imports."""
     home = inside[:-1]
@@ -154,7 +159,7 @@ def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
             module = (*base, *(statement.module or "").split(".")) if statement.module else base
             for name in [alias.name for alias in statement.names]:
                 parts = (*module, name)
-                if len(parts) > 1 and (ROOT / Path(*parts[:2])).is_dir() and parts[0] in ("compgraph", "autodiff"):
+                if parts[0] in ("compgraph", "autodiff") and _is_room(parts):
                     found.add(".".join(parts[:2]))
     return found - {".".join(inside[:2])}
 

@@ -54,7 +54,7 @@ import compgraph, autodiff
 print(*sorted(set(sys.modules) - before))
 """
     loaded = run(program).split()
-    assert {"compgraph.graph.node", "autodiff.reverse.sweep"} < {*loaded}
+    assert {"compgraph.values.node", "autodiff.reverse.sweep"} < {*loaded}
     assert not [name for name in loaded if any(f"{name}.".startswith(f"{late}.") for late in LATE)]
 
 

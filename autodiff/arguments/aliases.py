@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INPUTS, Value, has_history, owner_of
 from compgraph.inplace import memory_behind
+from compgraph.storage import owner_of
+from compgraph.values import INPUTS, Value, has_history
 
 from .labels import is_labelled
 

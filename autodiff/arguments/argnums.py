@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from compgraph.graph import Borrowed, Value, describe
 from compgraph.interception import lent
+from compgraph.values import Borrowed, Value, describe
 
 from .aliases import find_shared, lock_views
 from .checks import as_argument

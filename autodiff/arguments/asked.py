@@ -1,6 +1,6 @@
 """Functions that check the class of a value where a node gives another result than its number.
 
-Scalar nodes report the class of the number that they represent (`compgraph.graph.reported`), and in the user's modules
+Scalar nodes report the class of the number that they represent (`compgraph.values.reported`), and in the user's modules
 ``isinstance``, ``type`` and ``hasattr`` answer for the value that a node represents (`compgraph.interception.questions`). What
 remains reads the class of the object itself: ``x.__class__`` of an array, ``case np.ndarray():``, and code of installed packages.
 The names in the code of a function show whether it does. If so, the function is called with the numbers themselves as well, and
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import Value
-from compgraph.graph.context import apart, no_graph
-from compgraph.graph.interpreter import source_lines
+from compgraph.context import apart, no_graph
+from compgraph.frames import source_lines
 from compgraph.interception import is_library
+from compgraph.values import Value
 
 from ..numeric import DetachedGradientError
 from .labels import labelled, named_labels

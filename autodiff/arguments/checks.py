@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Value, adopted, plainly, require_computed, require_history
-from compgraph.graph.context import default_float, of_numbers
-from compgraph.graph.interpreter import source_lines
+from compgraph.bind import adopted
+from compgraph.context import default_float, of_numbers
+from compgraph.frames import source_lines
 from compgraph.guards import told
+from compgraph.values import ConstantNode, Value, plainly, require_computed, require_history
 
 from .asked import function_of
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-from compgraph.graph.context import Setting, in_scope, layered, wrappers
-from compgraph.graph.context import next_level as next_level
+from compgraph.context import Setting, in_scope, layered, wrappers
+from compgraph.context import next_level as next_level
 
 # (level, how many examples), the outermost first.
 vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())

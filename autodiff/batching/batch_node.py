@@ -15,27 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
-    NO_OPTIONS,
-    Carrier,
-    DiffersError,
-    InertNode,
-    OperationalNode,
-    Value,
-    as_operand,
-    bind,
-    describe,
-    leaf,
-    owner_of,
-    place_in,
-    promoted,
-    reported_class,
-    window,
-)
-from compgraph.graph.context import is_recording
-from compgraph.graph.interpreter import callee, frame_up, is_internal
+from compgraph.bind import bind
+from compgraph.context import is_recording
+from compgraph.frames import callee, frame_up, is_internal
+from compgraph.graph import as_operand
+from compgraph.inplace import promoted
 from compgraph.operations import getitem
 from compgraph.protocols import number_methods
+from compgraph.storage import owner_of, place_in, window
+from compgraph.values import NO_OPTIONS, Carrier, DiffersError, InertNode, OperationalNode, Value, describe, leaf, reported_class
 
 from .active import require_alive
 from .examples import Call, front, of_examples

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ConstantNode, Joint, Value, bind
+from compgraph.bind import bind
+from compgraph.values import ConstantNode, Joint, Value
 
 from ..rules import Formula, Rule, Variadic, scatter, spread, weighed
 

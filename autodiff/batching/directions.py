@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ConstantNode, DiffersError, Joint, Value
+from compgraph.values import ConstantNode, DiffersError, Joint, Value
 
 from ..rules import DEFERRED, Parts, Rule, Scatter, as_node, by_function, conform, conform_batch, plain_operands, push
 from .active import Alive, next_level

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError
+from compgraph.values import DiffersError
 
 from ..arguments import flatten, unflatten
 from .active import one_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import INERT
+from compgraph.values import INERT
 
 
 def propagate(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context import Setting
+from compgraph.context import Setting
 from compgraph.interception import (
     UNSEEDED,
     Watching,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph.context import Setting, wrappers
+from compgraph.context import Setting, wrappers
 
 from ..arguments import flatten, unflatten
 from .active import Alive, vmaps

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Value, describe
 from compgraph.inplace import numpy_forms, put_plain, require_writeable
 from compgraph.inplace import store as store_node
+from compgraph.values import DiffersError, Value, describe
 
 from .examples import OneByOneError, Where, front, located
 from .values import is_batch, plain_base

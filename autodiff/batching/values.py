@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, address_of, bind
+from compgraph.bind import bind
+from compgraph.storage import address_of
+from compgraph.values import Value
 
 forms: dict[Any, Any] = {}  # by shape and dtype, what stands for the value of a batched one
 _KEPT = 4096

@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
+from compgraph.bind import concrete
+from compgraph.context import apart
+from compgraph.frames import is_internal
+from compgraph.graph import breadth_first
+from compgraph.interception import intercepted, lent
+from compgraph.profiling import EXAMPLES, exchange
+from compgraph.scipy import enter_imported
+from compgraph.tracing import Tracing, is_tracing, raised_at
+from compgraph.values import (
     ARRAYS,
     INPUTS,
     TRACEABLE,
     VARYING,
     DiffersError,
     Value,
-    breadth_first,
-    concrete,
     plainly,
     require_computed,
     require_history,
     wrapped,
 )
-from compgraph.graph.context import apart
-from compgraph.graph.interpreter import is_internal
-from compgraph.graph.tracing import Tracing, is_tracing, raised_at
-from compgraph.interception import intercepted, lent
-from compgraph.profiling import EXAMPLES, exchange
-from compgraph.scipy import enter_imported
 
 from ..arguments import (
     as_result,

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph.graph import Value, to_plain
+from compgraph.graph import to_plain
 from compgraph.serialization import PICKLED_WHOLE
+from compgraph.values import Value
 
 from ..operators import vjp
 from ..rules import Rule, Shared, Variadic, makers

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, BlankNode, OperationalNode, Value, attach, describe, memory_of, to_plain
-from compgraph.graph.context import NoGraph, is_recording, recording_on, wrappers
+from compgraph.bind import attach
+from compgraph.context import NoGraph, is_recording, recording_on, wrappers
+from compgraph.graph import to_plain
+from compgraph.storage import memory_of
+from compgraph.values import INERT, BlankNode, OperationalNode, Value, describe
 
 from ..arguments import flatten, unflatten
 from ..batching import SteppedOut, levels_around, outside

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Value, next_tick, root_of, walk
-from compgraph.graph.context import sealed_up_to, wrappers
+from compgraph.context import sealed_up_to, wrappers
+from compgraph.graph import walk
+from compgraph.storage import root_of
+from compgraph.values import ACTIVE, Joint, Value, next_tick
 
 from ..arguments import find_shared
 from ..operators import Trace
@@ -28,7 +30,7 @@ class Closure:
     positions : sequence of int
         Which of them are arguments: arrays or nodes. The others are handed on.
     wrapped : tuple of callables
-        What wraps the arrays that `f` makes to be written into (see `compgraph.graph.context.modes.wrappers`).
+        What wraps the arrays that `f` makes to be written into (see `compgraph.context.modes.wrappers`).
 
     Attributes
     ----------

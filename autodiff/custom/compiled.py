@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
+from compgraph.bind import attach
 from compgraph.compiled import record_by
-from compgraph.graph import INERT, Value, attach, is_plain, saved, to_plain
-from compgraph.graph.context import NoGraph, is_recording, recording_on
-from compgraph.graph.tracing import is_compiling
+from compgraph.context import NoGraph, is_recording, recording_on
+from compgraph.graph import to_plain
+from compgraph.tracing import is_compiling
+from compgraph.values import INERT, Value, is_plain, saved
 
 from ..arguments import flatten, unflatten
 from ..batching import levels_around

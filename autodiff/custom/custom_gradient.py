@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Value, as_operands, bind, saved_constant, to_plain
-from compgraph.graph.context import NoGraph, recording_on
+from compgraph.bind import bind
+from compgraph.context import NoGraph, recording_on
+from compgraph.graph import as_operands, to_plain
+from compgraph.values import INERT, Value, saved_constant
 
 from ..arguments import flatten, unflatten
 from ..batching import SteppedOut, any_differs, base_of, outside

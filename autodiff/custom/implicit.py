@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Value, as_operands, bind, describe, require_single, to_plain
-from compgraph.graph.context import NoGraph
+from compgraph.bind import bind
+from compgraph.context import NoGraph
+from compgraph.graph import as_operands, to_plain
 from compgraph.guards import note_lengths
+from compgraph.values import INERT, Value, describe, require_single
 
 from ..arguments import as_argument
 from ..batching import any_differs, each_example, outside

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import require_single
+from compgraph.values import require_single
 
 from ..arguments import as_argument, flatten, unflatten
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import as_operands, bind, to_plain
-from compgraph.graph.context import NoGraph
+from compgraph.bind import bind
+from compgraph.context import NoGraph
+from compgraph.graph import as_operands, to_plain
 
 from ..arguments import as_argument
 from ..batching import any_differs, each_example, outside

@@ -18,8 +18,8 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from compgraph.graph import Value, describe, require_computed
-from compgraph.graph.context import default_dtype, default_float
+from compgraph.context import default_dtype, default_float
+from compgraph.values import Value, describe, require_computed
 
 from .. import operators
 from ..arguments import Argnums, Arguments, flatten, unflatten

@@ -14,8 +14,9 @@ import numpy as np
 from distributed import Client
 from tqdm import tqdm
 
-from compgraph.graph import INERT, Value, as_operands, to_plain
-from compgraph.graph.context import apart, is_recording
+from compgraph.context import apart, is_recording
+from compgraph.graph import as_operands, to_plain
+from compgraph.values import INERT, Value
 
 from ..arguments import as_argument, flatten, unflatten
 from .parallel import (

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, bind, describe, require_history
+from compgraph.bind import bind
 from compgraph.guards import escaped, told
+from compgraph.values import Value, describe, require_history
 
 from ..arguments import as_argument
 from ..batching import levels_around, push_batch

@@ -8,24 +8,15 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
-    VARYING,
-    Value,
-    bind,
-    concrete,
-    is_computed_by_python,
-    mark_python_number,
-    memory_of,
-    next_tick,
-    plainly,
-    saved_constant,
-    walk,
-)
-from compgraph.graph.context import apart, buffers_wrapped, is_recording, recording_on
-from compgraph.graph.tracing import Tracing
+from compgraph.bind import bind, concrete
+from compgraph.context import apart, buffers_wrapped, is_recording, recording_on
+from compgraph.graph import walk
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
+from compgraph.storage import memory_of
+from compgraph.tracing import Tracing
+from compgraph.values import VARYING, Value, is_computed_by_python, mark_python_number, next_tick, plainly, saved_constant
 
 from ..arguments import (
     as_argument,

@@ -14,33 +14,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
+from compgraph.bind import bind
+from compgraph.context import is_cut, is_recording, watched
+from compgraph.guards import scalar_hash
+from compgraph.inplace import put_plain, require_writeable, store
+from compgraph.interpreters import detach_result, inert
+from compgraph.profiling import TANGENT, exchange
+from compgraph.protocols import number_methods
+from compgraph.storage import interrupted, overlaps_itself, owner_of, place_in, window
+from compgraph.values import (
     INERT,
     NO_OPTIONS,
     OPERATORS,
     Carrier,
     OperationalNode,
     Value,
-    bind,
     describe,
-    detach_result,
-    inert,
-    interrupted,
     is_computed_by_python,
     is_python_number,
     leaf,
     mark_python_number,
-    overlaps_itself,
-    owner_of,
-    place_in,
     reported_class,
-    window,
 )
-from compgraph.graph.context import is_cut, is_recording, watched
-from compgraph.guards import scalar_hash
-from compgraph.inplace import put_plain, require_writeable, store
-from compgraph.profiling import TANGENT, exchange
-from compgraph.protocols import number_methods
 
 from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push

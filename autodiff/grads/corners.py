@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
+from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread

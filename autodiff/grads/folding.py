@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
 from compgraph.operations import NO_VALUE, UfuncMethod, ensure_array
 
 from ..rules import Rule, by_function, makers, scatter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from ..rules import Shared, fetched, fetched_at, general, linear, scatter
 

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import bind, laid, overlaps_itself, place_of, to_plain, window
+from compgraph.bind import bind
+from compgraph.graph import to_plain
+from compgraph.storage import laid, overlaps_itself, place_of, window
 
 from ..rules import linear, scatter
 

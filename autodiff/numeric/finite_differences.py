@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, require_computed
+from compgraph.values import Value, require_computed
 
 
 def plain(value: Any) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, describe, require_history, require_single
-from compgraph.graph.context import apart, held, no_graph
+from compgraph.context import apart, held, no_graph
 from compgraph.guards import escaped, told
+from compgraph.values import Value, describe, require_history, require_single
 
 from . import finite_differences
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, to_plain
+from compgraph.graph import to_plain
+from compgraph.values import Value
 
 from ..arguments import Argnums, Arguments, of_functions
 from ..forward import jvp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from compgraph.graph.context import recording_on
+from compgraph.context import recording_on
 
 from ..arguments import Argnums, Arguments, as_direction, flatten, of_functions
 from ..forward import jvp

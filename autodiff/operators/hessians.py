@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, describe
-from compgraph.graph.context import recording_on
+from compgraph.context import recording_on
+from compgraph.values import Value, describe
 
 from ..arguments import Argnums, Arguments, of_functions
 from ..reverse import gradient_nodes

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, require_unchanged, to_plain
-from compgraph.graph.context import watched
+from compgraph.context import watched
+from compgraph.graph import to_plain
+from compgraph.values import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import base_of, levels_around

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, attach
+from compgraph.bind import attach
+from compgraph.values import Joint
 
 from ..rules import Rule, Shared, makers
 

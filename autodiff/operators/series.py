@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Joint, Value, bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
+from compgraph.values import Joint, Value
 
 from ..batching import propagate
 from ..reverse import Events, collect

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, bind, concrete, to_plain
-from compgraph.graph.context import apart, is_recording, recording_on
-from compgraph.graph.tracing import Tracing
+from compgraph.bind import bind, concrete
+from compgraph.context import apart, is_recording, recording_on
+from compgraph.graph import to_plain
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
+from compgraph.tracing import Tracing
+from compgraph.values import Value
 
 from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph, unflatten
 from ..batching import SteppedOut, levels_around, outside

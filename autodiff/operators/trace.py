@@ -15,11 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import (
+from compgraph.bind import bind, concrete
+from compgraph.context import apart, called, is_recording, no_graph, recording_on
+from compgraph.graph import to_plain
+from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.interception import intercepted
+from compgraph.operations import input_of
+from compgraph.scipy import enter_imported
+from compgraph.tracing import Tracing
+from compgraph.values import (
     InputNode,
     Value,
-    bind,
-    concrete,
     describe,
     input_over,
     is_computed_by_python,
@@ -27,14 +33,7 @@ from compgraph.graph import (
     mark_python_number,
     next_tick,
     plainly,
-    to_plain,
 )
-from compgraph.graph.context import apart, called, is_recording, no_graph, recording_on
-from compgraph.graph.tracing import Tracing
-from compgraph.guards import collecting_escapes, note_lengths
-from compgraph.interception import intercepted
-from compgraph.operations import input_of
-from compgraph.scipy import enter_imported
 
 from ..arguments import (
     Arguments,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value
+from compgraph.values import Value
 
 from ..arguments import flatten, unflatten
 from ..reverse import Gradients

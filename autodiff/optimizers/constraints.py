@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import Value, to_plain
+from compgraph.graph import to_plain
+from compgraph.values import Value
 
 from ..operators import hessian, jacobian
 from .flattening import Layout

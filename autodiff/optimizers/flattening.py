@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, require_computed, require_history
+from compgraph.values import Value, require_computed, require_history
 
 from ..arguments import flatten, unflatten
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, VariableNode, describe, owner_of, require_history, require_single, require_unsealed
 from compgraph.guards import note_saved
+from compgraph.storage import owner_of
+from compgraph.values import Value, VariableNode, describe, require_history, require_single, require_unsealed
 
 from ..arguments import flatten
 from ..reverse import Gradients

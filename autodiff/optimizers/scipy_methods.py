@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, require_single, to_plain
-from compgraph.graph.context import recording_on
+from compgraph.context import recording_on
+from compgraph.graph import to_plain
+from compgraph.values import Value, require_single
 
 from ..batching import any_differs, each_example, outside
 from ..custom import parameters

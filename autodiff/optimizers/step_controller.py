@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import require_history, to_plain
+from compgraph.graph import to_plain
+from compgraph.values import require_history
 
 from .base import Clip, Optimizer
 from .parameters import Array

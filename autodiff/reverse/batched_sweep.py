@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Write
+from compgraph.storage import Write
 
 from ..batching import batch_like, pull_batch, pull_several
 from ..rules import DEFERRED, BatchedShadow, Rule, RuleErrors, Shared, conform_batch

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import InputNode, Value, leaf, to_plain
-from compgraph.graph.context import apart
-from compgraph.graph.tracing import Tracing
+from compgraph.context import apart
+from compgraph.graph import to_plain
 from compgraph.guards import collecting_escapes
 from compgraph.interception import intercepted
+from compgraph.tracing import Tracing
+from compgraph.values import InputNode, Value, leaf
 
 from ..numeric import detached, finite_differences, require_arguments
 from .gradient import gradient

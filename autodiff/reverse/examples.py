@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Node, Value, describe
+from compgraph.values import Node, Value, describe
 
 from ..batching import BatchNode, is_batch
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Node, Origin, Value, VariableNode, describe, next_tick, require_computed, require_history, to_plain
-from compgraph.graph.context import apart, recording_on
+from compgraph.context import apart, recording_on
+from compgraph.graph import to_plain
 from compgraph.guards import derived_again, escaped, note_lengths, told
+from compgraph.values import Node, Origin, Value, VariableNode, describe, next_tick, require_computed, require_history
 
 from ..batching import is_batch
 from ..numeric import require_differentiable

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, VariableNode, describe, require_history
+from compgraph.values import Value, VariableNode, describe, require_history
 
 from ..forward import real_inputs
 from ..numeric import require_differentiable

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, VariableNode
-from compgraph.graph.interpreter import numbers_in, source_lines, use_of
-from compgraph.graph.tracing import is_tracing
+from compgraph.frames import numbers_in, source_lines, use_of
 from compgraph.guards import SHOWN, Escape, Lineage, in_order, open_escapes
+from compgraph.tracing import is_tracing
+from compgraph.values import Value, VariableNode
 
 _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
 

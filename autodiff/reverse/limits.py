@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, ConstantNode, Value, bind, walk
+from compgraph.bind import bind
+from compgraph.graph import walk
 from compgraph.guards import frozen
+from compgraph.values import INERT, ConstantNode, Value
 
 from ..rules import found_by, limit_value
 from .pushed import push_through

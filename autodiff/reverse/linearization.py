@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, saved_constant
-from compgraph.graph.context import recording_on, watched
+from compgraph.context import recording_on, watched
 from compgraph.guards import note_lengths
+from compgraph.values import Value, saved_constant
 
 from ..forward import TangentNode
 from .batched_sweep import sweep_batch

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value
 from compgraph.profiling import BACKWARD, TANGENT
+from compgraph.values import Value
 
 from ..rules import DEFERRED, Parts, Scatter
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, next_tick
-from compgraph.graph.context import profiled
-from compgraph.graph.interpreter import made_since
+from compgraph.context import profiled
+from compgraph.frames import made_since
+from compgraph.values import Value, next_tick
 
 from ..batching import propagate, pushed_on
 from ..rules import RuleErrors

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, Write, root_of
-from compgraph.graph.context import derived, guarding, watched
-from compgraph.graph.interpreter import made_for
+from compgraph.context import derived, guarding, watched
+from compgraph.frames import made_for
+from compgraph.storage import Write, root_of
+from compgraph.values import Value
 
 from ..rules import Parts, RuleErrors, by_function
 from .supports import Through, Within, as_support

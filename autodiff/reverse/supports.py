@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value
+from compgraph.values import Value
 
 from ..batching import padded, pull_batch, pull_several, pushed_on, reduced_axes
 from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords

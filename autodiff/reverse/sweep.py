@@ -14,21 +14,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
-    BOTH,
-    INERT,
-    INPUTS,
-    LEFT,
-    NO_OPTIONS,
-    VARYING,
-    Value,
-    bind,
-    next_tick,
-    owner_of,
-    require_unchanged,
-    root_of,
-)
-from compgraph.graph.context import profiled, watched
+from compgraph.bind import bind
+from compgraph.context import profiled, watched
+from compgraph.storage import owner_of, root_of
+from compgraph.values import BOTH, INERT, INPUTS, LEFT, NO_OPTIONS, VARYING, Value, next_tick, require_unchanged
 
 from ..rules import DEFERRED, RuleErrors, Scatter, Shared, added, as_node, conform, fetched
 from .profiled import told_pass

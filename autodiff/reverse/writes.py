@@ -15,26 +15,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import (
-    ACTIVE,
-    INERT,
-    NO_OPTIONS,
-    USED,
-    Joint,
-    Memory,
-    Twin,
-    Value,
-    VariableNode,
-    Write,
-    by_tick,
-    collector,
-    last_places,
-    next_tick,
-    overlaps_itself,
-    root_of,
-    snapshot,
-)
-from compgraph.graph.context import profiled, watched
+from compgraph.context import profiled, watched
+from compgraph.storage import Memory, Twin, Write, by_tick, collector, last_places, overlaps_itself, root_of
+from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, Joint, Value, VariableNode, next_tick, snapshot
 
 from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, added, as_node, conform
 from .profiled import told_past

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, bind
+from compgraph.bind import bind
 from compgraph.operations import getitem
+from compgraph.values import Value
 
 
 class Scatter:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, describe, gathered, require_computed, require_history
+from compgraph.graph import gathered
+from compgraph.values import Value, describe, require_computed, require_history
 
 
 def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:

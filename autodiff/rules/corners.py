@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import Value
+from compgraph.values import Value
 
 # limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
 Limit = Callable[[Any, Any, Any], tuple[Any, Any]]

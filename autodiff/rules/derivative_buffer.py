@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import OperationalNode, Twin, Value, bind, laid, leaf, window
+from compgraph.bind import bind
+from compgraph.storage import Twin, laid, window
+from compgraph.values import OperationalNode, Value, leaf
 
 
 class Shadow(Twin):

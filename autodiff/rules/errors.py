@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Value
-from compgraph.graph.context import apart, apart_once
+from compgraph.context import apart, apart_once
+from compgraph.values import Joint, Value
 
 _AS_EVER = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 def _passing(called: Any) -> Any:
-    """Mark what NumPy calls at an error: it is set for one operation alone; see `compgraph.graph.context.apart`."""
+    """Mark what NumPy calls at an error: it is set for one operation alone; see `compgraph.context.apart`."""
     called.is_passing = True
     return called
 
@@ -43,7 +43,7 @@ class RuleErrors:
         The operation whose rule runs.
     reached : list of (int, Node or Joint)
         Where a sweep that is recorded puts the nodes whose rules it asks, each with a tick from before; see
-        `compgraph.graph.interpreter.made_for`.
+        `compgraph.frames.made_for`.
     """
 
     __slots__ = ("_errstate", "_raised", "at", "function", "log", "met", "reached")

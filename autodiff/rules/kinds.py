@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from .accumulate import scatter
 from .broadcasting import spread

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from ..numeric import finite_differences
 from .rule import Rule, makers

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import Joint, Value, VariableNode, attach, describe, root_of, value_at
+from compgraph.bind import attach
+from compgraph.storage import root_of, value_at
+from compgraph.values import Joint, Value, VariableNode, describe
 
 
 def seen_by(reader: Any, operand: Any) -> Any:

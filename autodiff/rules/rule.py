@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from compgraph import operations
-from compgraph.graph import INERT, Node
 from compgraph.operations import keep, kept
+from compgraph.values import INERT, Node
 
 from .accumulate import DEFERRED, Parts
 from .broadcasting import as_adjoint, conform

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
 from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Joint, Value
+from compgraph.values import Joint, Value
 
 from .names import inner, outer, shape
 from .steps import Pass, Step, letters

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.drawing import render
-from compgraph.graph import ConstantNode, breadth_first, operands_of
+from compgraph.graph import breadth_first, operands_of
+from compgraph.values import ConstantNode
 
 from .names import chosen, named, on_node, short
 from .steps import Pass, Step

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.drawing import as_mathematics, chosen_name, name_of, showable
-from compgraph.graph import ConstantNode, Joint
+from compgraph.values import ConstantNode, Joint
 
 LONGEST = 24
 

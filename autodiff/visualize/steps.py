@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import ACTIVE, Joint, Value, Write, breadth_first, describe, require_history
+from compgraph.graph import breadth_first
+from compgraph.storage import Write
+from compgraph.values import ACTIVE, Joint, Value, describe, require_history
 
 from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
 from ..rules import DEFERRED, RuleErrors, by_function, conform, push

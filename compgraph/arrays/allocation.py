@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph import Value, inert, leaf_like
-from ..graph.context import default_float, is_recording, wrappers
+from ..context import default_float, is_recording, wrappers
+from ..interpreters import inert
+from ..values import Value, leaf_like
 
 
 def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:

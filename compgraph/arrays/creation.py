@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Value, bind, gathered, require_computed, require_history
-from ..graph.context import of_numbers
+from ..bind import bind
+from ..context import of_numbers
+from ..graph import gathered
 from ..guards import note_layout
+from ..values import Value, require_computed, require_history
 from .allocation import buffer
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..graph import Value, gathered, inert, leaves_of, to_plain
-from ..graph.interpreter import frame_up
+from ..frames import frame_up
+from ..graph import gathered, leaves_of, to_plain
 from ..guards import note_points
+from ..interpreters import inert
+from ..values import Value
 from .creation import array, asarray
 
 

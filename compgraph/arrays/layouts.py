@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import operations
-from ..graph import Value, bind, gathered, require_history
+from ..bind import bind
+from ..graph import gathered
 from ..guards import note_layout
+from ..values import Value, require_history
 from .allocation import buffer
 from .creation import array, asarray, full
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
-from ..graph import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, leaf, require_computed
-from ..graph.context import automatic_name
+from ..context import automatic_name
 from ..guards import watch_shapes
+from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, leaf, require_computed
 
 
 @operations.saying(

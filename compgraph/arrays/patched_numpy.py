@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE, Value, leaves_of, plain_deep, promotable, wrapped
-from ..graph.context import Context, callbacks_lock, is_recording, layered, settle
-from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..graph.tracing import has_compiled_code, is_library, is_tracing
+from ..context import Context, callbacks_lock, is_recording, layered, settle
+from ..frames import frame_up, is_calling, is_internal
+from ..graph import leaves_of
+from ..tracing import has_compiled_code, is_library, is_tracing
+from ..values import TRACEABLE, Value, plain_deep, promotable, wrapped
 from . import allocation
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray

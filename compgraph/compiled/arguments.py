@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import TRACEABLE, Value, root_of
-from ..graph.interpreter import is_heap_type
+from ..frames import is_heap_type
+from ..storage import root_of
 from ..trees import flatten, unflatten
+from ..values import TRACEABLE, Value
 from .refusals import RefusedError
 
 ndarray = np.ndarray

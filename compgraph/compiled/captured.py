@@ -39,10 +39,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE, Value
-from ..graph.context import default_float
-from ..graph.interpreter import is_heap_type
+from ..context import default_float
+from ..frames import is_heap_type
 from ..interception import state_of
+from ..values import TRACEABLE, Value
 from .purity import BASES, BY_NAME, CONSTANTS, METACLASSES, is_pure_function, known
 from .reached import Chain, Code, code_of, impure, is_library
 from .refusals import RefusedError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..executor import fastest_backend
-from ..graph.tracing import is_tracing
+from ..tracing import is_tracing
 from . import worker
 from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, orders_of, parts_of, quick_key
 from .outer import recorded

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import InertScalarNode, ScalarNode, Value, adopted, plainly, to_plain
+from ..bind import adopted
+from ..graph import to_plain
 from ..guards import Shape
 from ..trees import flatten, unflatten
+from ..values import InertScalarNode, ScalarNode, Value, plainly
 from .refusals import RefusedError
 
 ndarray = np.ndarray

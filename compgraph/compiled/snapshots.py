@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE
 from ..interception import is_bound_here
+from ..values import TRACEABLE
 from .purity import is_exchanged
 
 ndarray = np.ndarray

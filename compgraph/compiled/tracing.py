@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..context import Setting, apart, called, calling, guarded, recording_on
 from ..executor import Family, Schedule, needed
-from ..graph import ConstantNode, InputNode, Joint, ScalarNode, Value, by_tick, leaf, next_tick, value_at, viewed_by, walk
-from ..graph.context import Setting, apart, called, calling, guarded, recording_on
-from ..graph.tracing import Tracing
+from ..graph import walk
 from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
 from ..interception import intercepted, lent
 from ..operations import Output
 from ..scipy import enter_imported
+from ..storage import by_tick, value_at, viewed_by
+from ..tracing import Tracing
+from ..values import ConstantNode, InputNode, Joint, ScalarNode, Value, leaf, next_tick
 from .arguments import Call
 from .captured import Captured, require_unchanged
 from .loops import STEP, NotAlikeError, Shortening

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from ..context import Setting, collector, is_deriving
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
-from ..graph import Joint, Observed, Value, next_tick, window
-from ..graph.context import Setting, collector, is_deriving
 from ..guards import Computed
+from ..interpreters import Observed
+from ..storage import window
+from ..values import Joint, Value, next_tick
 
 
 def _functions(names: str) -> frozenset[Any]:

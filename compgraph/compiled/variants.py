@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..executor import compiled, compiled_family, compiles_families
-from ..graph.tracing import Tracing, raised_at
 from ..guards import GuardError, OtherProgramError
+from ..tracing import Tracing, raised_at
 from . import worker
 from .arguments import Call, Given, Static, copied, names_of, require_numbers
 from .captured import Captured, require_unchanged

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 
-from ..graph.context import renewed
+from ..context import renewed
 
 _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.SimpleQueue()
 _thread: threading.Thread | None = None

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..graph import GraphNode, Node, Value
+from ..graph import GraphNode
+from ..values import Node, Value
 from . import words
 from .data import REST, Arrow, Box, Drawing
 from .entries import Shown, entries_of

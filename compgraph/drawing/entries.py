@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..graph import ConstantNode, GraphNode, Value, Write
+from ..graph import GraphNode
+from ..storage import Write
+from ..values import ConstantNode, Value
 from . import words
 from .data import Entry
 from .labels import Labels, is_array_to_fill, merged

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConstantNode, Joint, Value, Write
+from ..storage import Write
+from ..values import ConstantNode, Joint, Value
 from .words import as_mathematics, brief, chosen_name, name_of, number
 from .writes import Item, Later, Steps, part_of, value_then
 

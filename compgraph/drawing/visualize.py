@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import GraphNode, Value, require_history
+from ..graph import GraphNode
+from ..values import Value, require_history
 from .colors import LIGHT, THEMES
 from .data import Drawing
 from .dot import dot_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value
-from ..graph.interpreter import assigned_name
+from ..frames import assigned_name
+from ..values import Value
 
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η", "theta": "θ", "iota": "ι",

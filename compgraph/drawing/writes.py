@@ -15,7 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..graph import GraphNode, Joint, Memory, Value, Write, by_tick, operands_of, root_of, value_at, viewed_by, walk
+from ..graph import GraphNode, operands_of, walk
+from ..storage import Memory, Write, by_tick, root_of, value_at, viewed_by
+from ..values import Joint, Value
 
 
 @dataclass(frozen=True, eq=False)

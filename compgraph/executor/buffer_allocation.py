@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Joint, Value, by_tick, owner_of
+from ..storage import by_tick, owner_of
+from ..values import Joint, Value
 from .schedule import Schedule, sources_of
 
 SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller ones a new array costs no more

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Value, value_at
 from ..guards import Guard, OtherProgramError, Watch
+from ..storage import value_at
+from ..values import Joint, Value
 from .schedule import Schedule, needed
 
 # Functions whose results are complex for some values and real for others.

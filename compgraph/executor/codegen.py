@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Value, Write, place_in, settled, value_at, window
-from ..graph.context import renewed
+from ..context import renewed
 from ..guards import Guard
+from ..storage import Write, place_in, value_at, window
+from ..values import Joint, Value, settled
 from .fusion import BLOCK, Group, repeated
 from .schedule import Schedule
 

@@ -12,21 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import (
-    ConstantNode,
-    Joint,
-    Memory,
-    PlaceholderNode,
-    Value,
-    Write,
-    like,
-    placed_as,
-    require_history,
-    root_of,
-    viewed_by,
-)
-from ..graph.context import recording_again
+from ..context import recording_again
 from ..guards import Guard
+from ..storage import Memory, Write, root_of, viewed_by
+from ..values import ConstantNode, Joint, PlaceholderNode, Value, like, placed_as, require_history
 from .schedule import Schedule, needed, origin_of
 
 # Functions whose results hang on the shape of the operand alone: constants, if shapes are known.

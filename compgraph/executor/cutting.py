@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import placeholder
-from ..graph import PlaceholderNode, Value, describe, require_history, root_of, walk
+from ..graph import walk
 from ..guards import enter, guards_of, tell_escaped
+from ..storage import root_of
+from ..values import PlaceholderNode, Value, describe, require_history
 from .retrace import replay
 from .schedule import needed, origin_of, origins_of
 

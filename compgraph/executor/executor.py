@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import (
+from ..context import apart, guarded, watched
+from ..graph import breadth_first
+from ..guards import Guard, OtherProgramError, Unchanged, guards_of, tell_escaped
+from ..storage import by_tick
+from ..values import (
     Joint,
     PlaceholderNode,
     Value,
-    breadth_first,
-    by_tick,
     describe,
     next_tick,
     require_computed,
@@ -21,8 +23,6 @@ from ..graph import (
     require_single,
     require_unchanged,
 )
-from ..graph.context import apart, guarded, watched
-from ..guards import Guard, OtherProgramError, Unchanged, guards_of, tell_escaped
 from .passes import compiled, fastest_backend
 from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Joint, Value, Write
 from ..guards import Guard
+from ..storage import Write
+from ..values import Joint, Value
 from .buffer_allocation import has_buffer, is_elementwise
 from .schedule import Schedule, sources_of
 

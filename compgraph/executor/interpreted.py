@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Value, Write, place_in, value_at, window
 from ..guards import Guard, OtherProgramError
+from ..storage import Write, place_in, value_at, window
+from ..values import Joint, Value
 from .schedule import Schedule
 
 _GONE = np.empty(0)  # in place of a value that was given up

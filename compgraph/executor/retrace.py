@@ -13,30 +13,12 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import (
-    NO_OPTIONS,
-    Joint,
-    OperationalNode,
-    Origin,
-    PlaceholderNode,
-    Value,
-    Write,
-    attach,
-    bind,
-    describe,
-    kind_of,
-    leaf,
-    memory_of,
-    next_tick,
-    place_in,
-    root_of,
-    value_at,
-    viewed_by,
-    window,
-)
-from ..graph.context import apart, recording_again
+from ..bind import attach, bind
+from ..context import apart, recording_again
 from ..guards import Guard, GuardError, Shape, Watch, remembering
 from ..inplace import store
+from ..storage import Write, memory_of, place_in, root_of, value_at, viewed_by, window
+from ..values import NO_OPTIONS, Joint, OperationalNode, Origin, PlaceholderNode, Value, describe, kind_of, leaf, next_tick
 from .schedule import needed, origins_of
 
 Reading = Callable[[Any, int, dict[Any, Any]], Any]

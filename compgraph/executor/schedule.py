@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..graph import Origin, Value, walk
+from ..graph import walk
 from ..guards import Guard
+from ..values import Origin, Value
 
 
 @dataclass

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .bind import bind
-from .context import recording_on
-from .node import Value, ndarray, new_view, require_history, restorers
+from ..bind import bind
+from ..context import recording_on
+from ..values import Value, ndarray, new_view, require_history, restorers
 
 
 def restored(node: Any) -> bool:

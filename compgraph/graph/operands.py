@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from .bind import adopted
-from .buffer import TRACEABLE
-from .kinds import ACTIVE, INERT, USED
-from .lazy import require_computed
-from .node import Value, require_history, require_single
+from ..bind import adopted
+from ..values import ACTIVE, INERT, TRACEABLE, USED, Value, require_computed, require_history, require_single
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.

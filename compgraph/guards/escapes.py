@@ -25,7 +25,10 @@ from weakref import ref
 import numpy as np
 
 from .. import operations
-from ..graph import (
+from ..context import is_recording
+from ..frames import assigns, callee, catches, formats, frame_up, method_called, operates, outwards, source_lines, unknown, use_of
+from ..tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused, variable_of
+from ..values import (
     ACTIVE,
     BLANK,
     INERT,
@@ -39,21 +42,6 @@ from ..graph import (
     require_single,
     use,
 )
-from ..graph.context import is_recording
-from ..graph.interpreter import (
-    assigns,
-    callee,
-    catches,
-    formats,
-    frame_up,
-    method_called,
-    operates,
-    outwards,
-    source_lines,
-    unknown,
-    use_of,
-)
-from ..graph.tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused, variable_of
 from .guards import TAKEN, Guard, contents, note
 from .lineage import HEAVY, Lineage
 from .raising import note_error

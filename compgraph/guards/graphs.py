@@ -8,7 +8,8 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from ..graph import ConstantNode, PlaceholderNode, Value, VariableNode, by_tick, describe
+from ..storage import by_tick
+from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
 from .logs import copied, is_forgetful, logs_beside, logs_of, made_at, noted

@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import READ, Value, counted, next_tick, owner_of, require_history, require_single, use
-from ..graph.context import Setting, is_recording, layered
-from ..graph.interpreter import source_lines
-from ..graph.tracing import is_compiling, is_tracing
+from ..context import Setting, is_recording, layered
+from ..frames import source_lines
+from ..interpreters import counted
 from ..operations import kept
+from ..storage import owner_of
+from ..tracing import is_compiling, is_tracing
+from ..values import READ, Value, next_tick, require_history, require_single, use
 from .logs import enter
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ACTIVE, SCALARS, Value, describe, require_history
-from ..graph.context import is_recording
-from ..graph.interpreter import callee, frame_up, source_lines
-from ..graph.tracing import refused
+from ..context import is_recording
+from ..frames import callee, frame_up, source_lines
+from ..tracing import refused
+from ..values import ACTIVE, SCALARS, Value, describe, require_history
 from .escapes import is_within
 from .guards import note
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import ConstantNode, Joint, Value, attach, walk
-from ..graph.context import recording_again
+from ..bind import attach
+from ..context import recording_again
+from ..graph import walk
+from ..values import ConstantNode, Joint, Value
 
 HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
 

@@ -16,19 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import (
-    ConstantNode,
-    InertScalarNode,
-    InputNode,
-    Joint,
-    PlaceholderNode,
-    Value,
-    VariableNode,
-    by_tick,
-    next_tick,
-    viewed_by,
-)
-from ..graph.context import renewed, restart_names
+from ..context import renewed, restart_names
+from ..storage import by_tick, viewed_by
+from ..values import ConstantNode, InertScalarNode, InputNode, Joint, PlaceholderNode, Value, VariableNode, next_tick
 from .lineage import HEAVY, Buffer, Lineage, gathered_up
 
 ndarray = np.ndarray

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, is_computed_by_python, raised, require_history, saved_operands
-from ..graph.interpreter import source_lines
-from ..graph.tracing import is_compiling
+from ..frames import source_lines
+from ..interpreters import raised
 from ..operations import opname_of
+from ..tracing import is_compiling
+from ..values import Value, is_computed_by_python, require_history, saved_operands
 from .guards import innermost, note
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import InputNode, PlaceholderNode, Value, breadth_first, describe
-from ..graph.context import callbacks_lock
-from ..graph.interpreter import frame_up, source_lines
+from ..context import callbacks_lock
+from ..frames import frame_up, source_lines
+from ..graph import breadth_first
 from ..operations import compositions
+from ..values import InputNode, PlaceholderNode, Value, describe
 from .guards import Guard, layout, note, shapes
 
 _COMPOSITIONS = os.path.dirname(compositions.__file__)

@@ -12,8 +12,9 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph import READ, VariableNode, describe, freed_unread, unread, value_at
-from ..graph.interpreter import source_lines
+from ..frames import source_lines
+from ..storage import value_at
+from ..values import READ, VariableNode, describe, freed_unread, unread
 from .guards import Guard, GuardError, contents
 from .lineage import in_order
 from .logs import enter, enter_at_once

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Node, as_operand, require_history
+from ..graph import as_operand
 from ..guards import note_length
+from ..values import Node, require_history
 from .numpy_forms import set_flat
 from .overlapping import move, overlap
 

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Value, as_operand, bind, full_name, gathered, last_places, require_history, require_single, to_plain
-from ..graph.context import is_recording
+from ..bind import bind
+from ..context import is_recording
+from ..graph import as_operand, full_name, gathered, to_plain
 from ..guards import frozen
+from ..storage import last_places
+from ..values import Value, require_history, require_single
 from .outputs import are_integers, own_mask, plain_target
 from .overlapping import assign, move, overlap
 from .writing import require_cast, require_writeable, rewrite, store, store_number

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Value, as_operand, full_name, leaves_of, promoted, require_history, to_plain
-from ..graph.context import is_recording
+from ..context import is_recording
+from ..graph import as_operand, full_name, leaves_of, to_plain
 from ..guards import frozen
+from ..values import Value, require_history
 from .overlapping import MOVING, as_numpy_writes, memory_behind, move
+from .promotion import promoted
 from .writing import require_cast, rewrite, store
 
 ndarray = np.ndarray

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import Twin, Value, leaves_of, owner_of, plainly, require_single
+from ..graph import leaves_of
+from ..storage import Twin, owner_of
+from ..values import Value, plainly, require_single
 from .writing import put_plain, require_writeable, store
 
 ndarray = np.ndarray

@@ -12,41 +12,34 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import (
+from ..context import is_deriving, is_quick, is_recording, open_scopes
+from ..frames import source_lines
+from ..guards import note_copy, note_nothing
+from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_by
+from ..tracing import LOGS, is_tracing
+from ..values import (
     ACTIVE,
-    TRACERS,
     USED,
     ConstantNode,
     InertNode,
     InertScalarNode,
     InputNode,
-    Memory,
     OperationalNode,
     PlaceholderNode,
     ScalarNode,
     Value,
     VariableNode,
-    Write,
-    collector,
     describe,
     is_plain,
     is_tracer,
     next_tick,
-    owner_of,
     require_computed,
     require_history,
     require_unsealed,
-    root_of,
     saved,
-    set_class,
     use,
-    viewed_by,
     with_tracers,
 )
-from ..graph.context import is_deriving, is_quick, is_recording, open_scopes
-from ..graph.interpreter import source_lines
-from ..graph.tracing import LOGS, is_tracing
-from ..guards import note_copy, note_nothing
 
 
 def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import BLOCKS, Value, to_plain
+from ..graph import to_plain
+from ..values import BLOCKS, Value
 
 
 def enter_matplotlib() -> None:

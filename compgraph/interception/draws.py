@@ -17,10 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..graph import BUFFERS, NUMERIC, gathered, holds_node, plainly, promotable, to_plain
-from ..graph.context import layered
-from ..graph.interpreter import frame_up
-from ..graph.tracing import is_tracing
+from ..context import layered
+from ..frames import frame_up
+from ..graph import gathered, to_plain
+from ..inplace import holds_node
+from ..tracing import is_tracing
+from ..values import BUFFERS, NUMERIC, plainly, promotable
 from .libraries import is_library
 
 Formula = Callable[..., Any]

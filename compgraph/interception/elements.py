@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import NUMERIC, Value, gathered, holds_node, mark_python_number, promotable, to_plain
-from ..graph.context import is_recording
-from ..graph.tracing import is_tracing
+from ..context import is_recording
+from ..graph import gathered, to_plain
+from ..inplace import holds_node
+from ..tracing import is_tracing
+from ..values import NUMERIC, Value, mark_python_number, promotable
 from .toplevel import is_users, records_lists
 
 

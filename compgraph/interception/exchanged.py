@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value
-from ..graph.context import renewed
+from ..context import renewed
+from ..values import Value
 
 Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Opaque
-from ..graph.interpreter import is_internal
+from ..frames import is_internal
+from ..storage import Opaque
 from .draws import Generator
 from .libraries import is_library, is_users_module
 from .names import lent

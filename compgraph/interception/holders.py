@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE
-from ..graph.interpreter import is_heap_type, is_internal
+from ..frames import is_heap_type, is_internal
+from ..values import TRACEABLE
 from .libraries import is_users_module
 
 _OF_PYTHON = frozenset({"types", "argparse", "collections"})  # Python modules whose objects hold attributes of the user

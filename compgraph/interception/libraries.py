@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from ..graph.interpreter import is_internal
+from ..frames import is_internal
 
 
 @functools.cache  # and not at once, since `import compgraph` shall not wait for it

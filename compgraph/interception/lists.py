@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import operations
-from ..graph import Value, leaves_of
-from ..graph.interpreter import frame_up, source_lines
-from ..graph.tracing import is_tracing
+from ..frames import frame_up, source_lines
+from ..graph import leaves_of
+from ..tracing import is_tracing
+from ..values import Value
 from .exchanged import exchange
 from .toplevel import is_users, opened
 

@@ -18,26 +18,25 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import (
+from ..frames import frame_up, is_calling, is_internal
+from ..graph import gathered
+from ..guards import note_points, note_taken, raising
+from ..inplace import holds_node
+from ..storage import address_of, owner_of
+from ..tracing import has_compiled_code, is_tracing, refused
+from ..values import (
     NUMERIC,
     TRACEABLE,
     Value,
-    address_of,
     describe,
-    gathered,
-    holds_node,
     is_tracer,
     new_view,
-    owner_of,
     plain_deep,
     plainly,
     promotable,
     require_single,
     wrapped,
 )
-from ..graph.interpreter import frame_up, is_calling, is_internal
-from ..graph.tracing import has_compiled_code, is_tracing, refused
-from ..guards import note_points, note_taken, raising
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable, gathered_iterable
 from .exchanged import PLAIN

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import BUFFERS, Node, describe, is_tracer, leaves_of, plain_deep, to_plain
-from ..graph.context import is_recording
-from ..graph.interpreter import frame_up
-from ..graph.tracing import refused
+from ..context import is_recording
+from ..frames import frame_up
+from ..graph import leaves_of, to_plain
 from ..guards import note_saved
+from ..tracing import refused
+from ..values import BUFFERS, Node, describe, is_tracer, plain_deep
 from .exchanged import exchange
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import restored, without_patches
-from ..graph import Borrowed, Value, beginnings, borrowed, plainly
-from ..graph.context import callbacks_lock
-from ..graph.interpreter import source_lines
-from ..graph.tracing import is_compiling, is_tracing
+from ..context import callbacks_lock
+from ..frames import source_lines
+from ..tracing import is_compiling, is_tracing
+from ..values import Borrowed, Value, beginnings, borrowed, plainly
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch

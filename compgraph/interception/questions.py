@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import TRACEABLE, Value, class_of, is_number, kind_of, plainly
+from ..values import TRACEABLE, Value, class_of, is_number, kind_of, plainly
 from .holders import dictionary_of
 from .libraries import is_library
 from .reach import codes, names_in

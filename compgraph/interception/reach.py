@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Opaque
-from ..graph.interpreter import is_internal
+from ..frames import is_internal
+from ..storage import Opaque
 from .libraries import is_library
 from .making import MAKING
 

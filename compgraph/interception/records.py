@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, holds_node, new_view, promotable
+from ..inplace import holds_node
+from ..values import Value, new_view, promotable
 
 
 class Records(np.ndarray):

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, is_tracer
-from ..graph.context import is_recording
-from ..graph.interpreter import is_internal
-from ..graph.tracing import is_tracing
+from ..context import is_recording
+from ..frames import is_internal
+from ..tracing import is_tracing
+from ..values import Value, is_tracer
 from .exchanged import PLAIN
 from .libraries import is_library
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from ..graph import Value
 from ..protocols import primitive
+from ..values import Value
 
 
 def kept(x: ArrayLike) -> np.ndarray[Any, Any]:

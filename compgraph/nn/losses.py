@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from ..graph import bind
+from ..bind import bind
 from ..protocols import primitive
 from .activations import kept, log_softmax
 

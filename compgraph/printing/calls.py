@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Joint, Value, owner_of, place_in, settled, value_at, window
 from ..operations import PIECEWISE, Configured, Keyworded, OnAxes, Output, Packed
+from ..storage import owner_of, place_in, value_at, window
+from ..values import Joint, Value, settled
 from .names import Names, is_number
 
 INFIX: dict[Any, str] = {

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Value, Write
+from ..storage import Write
+from ..values import Value
 
 LONGEST = 200  # at most so many steps in a part
 FEWEST = 4  # at least so many parts in a run: with three, one would be left out

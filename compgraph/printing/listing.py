@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..drawing import FOLDED_FROM, place_of
-from ..graph import Joint, Value, VariableNode, Write
 from ..guards import guards_of
+from ..storage import Write
+from ..values import Joint, Value, VariableNode
 from .calls import Writer
 from .folding import runs_of
 from .names import Names, is_number

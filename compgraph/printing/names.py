@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Value, Write, full_name
+from ..graph import full_name
+from ..storage import Write
+from ..values import ConstantNode, Value
 
 SMALL = 4  # a vector of at most so many elements is written as numbers; a larger array gets a name
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}

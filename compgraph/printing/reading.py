@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Joint, Value, Write, settled, walk
+from ..graph import walk
 from ..operations import Configured, Keyworded, Output
+from ..storage import Write
+from ..values import ConstantNode, Joint, Value, settled
 from . import expressions as ex
 from .elementwise import ELEMENTWISE
 from .expressions import Call, Expression

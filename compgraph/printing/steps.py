@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..graph import Joint, Value, Write, memory_of, require_history, walk
+from ..graph import walk
+from ..storage import Write, memory_of
+from ..values import Joint, Value, require_history
 
 LISTS = (list, tuple)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ..graph.interpreter import source_lines
+from ..frames import source_lines
 from ..operations import opname_of
 
 FORWARD, BACKWARD, TANGENT, EXAMPLES = "forward", "backward", "tangent", "vmap"

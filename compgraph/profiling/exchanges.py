@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Memory, Write
-from ..graph.context import imported, profiled, renewed
+from ..context import imported, profiled, renewed
+from ..storage import Memory, Write
 from .entries import FORWARD
 from .recorder import Opened, Recorder
 

@@ -7,7 +7,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..graph.context import Context, profiled, profiler
+from ..context import Context, profiled, profiler
 from .entries import root
 from .exchanges import begin_block, end_block
 from .ledger import Holder, Ledger

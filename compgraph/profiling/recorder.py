@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Value, is_recorded, owner_of
-from ..graph.context import open_scopes
-from ..graph.interpreter import source_lines
+from ..context import open_scopes
+from ..frames import source_lines
+from ..interpreters import is_recorded
+from ..storage import owner_of
+from ..values import Value
 from .entries import FORWARD, Entry, root
 from .ledger import SWEEPS, Held, Ledger, read
 

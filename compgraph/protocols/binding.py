@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import NO_OPTIONS, Value, as_operands, bind, full_name, gathered, leaves_of
+from ..bind import bind
+from ..graph import as_operands, full_name, gathered, leaves_of
 from ..guards import note_layout
 from ..inplace import write_out
+from ..values import NO_OPTIONS, Value
 
 PLAIN_OPTIONS = frozenset({int, bool, float, str, type(None)})
 

@@ -10,25 +10,13 @@ import numpy as np
 
 from .. import operations as ops
 from ..arrays import MADE_LIKE
-from ..graph import (
-    TRACEABLE,
-    Borrowed,
-    Buffer,
-    Value,
-    as_operand,
-    as_operands,
-    bind,
-    full_name,
-    gathered,
-    next_tick,
-    promoted,
-    require_computed,
-    to_plain,
-)
-from ..graph.context import is_recording
-from ..graph.interpreter import source_lines
+from ..bind import bind
+from ..context import is_recording
+from ..frames import source_lines
+from ..graph import as_operand, as_operands, full_name, gathered, to_plain
 from ..guards import freezes_nothing, note, note_length, note_saved, note_text
-from ..inplace import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
+from ..inplace import copyto, fill_diagonal, nan_to_num, place, promoted, put, put_along_axis, putmask, write_out
+from ..values import TRACEABLE, Borrowed, Buffer, Value, next_tick, require_computed
 from .binding import bind_arguments, parameters_of, record_keywords, settled_order, unsupported
 from .rebinding import rebound
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Node, Value
+from ..values import Node, Value
 
 _ATTRIBUTES = {
     "backward": "autodiff.gradient(loss) gives the derivatives with respect to all variables, and stores nothing in them",

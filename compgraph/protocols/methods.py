@@ -9,27 +9,25 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import (
+from ..bind import bind, operation
+from ..context import is_quick
+from ..frames import source_lines
+from ..graph import recover, to_plain
+from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note
+from ..inplace import Flat, numpy_forms
+from ..values import (
     ACTIVE,
     LEFT,
     SCALARS,
     Tracer,
     Value,
-    bind,
     has_history,
     is_number,
     is_plain,
-    operation,
-    recover,
     require_computed,
     require_history,
     saved,
-    to_plain,
 )
-from ..graph.context import is_quick
-from ..graph.interpreter import source_lines
-from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note
-from ..inplace import Flat, numpy_forms
 from .binding import settled_order
 from .functions import HANDLERS, array_function
 from .ufuncs import array_ufunc

@@ -14,31 +14,13 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import (
-    ACTIVE,
-    ARRAYS,
-    BOTH,
-    FAMILIAR,
-    LEFT,
-    NUMBERS,
-    RAW,
-    RIGHT,
-    Value,
-    VariableNode,
-    as_operand,
-    bind,
-    operation,
-    plainly,
-    recover,
-    require_history,
-    root_of,
-    saved,
-    to_plain,
-    with_tracers,
-)
-from ..graph.context import is_quick
+from ..bind import bind, operation
+from ..context import is_quick
+from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover, to_plain
 from ..guards import escapes, raising
 from ..inplace import store
+from ..storage import root_of
+from ..values import ACTIVE, ARRAYS, BOTH, LEFT, RIGHT, Value, VariableNode, plainly, require_history, saved, with_tracers
 from .ufuncs import by_elements
 
 ndarray = np.ndarray

@@ -10,9 +10,12 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from .. import operations
-from ..graph import ConstantNode, Value, as_operands, bind, inert, leaves_of
-from ..graph.context import holding
-from ..graph.tracing import concretely
+from ..bind import bind
+from ..context import holding
+from ..graph import as_operands, leaves_of
+from ..interpreters import inert
+from ..tracing import concretely
+from ..values import ConstantNode, Value
 from .functions import call_on_nodes
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,32 +7,25 @@ from typing import Any
 import numpy as np
 
 from .. import operations as ops
-from ..graph import (
+from ..bind import bind, operation
+from ..context import is_quick
+from ..frames import source_lines
+from ..graph import FAMILIAR, NUMBERS, as_operand, is_foreign, recover, to_plain
+from ..inplace import promoted, ufunc_at, write_out, write_where
+from ..values import (
     ACTIVE,
     ARRAYS,
     BOTH,
-    FAMILIAR,
     LEFT,
     NO_OPTIONS,
-    NUMBERS,
     RIGHT,
     Value,
-    as_operand,
     beginnings,
-    bind,
     has_history,
-    is_foreign,
     mark_python_number,
-    operation,
     plainly,
-    promoted,
-    recover,
     saved,
-    to_plain,
 )
-from ..graph.context import is_quick
-from ..graph.interpreter import source_lines
-from ..inplace import ufunc_at, write_out, write_where
 from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
 

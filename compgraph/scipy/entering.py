@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import operations as ops
-from ..graph import INERT, DiffersError, Value, gathered, leaves_of
+from ..graph import gathered, leaves_of
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
+from ..values import INERT, DiffersError, Value
 from .policy import Policy
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]

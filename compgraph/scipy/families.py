@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..graph import beginnings
-from ..graph.context import renewed
+from ..context import renewed
 from ..interception import Arrivals, adapt_imported, is_loading
+from ..values import beginnings
 from .entering import enter
 from .policy import Policy
 

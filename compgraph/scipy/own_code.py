@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..graph import TRACEABLE, Value, concrete, gathered, plainly, promotable
-from ..graph.tracing import is_tracing
+from ..bind import concrete
+from ..graph import gathered
 from ..interception import holds_node, original_of
+from ..tracing import is_tracing
+from ..values import TRACEABLE, Value, plainly, promotable
 
 
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from ..graph import INERT, Value, as_operand
+from ..graph import as_operand
+from ..values import INERT, Value
 from .policy import Policy
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import Value, as_operand, bind, gathered, to_plain
+from ..bind import bind
+from ..graph import as_operand, gathered, to_plain
+from ..values import Value
 
 
 def array(x: Any) -> Any:

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from .. import operations
-from ..graph.interpreter import frame_up
+from ..frames import frame_up
 
 _others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `operations.keep` cannot mark as such
 

@@ -11,8 +11,8 @@ from collections.abc import Container, Iterable
 from math import inf
 from typing import Any
 
-from ..graph import ConstantNode, PlaceholderNode, VariableNode
 from ..guards import Count, Guard, Lineage, Log, Watch, copied, enter_unread, gathered_up, is_forgetful, noted
+from ..values import ConstantNode, PlaceholderNode, VariableNode
 
 
 class CopiedGuards:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..graph import beginnings
+from ..values import beginnings
 from .carried import Carried, found_at, is_shared, place_of
 
 

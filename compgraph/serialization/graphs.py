@@ -20,34 +20,29 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import (
+from ..bind import bind
+from ..context import renewed
+from ..frames import source_lines
+from ..graph import walk
+from ..guards import enter_lost, note_loaded, watch_shapes
+from ..operations import copy as copy_of
+from ..storage import Memory, Twin, Write, address_of, place_of, window
+from ..tracing import is_tracing
+from ..values import (
     INPUTS,
     NO_OPTIONS,
     READ,
     Joint,
-    Memory,
     Origin,
-    Twin,
     Value,
-    Write,
-    address_of,
-    bind,
     describe,
     kind_of,
     next_tick,
-    place_of,
     remade,
     require_history,
     require_single,
     unread,
-    walk,
-    window,
 )
-from ..graph.context import renewed
-from ..graph.interpreter import source_lines
-from ..graph.tracing import is_tracing
-from ..guards import enter_lost, note_loaded, watch_shapes
-from ..operations import copy as copy_of
 from .copied_guards import CopiedGuards
 from .functions import function_called, name_of
 

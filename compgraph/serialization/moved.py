@@ -16,12 +16,12 @@ MOVED = {
     "compgraph.convolutions": "compgraph.nn.convolutions",
     "compgraph.finding": "compgraph.serialization.functions",
     "compgraph.functions": "compgraph.nn",
-    "compgraph.memory": "compgraph.graph",
-    "compgraph.nodes": "compgraph.graph",
+    "compgraph.memory": "compgraph.storage",
+    "compgraph.nodes": "compgraph.values",
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",
     "compgraph.recipes": "compgraph.guards.lineage",
-    "compgraph.refusals": "compgraph.graph.tracing.refusals",
+    "compgraph.refusals": "compgraph.tracing.refusals",
     "compgraph.replay": "compgraph.executor.retrace",
 }
 

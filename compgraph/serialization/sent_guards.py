@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..graph import next_tick
-from ..graph.interpreter import source_lines
+from ..frames import source_lines
 from ..guards import Guard, Watch
+from ..values import next_tick
 from .graphs import Moment
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.context import renewed
+from ..context import renewed
 
 NAMESPACE = "compgraph"
 _registering = renewed(threading.Lock())

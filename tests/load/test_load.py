@@ -24,8 +24,8 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, writes
-from compgraph.graph.write_log import Collector
 from compgraph.inplace import writing
+from compgraph.storage.write_log import Collector
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
-from compgraph.graph import Node
 from compgraph.printing import Reader
 from compgraph.printing.expressions import Expression
+from compgraph.values import Node
 
 # ------------------------------------------------------------------------------------------- expressions
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from .call import Call, OneByOneError, all_axes, flat, front, lifted, shift
 from .table import kinds, own

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from compgraph import operations as ops
-from compgraph.graph import NO_OPTIONS, bind
+from compgraph.bind import bind
+from compgraph.values import NO_OPTIONS
 
 
 class OneByOneError(Exception):

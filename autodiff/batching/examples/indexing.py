@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import DiffersError, Value, bind
+from compgraph.bind import bind
 from compgraph.operations import getitem
+from compgraph.values import DiffersError, Value
 
 from ..values import is_batch
 from .call import Call, OneByOneError, flat, front, lifted, shift

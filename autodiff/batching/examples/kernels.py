@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 from compgraph.nn import pads_of_signal
 
 from .along import along

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from .call import Call, OneByOneError, flat, front, shift
 from .table import own

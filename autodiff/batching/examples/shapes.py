@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.graph import window
+from compgraph.storage import window
 
 from ..values import depth_of, plain_base
 from .call import Call, OneByOneError, all_axes, flat, front, shift

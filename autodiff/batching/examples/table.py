@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations as ops
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from ...rules import Variadic, by_function
 from ..active import outside

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import INERT, Value, adopted, as_operands, bind, leaves_of, to_plain
-from compgraph.graph.context import NoGraph
+from compgraph.bind import adopted, bind
+from compgraph.context import NoGraph
+from compgraph.graph import as_operands, leaves_of, to_plain
 from compgraph.interception import original_of
+from compgraph.values import INERT, Value
 
 from ...arguments import flatten, unflatten
 from .solution import solution

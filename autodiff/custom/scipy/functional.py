@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import ACTIVE, Joint, Value, bind, describe, gathered, next_tick, require_single, root_of, walk
-from compgraph.graph.context import is_recording, recording_on
-from compgraph.graph.tracing import Tracing
+from compgraph.bind import bind
+from compgraph.context import is_recording, recording_on
+from compgraph.graph import gathered, walk
 from compgraph.interception import intercepted
+from compgraph.storage import root_of
+from compgraph.tracing import Tracing
+from compgraph.values import ACTIVE, Joint, Value, describe, next_tick, require_single
 
 from ...reverse import collect, sweep
 from ..call import Opaque, has_node, require_same

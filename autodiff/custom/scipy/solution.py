@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, Value, attach, describe, gathered, is_plain, memory_of, require_single, saved, to_plain
-from compgraph.graph.context import NoGraph, is_recording, recording_on
+from compgraph.bind import attach
+from compgraph.context import NoGraph, is_recording, recording_on
+from compgraph.graph import gathered, to_plain
+from compgraph.storage import memory_of
+from compgraph.values import INERT, Value, describe, is_plain, require_single, saved
 
 from ...forward import TangentNode
 from ...reverse import collect, connected_zeros, owned, sweep

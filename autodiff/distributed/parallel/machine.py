@@ -19,8 +19,9 @@ import numpy as np
 from distributed.protocol import pickle as _pickle
 from tblib import Traceback
 
-from compgraph.graph import INERT, Value, to_plain
-from compgraph.graph.context import recording_on
+from compgraph.context import recording_on
+from compgraph.graph import to_plain
+from compgraph.values import INERT, Value
 
 from ...arguments import flatten, unflatten
 from ...operators import grad, value_and_grad

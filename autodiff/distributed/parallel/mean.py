@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 
 from ...custom import Opaque, has_node, zeros_for
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import INERT, TRACEABLE, Value, numbers_now, to_plain
+from compgraph.graph import to_plain
+from compgraph.values import INERT, TRACEABLE, Value, numbers_now
 
 from ...arguments import flatten, unflatten
 from .machine import Part

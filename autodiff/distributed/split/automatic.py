@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.executor import between, origin_of, origins_of, replay
-from compgraph.graph import Value
+from compgraph.values import Value
 
 from .layout import group_of, is_operation, roots_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.executor import as_fed
-from compgraph.graph import Value, describe
+from compgraph.values import Value, describe
 
 from .parts import weighed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph.executor import needed, origins_of
-from compgraph.graph import PlaceholderNode, Value, VariableNode, describe, require_history
 from compgraph.guards import guards_of, tell_escaped
+from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
 
 from ...arguments import flatten
 from .layout import is_operation

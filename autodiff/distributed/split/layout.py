@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compgraph.executor import origins_of
-from compgraph.graph import ACTIVE, Joint, Value, Write, describe, root_of
 from compgraph.guards import Guard
 from compgraph.operations import Output, getitem
+from compgraph.storage import Write, root_of
+from compgraph.values import ACTIVE, Joint, Value, describe
 
 Stage = tuple[int, int]  # how often values changed parts before it, and the part
 

@@ -16,8 +16,9 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
-from compgraph.graph import ACTIVE, INERT, PlaceholderNode, Value, Write, describe
 from compgraph.guards import Guard, Unchanged
+from compgraph.storage import Write
+from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
 
 from ...operators import handed
 from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages

@@ -9,7 +9,8 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
-from compgraph.graph import PlaceholderNode, VariableNode, by_tick, describe
+from compgraph.storage import by_tick
+from compgraph.values import PlaceholderNode, VariableNode, describe
 
 from ...arguments import unflatten
 from ...optimizers import Optimizer

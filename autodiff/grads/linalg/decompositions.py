@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Value, to_plain
+from compgraph.graph import to_plain
 from compgraph.operations import NO_VALUE
+from compgraph.values import Value
 
 from ...rules import general, reduction
 from ..corners import of_lengths, quotient, with_corners

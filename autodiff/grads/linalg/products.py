@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 from compgraph.operations import einsum, ensure_array, stacked_matmul
 
 from ...rules import multilinear

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
 from compgraph.guards import decided
 
 from ...rules import linear

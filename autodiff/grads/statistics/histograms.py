@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind
+from compgraph.bind import bind
 from compgraph.operations import ensure_array
 
 from ...rules import fetched_at, general, scatter

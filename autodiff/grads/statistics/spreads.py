@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import operations
-from compgraph.graph import Value, bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
+from compgraph.values import Value
 
 from ...rules import Formula, fetched_at, general, reduction, scatter
 from .. import reductions

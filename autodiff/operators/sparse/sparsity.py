@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import Joint, describe
 from compgraph.operations import Keyworded, Output, opname_of
+from compgraph.values import Joint, describe
 
 from ...batching import propagate
 from ...forward import TangentNode

@@ -16,8 +16,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ... import operations
 from ...executor import Family, Interpreted, NumPyBackend, Schedule
-from ...graph import Joint, Node, Write, window
 from ...guards import Computed, Guard, GuardError, OtherProgramError
+from ...storage import Write, window
+from ...values import Joint, Node
 from . import threads
 from .code import DOUBLE, INT, LONG, POINTER, Module, Value
 from .elementwise import in_memory

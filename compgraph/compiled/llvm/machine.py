@@ -12,7 +12,7 @@ from typing import Any
 
 from scipy.linalg import cython_blas  # not later: a child process would wait for an import of a thread
 
-from ...graph.context import renewed
+from ...context import renewed
 from .. import worker
 from . import disk
 

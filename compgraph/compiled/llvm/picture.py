@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...drawing import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
-from ...graph import Joint, Value, Write
 from ...guards import Guard
 from ...operations import OPNAMES
+from ...storage import Write
+from ...values import Joint, Value
 from .planning import LoopUnit, Nest, Unit
 from .steps import Buffer, Call, Place, Product, Reduce
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...graph.context import renewed
+from ...context import renewed
 
 _jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 _threads: list[threading.Thread] = []

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ...bind import bind
+from ...context import Setting, collector
 from ...executor import needed, replay
-from ...graph import InputNode, Joint, Value, Write, bind, leaf, next_tick
-from ...graph.context import Setting, collector
 from ...guards import guards_of, is_about_lengths
 from ...operations import getitem
+from ...storage import Write
 from ...trees import flatten, unflatten
+from ...values import InputNode, Joint, Value, leaf, next_tick
 from ..results import as_result
 from .finding import STEP, Cut, cuts_of
 from .rows import ARITHMETIC, Rows

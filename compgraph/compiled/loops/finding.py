@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...graph import Write
+from ...storage import Write
 from .periods import Run, likely_periods, runs_of_period
 from .rows import Rows
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import operations
-from ...graph import Joint, Value, Write, place_in, value_at
+from ...storage import Write, place_in, value_at
+from ...values import Joint, Value
 
 # Operations whose derivatives, and whose machine code, are the same whatever numbers stand in them.
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from ... import operations
-from ...graph import as_operands, bind
+from ...bind import bind
+from ...graph import as_operands
 from ..entering import opname
 
 

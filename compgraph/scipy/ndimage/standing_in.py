@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Value, to_plain
+from ...graph import to_plain
+from ...values import Value
 from . import kernels
 
 

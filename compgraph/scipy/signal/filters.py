@@ -8,7 +8,8 @@ import numpy as np
 import scipy.signal
 
 from ... import operations
-from ...graph import as_operand, bind
+from ...bind import bind
+from ...graph import as_operand
 
 operations.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.signal
 
 from ... import operations
-from ...graph import bind
+from ...bind import bind
 from .filters import arrays
 
 operations.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")

@@ -7,7 +7,7 @@ from typing import Any
 import scipy.signal
 
 from ... import operations
-from ...graph import bind
+from ...bind import bind
 from .filters import arrays
 
 operations.enter(scipy.signal.upfirdn, "scipy_signal_upfirdn")

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Value, gathered
+from ...graph import gathered
 from ...protocols import unsupported
+from ...values import Value
 from .elements import FORMATS, at_places, built, is_recorded, pattern_of, places_of, plain_class, settled
 from .patterns import summing
 from .products import product, times

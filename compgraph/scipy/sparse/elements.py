@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Value
 from ...protocols import unsupported
+from ...values import Value
 from .patterns import Pattern, summing
 from .products import times
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import Value, gathered
+from ...graph import gathered
 from ...interception import original_of
+from ...values import Value
 from .arithmetic import add
 from .elements import FORMATS, built, is_recorded, numbered, plain_class, read, settled
 

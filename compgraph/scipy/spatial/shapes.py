@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial
 
-from ...graph import Value
 from ...interception import original_of
+from ...values import Value
 from ..steps import array, floating, hold_nodes, plain
 from .distances import minkowski_distance
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ...graph import Value
 from ...interception import original_of
+from ...values import Value
 from .samples import floating
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Value, gathered
+from ...graph import gathered
+from ...values import Value
 
 
 def operand(x: Any) -> Any:

@@ -16,7 +16,7 @@ from autodiff.batching.examples import kinds_of_functions
 from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
 from autodiff.rules import scatter
 from compgraph import operations
-from compgraph.graph import bind
+from compgraph.bind import bind
 from tests.support.failures import Failures
 from tests.support.for_each import for_each
 

@@ -23,7 +23,7 @@ from autodiff.visualize import Animation, animate
 from autodiff.visualize.layout import lay_out
 from autodiff.visualize.names import inner, letter, named, number, on_node
 from autodiff.visualize.steps import backward
-from compgraph.graph.walk import breadth_first
+from compgraph.graph.traversal import breadth_first
 from tests.support.arguments import Case
 from tests.support.browser import WIDTHS, opened, require_drawn
 from tests.support.cases.tables import CASES

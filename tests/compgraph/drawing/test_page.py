@@ -15,7 +15,7 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.drawing.colors import DARK, LIGHT, hex_of
-from compgraph.graph.walk import breadth_first
+from compgraph.graph.traversal import breadth_first
 from tests.support.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable

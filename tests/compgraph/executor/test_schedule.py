@@ -12,8 +12,9 @@ import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.graph import Joint, Node, Write
 from compgraph.operations import Output
+from compgraph.storage import Write
+from compgraph.values import Joint, Node
 
 
 class Interpreted:

@@ -38,8 +38,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.forward import variables
 from autodiff.reverse import check_gradient, gradient
-from compgraph.graph import ACTIVE
 from compgraph.guards import escapes
+from compgraph.values import ACTIVE
 from tests.support.escape_routes import AT_TOP, ROUTES, WITHIN, Route
 from tests.support.failures import Failures
 

@@ -24,9 +24,9 @@ import pytest
 import compgraph as cg
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.graph import Value
 from compgraph.guards.logs import logs_of, noted
 from compgraph.guards.shapes import Shape, watch_shapes
+from compgraph.values import Value
 from tests.support.failures import Failures
 
 ONE: dict[str, tuple[Callable[[Any], Any], str]] = {

@@ -19,8 +19,8 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.executor import fastest_backend
-from compgraph.graph import unread
 from compgraph.guards import logs
+from compgraph.values import unread
 from tests.support.failures import Failures
 
 K = np.array([10.0, 20.0, 30.0])

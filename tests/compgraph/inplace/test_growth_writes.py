@@ -14,7 +14,7 @@ import pytest
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
 from autodiff.reverse import writes
-from compgraph.graph import snapshot
+from compgraph.values import snapshot
 from tests.programs.test_in_place_programs import run, starting
 from tests.support.failures import Failures
 from tests.support.growth import calls

@@ -18,7 +18,7 @@ import compgraph as cg
 from autodiff import jvp
 from autodiff.forward import variables
 from autodiff.reverse import gradient
-from compgraph.graph import Memory
+from compgraph.storage import Memory
 from tests.support.for_each import for_each
 from tests.support.interruption import Interruption
 

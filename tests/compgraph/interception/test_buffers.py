@@ -17,7 +17,7 @@ import scipy.linalg.blas
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.graph import Buffer
+from compgraph.values import Buffer
 from tests.support.failures import Failures
 
 X = np.array([0.8, 1.3, 0.4])

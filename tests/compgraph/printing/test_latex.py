@@ -13,8 +13,8 @@ import scipy.special
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph import Node
 from compgraph.printing import Reader
+from compgraph.values import Node
 from tests.support.arguments import Case
 from tests.support.cases import OPERATIONS, cases_of
 from tests.support.failures import Failures

@@ -12,8 +12,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph import Node
 from compgraph.printing.calls import as_slices
+from compgraph.values import Node
 from tests.support.checks.program import again, same
 
 variable: Callable[..., Any] = cg.variable
@@ -129,7 +129,7 @@ def test_a_loop_with_writes() -> None:
     ],
 )
 def test_windows_as_slices(part: Any, text: Any) -> None:
-    from compgraph.graph import place_in
+    from compgraph.storage import place_in
 
     a = np.arange(12.0).reshape(4, 3)
     index = as_slices(a, place_in(a, part(a)))

@@ -22,8 +22,8 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
 from compgraph import operations
-from compgraph.graph import root_of
 from compgraph.serialization.functions import function_called, name_of
+from compgraph.storage import root_of
 
 pytestmark = pytest.mark.portable
 

@@ -14,8 +14,8 @@ from autodiff.reverse import gradient
 from autodiff.visualize.equations import Writer, plain
 from autodiff.visualize.names import named
 from autodiff.visualize.steps import backward, forward
-from compgraph.graph import Joint
-from compgraph.graph.walk import breadth_first
+from compgraph.graph.traversal import breadth_first
+from compgraph.values import Joint
 from tests.support.arguments import Case
 from tests.support.checks.rules import with_argument
 

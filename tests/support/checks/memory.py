@@ -9,7 +9,8 @@ import numpy as np
 from autodiff.batching import as_seen, pull_batch
 from autodiff.reverse import collect, gradient, sweep
 from autodiff.rules import Shared, by_function, plain_operands, plain_result
-from compgraph.graph import INERT, to_plain
+from compgraph.graph import to_plain
+from compgraph.values import INERT
 from tests.support.arguments import Case
 from tests.support.checks.rules import directions, recorded
 

@@ -12,8 +12,8 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.graph import Value, is_tracer
 from compgraph.graph.operands import to_plain
+from compgraph.values import Value, is_tracer
 from tests.support.arguments import Case
 
 

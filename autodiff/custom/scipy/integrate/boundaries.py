@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Value, gathered, to_plain
+from compgraph.graph import gathered, to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
+from compgraph.values import Value
 
 from ....operators import jacrev
 from ..functional import Watch

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import INERT, Value, gathered, to_plain
+from compgraph.graph import gathered, to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
+from compgraph.values import INERT, Value
 
 from ....forward import jvp
 from ..functional import Watch

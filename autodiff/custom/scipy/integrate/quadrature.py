@@ -11,9 +11,10 @@ import numpy as np
 import scipy
 from numpy.polynomial.legendre import leggauss
 
-from compgraph.graph import INERT, Value, to_plain
+from compgraph.graph import to_plain
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
+from compgraph.values import INERT, Value
 
 from ..functional import Watch, functional
 

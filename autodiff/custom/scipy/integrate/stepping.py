@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Value, gathered, to_plain
-from compgraph.graph.interpreter import source_lines
+from compgraph.frames import source_lines
+from compgraph.graph import gathered, to_plain
 from compgraph.guards import note
 from compgraph.scipy import exact_to
+from compgraph.values import Value
 
 Function = Callable[..., Any]
 METHODS = ("RK23", "RK45", "DOP853")

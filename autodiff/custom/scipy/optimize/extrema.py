@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.optimize
 
+from compgraph.context import NoGraph
 from compgraph.graph import gathered, to_plain
-from compgraph.graph.context import NoGraph
 from compgraph.interception import original_of
 
 from ....operators import grad, jacrev

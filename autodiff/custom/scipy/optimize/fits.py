@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import Value, gathered, to_plain
+from compgraph.graph import gathered, to_plain
+from compgraph.values import Value
 
 from ....operators import jacobian
 from ..callbacks import Call, Callback, has_node, with_value

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compgraph.executor import needed, origins_of, replay_watched
-from compgraph.graph import Value, describe
 from compgraph.guards import GuardError
+from compgraph.values import Value, describe
 
 from ....operators import as_joint
 from ....reverse import collect, sweep, sweep_supports

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import Value, to_plain
+from compgraph.graph import to_plain
 from compgraph.guards import frozen
+from compgraph.values import Value
 
 from ....rules import Rule, general
 from ...linalg import (

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import bind, to_plain
+from compgraph.bind import bind
+from compgraph.graph import to_plain
 from compgraph.scipy.ndimage import kernels
 
 from ....rules import general, linear, scatter

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import operations
-from ....graph import Value
+from ....values import Value
 from ..steps import Gather, Place, Scatter, c_strides, dense
 from .placing import Placing, fits
 from .views import part_of

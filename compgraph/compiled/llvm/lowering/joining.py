@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import Value
+from ....values import Value
 from .. import elementwise
 from ..steps import Place, c_strides, dense
 from . import indexing

@@ -13,8 +13,9 @@ import numpy as np
 
 from .... import operations
 from ....executor import Schedule, require_shape
-from ....graph import Joint, Value, VariableNode, Write, place_in, value_at
 from ....guards import Guard, is_of_a_shape
+from ....storage import Write, place_in, value_at
+from ....values import Joint, Value, VariableNode
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
 from . import contracting, indexing, joining, kinds

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ....graph import ConstantNode, Value, owner_of
+from ....storage import owner_of
+from ....values import ConstantNode, Value
 from .. import elementwise
 from ..steps import Buffer, Map, Place, Step, dense
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import window
+from ....storage import window
 from ..steps import Place, c_strides
 
 

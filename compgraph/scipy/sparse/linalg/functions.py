@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import Value, gathered, to_plain
+from ....graph import gathered, to_plain
 from ....interception import original_of
 from ....protocols import unsupported
+from ....values import Value
 from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
 from .operations import eigenpairs
 from .operations import expm_multiply as applied

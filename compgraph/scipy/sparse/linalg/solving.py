@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import Value, gathered, to_plain
-from ....graph.tracing import is_tracing
+from ....graph import gathered, to_plain
 from ....interception import holds_node, original_of
 from ....protocols import unsupported
+from ....tracing import is_tracing
+from ....values import Value
 from .. import add, built, is_recorded, multiply, parts_of, solution
 from .operations import Factorization, factored, incomplete
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import bind
+from ....bind import bind
 from ..pieces import operand, pieces
 from .laws import law_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .... import operations
-from ....graph import bind
+from ....bind import bind
 from ....protocols import stop_gradient
 from ..pieces import operand
 from .continuous import HERE, HIGH, LOW, NOWHERE, merged

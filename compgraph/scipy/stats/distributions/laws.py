@@ -17,7 +17,9 @@ import scipy.special as sc
 import scipy.stats as st
 
 from .... import operations
-from ....graph import INERT, Value, bind, to_plain
+from ....bind import bind
+from ....graph import to_plain
+from ....values import INERT, Value
 from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED
 from .tails import Formula
 

@@ -10,7 +10,9 @@ import numpy as np
 import scipy.stats as st
 
 from .... import operations
-from ....graph import INERT, Value, bind, to_plain
+from ....bind import bind
+from ....graph import to_plain
+from ....values import INERT, Value
 from ..pieces import operand
 from .continuous import HERE, NOWHERE, merged
 from .laws import Law, is_given, law_of

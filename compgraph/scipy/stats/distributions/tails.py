@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from ....graph import INERT, Value
+from ....values import INERT, Value
 from ..pieces import pieces
 
 Formula = Callable[..., Any]

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ..context import layered
-from ..interpreter import is_raised_by, outwards, source_lines
+from ..frames import is_raised_by, outwards, source_lines
 from .messages import COMPILED, is_library, message, names_tracer, position_of_user
 
 OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them

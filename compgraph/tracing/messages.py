@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...operations import METHODS_MODULE, implementation
-from ..interpreter import assigns, callee, method_called, source_lines, unknown
+from ..frames import assigns, callee, method_called, source_lines, unknown
+from ..operations import METHODS_MODULE, implementation
 
 NAMES = re.compile(r"[^\W\d]\w*")
 COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .interpreter import frame_up, source_lines
+from ..frames import frame_up, source_lines
 
 ndarray = np.ndarray
 _READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplotlib"))

@@ -8,17 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import bind
+from ..context import is_recording
+from ..frames import frame_up
+from ..graph import gathered, leaves_of, to_plain
 from ..operations import getitem
-from .aliasing import place_in, window
-from .bind import bind
-from .buffer import BUFFERS, TRACEABLE, Borrowed, Buffer, CarrierBuffer, plain_deep, plainly, wrapped
-from .context import is_recording
-from .interpreter import frame_up
-from .kinds import INERT
-from .layout import TRACERS, OpaqueCarrier, set_class
-from .node import InertNode, Value, describe, fill
-from .operands import gathered, leaves_of, to_plain
-from .tracing import refused
+from ..storage import TRACERS, OpaqueCarrier, place_in, set_class, window
+from ..tracing import refused
+from ..values import (
+    BUFFERS,
+    INERT,
+    TRACEABLE,
+    Borrowed,
+    Buffer,
+    CarrierBuffer,
+    InertNode,
+    Value,
+    describe,
+    fill,
+    plain_deep,
+    plainly,
+    wrapped,
+)
 
 ndarray = np.ndarray
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_}) | TRACEABLE

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Any, TypeAlias
 
-from .kinds import Joint
-from .node import ConstantNode, Value, operand_nodes
-from .write_log import Write
+from ..storage import Write
+from ..values import ConstantNode, Joint, Value, operand_nodes
 
 GraphNode: TypeAlias = Value | Joint | Write
 

@@ -11,17 +11,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import operations
-from ..operations import SAME_BITS
+from . import operations
 from .context import is_quick, is_recording, observers, open_scopes
-from .interpreter import source_lines, wrapping
-from .kinds import USED, ScalarNode, use
-from .layout import TRACERS
-from .node import NO_OPTIONS, OperationalNode, Value, ndarray, new_view, next_tick
-from .recording import COMPUTING, RECORDING, Scoped, scalar
-from .saved import plain_views
-from .tracer import CARRIERS, is_tracer
+from .frames import source_lines, wrapping
+from .interpreters import COMPUTING, RECORDING, Scoped, scalar
+from .operations import SAME_BITS
+from .storage import TRACERS
 from .tracing import LOGS, is_tracing
+from .values import (
+    CARRIERS,
+    NO_OPTIONS,
+    USED,
+    OperationalNode,
+    ScalarNode,
+    Value,
+    is_tracer,
+    ndarray,
+    new_view,
+    next_tick,
+    plain_views,
+    use,
+)
 
 _OperationalTracer: Any = TRACERS[OperationalNode]
 _ScalarTracer: Any = TRACERS[ScalarNode]

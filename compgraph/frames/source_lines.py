@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 # Code in these places is not the user's: the two packages, NumPy, and those of Python's modules that call functions for others.
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_OURS = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_OURS), "autodiff")
 _HOMES = tuple(home + os.sep for home in (_OURS, _AUTODIFF, os.path.dirname(np.__file__)))
 _CALLERS = {"functools.py", "contextlib.py"}

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .aliasing import owner_of
-from .context import wrappers
-from .layout import Opaque, OpaqueCarrier
-from .tracing import OPAQUE_CLASSES
+from ..context import wrappers
+from ..storage import Opaque, OpaqueCarrier, owner_of
+from ..tracing import OPAQUE_CLASSES
 
 ndarray = np.ndarray
 new_view: Any = ndarray.view

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
+from ..frames import described
 from .aliasing import root_of
-from .interpreter import described
 
 by_tick = attrgetter("tick")
 

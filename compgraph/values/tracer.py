@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .aliasing import root_of
-from .layout import TRACERS, Opaque, OpaqueCarrier
+from ..storage import TRACERS, Opaque, OpaqueCarrier, root_of
+from ..tracing import OPAQUE_CLASSES
 from .node import Node, Value
 from .reported import reported_class
-from .tracing import OPAQUE_CLASSES
 
 CARRIERS: set[type[Any]] = set()  # the classes of values that carry something, each the interpreter of operations on them
 

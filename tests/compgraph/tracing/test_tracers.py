@@ -24,11 +24,11 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import forward
 from autodiff.reverse import gradient
-from compgraph.graph import is_tracer
-from compgraph.graph.node import fill
-from compgraph.graph.recording import _wrapped
-from compgraph.graph.tracing.contexts import is_tracing
-from compgraph.graph.tracing.refusals import LOGS
+from compgraph.interpreters.recording import _wrapped
+from compgraph.tracing.contexts import is_tracing
+from compgraph.tracing.refusals import LOGS
+from compgraph.values import is_tracer
+from compgraph.values.node import fill
 from tests.support.failures import Failures
 
 DTYPES = ["float64", "float32", "float16", "longdouble", "complex64", "complex128"]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.graph import ConstantNode, Joint, Node
-from compgraph.graph.walk import GraphNode, breadth_first, operands_of, topological_order
+from compgraph.graph.traversal import GraphNode, breadth_first, operands_of, topological_order
+from compgraph.values import ConstantNode, Joint, Node
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable

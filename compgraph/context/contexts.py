@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..interpreter import delegates, frame_up, outwards
+from ..frames import delegates, frame_up, outwards
 
 T = TypeVar("T")
 

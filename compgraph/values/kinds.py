@@ -25,9 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .. import operations
-from .context import automatic_name, default_float, is_recording, sealed_until
-from .interpreter import source_lines
-from .layout import TRACERS
+from ..context import automatic_name, default_float, is_recording, sealed_until
+from ..frames import source_lines
+from ..storage import TRACERS
+from ..tracing import EscapeError, is_compiling, is_tracing
 from .node import (
     ConstantNode,
     InertNode,
@@ -48,7 +49,6 @@ from .node import (
 )
 from .reported import is_python_number, reported_class
 from .tracer import Carrier, enter_tracer
-from .tracing import EscapeError, is_compiling, is_tracing
 
 _array, _asarray = np.array, np.asarray  # NumPy's own: the names are exchanged later, see `compgraph.interception`
 

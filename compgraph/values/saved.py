@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..context import is_deriving
 from .buffer import TRACEABLE, plainly
-from .context import is_deriving
 from .node import ConstantNode, Value, new_view
 
 ndarray = np.ndarray

@@ -17,14 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import operations
-from .aliasing import root_of
-from .buffer_twin import value_at
-from .context import automatic_name, of_numbers, open_scopes, settle
-from .interpreter import source_lines
-from .layout import TRACERS, Layout
+from ..context import automatic_name, of_numbers, open_scopes, settle
+from ..frames import source_lines
+from ..storage import TRACERS, Layout, Memory, root_of, value_at
+from ..tracing import is_tracing
 from .lazy import require_computed
-from .tracing import is_tracing
-from .write_log import Memory
 
 ndarray = np.ndarray
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`

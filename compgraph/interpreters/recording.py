@@ -9,12 +9,12 @@ from weakref import ref
 import numpy as np
 
 from .. import operations
+from ..context import apart, is_deriving, is_following
+from ..frames import source_lines
 from ..operations import SAME_BITS
-from .aliasing import owner_of
-from .buffer import plainly
-from .context import apart, is_deriving, is_following
-from .interpreter import source_lines
-from .kinds import (
+from ..storage import TRACERS, owner_of
+from ..tracing import LOGS, Tracing, is_tracing
+from ..values import (
     ACTIVE,
     BOTH,
     INERTS,
@@ -25,27 +25,24 @@ from .kinds import (
     UNREADS,
     USED,
     InertBlankNode,
-    Joint,
-    UnreadNode,
-    unread,
-    use,
-)
-from .layout import TRACERS
-from .node import (
     InertNode,
+    Joint,
     Node,
+    UnreadNode,
     Value,
     fill,
     in_scopes,
+    is_tracer,
     ndarray,
     new_node,
     new_view,
     next_tick,
+    plainly,
     require_history,
+    saved_operands,
+    unread,
+    use,
 )
-from .saved import saved_operands
-from .tracer import is_tracer
-from .tracing import LOGS, Tracing, is_tracing
 
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 

@@ -18,10 +18,10 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
-from compgraph.graph import is_tracer
-from compgraph.graph.context import contexts, profiled
-from compgraph.graph.context.contexts import is_quick
-from compgraph.graph.context.modes import recording_on
+from compgraph.context import contexts, profiled
+from compgraph.context.contexts import is_quick
+from compgraph.context.modes import recording_on
+from compgraph.values import is_tracer
 from tests.support.interruption import Interruption
 
 pytestmark = pytest.mark.portable

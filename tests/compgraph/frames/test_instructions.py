@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.graph.interpreter import (
+from compgraph.frames import (
     assigns,
     callee,
     callees,
@@ -538,7 +538,7 @@ def test_an_answer_is_remembered_and_the_memory_is_bounded() -> None:
 
 SCRIPT = """
 import math, sys
-from compgraph.graph.interpreter import assigns, callee, unknown
+from compgraph.frames import assigns, callee, unknown
 
 found = []
 

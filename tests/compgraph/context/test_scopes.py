@@ -14,10 +14,10 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph import Joint
-from compgraph.graph.context import modes
-from compgraph.graph.walk import breadth_first
+from compgraph.context import modes
+from compgraph.graph.traversal import breadth_first
 from compgraph.protocols import operators
+from compgraph.values import Joint
 
 variable: Callable[..., Any] = cg.variable
 
@@ -171,7 +171,7 @@ def test_outside_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("an operation outside of all scopes looked for one")
 
     x = variable([1.0, 2.0])
-    monkeypatch.setattr("compgraph.graph.node.open_scopes", asked)
+    monkeypatch.setattr("compgraph.values.node.open_scopes", asked)
     np.sum(np.sin(x) * 2 @ np.ones(2))
     monkeypatch.setattr(operators, "bind", asked)
     assert (x * 2).scope == ()
