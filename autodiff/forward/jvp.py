@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.bind import bind, concrete
-from compgraph.context import apart, buffers_wrapped, is_recording, recording_on
+from compgraph.context import apart, buffers_wrapped, is_recording
 from compgraph.graph import walk
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
@@ -140,7 +140,7 @@ def pushed_anew(
 
     def run() -> Any:
         enter_imported()
-        with recording_on(), Tracing(), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
+        with Tracing(records=True), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
             result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)

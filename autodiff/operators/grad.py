@@ -61,21 +61,12 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
     >>> float(value), g
     (5.0, array([2., 4.]))
     """
-    require_known(verify)
-    unverified = [verify is not None]
+    call = _differentiated(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
-        out = trace.scalar("sum it, or use vjp or jvp for functions of several results")
-        adjoints = trace.pull(out)
-        if unverified[0]:
-            if trace.levels:
-                raise TypeError("grad: verify= is not supported within vmap; verify the function of one example outside")
-            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes, trace.again)
-            unverified[0] = verify == "always"
-        found, value = trace.arguments.shaped(adjoints), trace.value(out)
-        return ((value, trace.values(trace.aux)), found) if has_aux else (value, found)
+        value, gradient, aux = call(*args, **kwargs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
 
     return differentiated
 
@@ -115,12 +106,32 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str |
     >>> grad(lambda p, x: np.sum(p["w"] * x) + p["b"])({"w": np.ones(2), "b": 0.5}, np.array([3.0, 4.0]))
     {'w': array([3., 4.]), 'b': np.float64(1.0)}
     """
-    both = value_and_grad(f, argnums, has_aux, verify)
+    call = _differentiated(f, argnums, has_aux, verify)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        value, found = both(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        _, gradient, aux = call(*args, **kwargs)
+        return (gradient, aux) if has_aux else gradient
+
+    return differentiated
+
+
+def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | None) -> Function:
+    """The function that returns the value of `f`, its gradient and what `f` returns beside the value."""
+    require_known(verify)
+    unverified = [verify is not None]
+
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        trace = Trace(Arguments("grad", f, args, kwargs, argnums), has_aux)
+        out = trace.scalar("sum it, or use vjp or jvp for functions of several results")
+        adjoints = trace.pull(out)
+        if unverified[0]:
+            if trace.levels:
+                raise TypeError("grad: verify= is not supported within vmap; verify the function of one example outside")
+            verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes, trace.again)
+            unverified[0] = verify == "always"
+        aux = trace.values(trace.aux) if has_aux else None
+        return trace.value(out), trace.arguments.shaped(adjoints), aux
 
     return differentiated
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph import operations
 from compgraph.bind import bind, concrete
-from compgraph.context import apart, is_recording, recording_on
+from compgraph.context import apart, is_recording
 from compgraph.graph import to_plain
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
@@ -98,7 +98,7 @@ def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: l
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients, where neither points nor directions have tangents."""
     live = is_recording()
-    with recording_on(), Tracing():
+    with Tracing(records=True):
         inputs = [stand_in(p if live else to_plain(p)) for p in points]
         with intercepted(f), collecting_escapes() as escapes:
             result = flat(*inputs)

@@ -126,7 +126,7 @@ class Trace:
         """Call the function."""
         self.points: list[Any] = []
         enter_imported()
-        with recording_on(), Tracing():
+        with Tracing(records=True):
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import Setting, apart, called, calling, guarded, recording_on
+from ..context import Setting, apart, called, calling, guarded
 from ..executor import Family, Schedule, needed
 from ..graph import walk
 from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
@@ -91,8 +91,8 @@ def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool,
 def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool, shortening: Shortening | None) -> Traced:
     enter_imported()
     since = next_tick()
-    tracing = Tracing(compiles=True)
-    with np.errstate(all="ignore"), recording_on(), tracing, Setting({calling: shortening}):
+    tracing = Tracing(records=True, compiles=True)
+    with np.errstate(all="ignore"), tracing, Setting({calling: shortening}):
         inputs = [_stand_in(value) for value in call.values()]
         again = partial(_called, f, *call.with_values(inputs).arguments(), careful, captured.derives)
         returned, escapes, unused = again()

@@ -29,6 +29,7 @@ from .modes import (
     open_scopes,
     profiled,
     profiler,
+    recording,
     recording_again,
     recording_on,
     sealed_until,
@@ -45,6 +46,6 @@ __all__ = [
     "calling", "collector", "default_dtype", "default_float", "derived", "following", "guarded", "guarding",
     "held", "holding", "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered",
     "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler",
-    "recording_again", "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle",
+    "recording", "recording_again", "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle",
     "watched", "watcher", "wrappers",
 ]  # fmt: skip

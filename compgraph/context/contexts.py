@@ -212,11 +212,14 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
         _quick.set(False)
     layer.before = [(variable, variable.get()) for variable in layer.changes]
     _innermost.set(layer)
+    may_change = layer.is_guarded
     for variable, value in layer.changes.items():
         variable.set(value)
+        if variable in _QUICK and not (layer.was_quick and value is _QUICK[variable]):
+            may_change = True
     if layer.is_owned:
         _settled.set(None)
-    if layer.is_guarded or not _QUICK.keys().isdisjoint(layer.changes):
+    if may_change:
         _tell_quick()  # comes last: operations may take the shortest way only when all variables are set
     elif not layer.was_quick:
         _told.set(layer)

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from ..context import Context, Setting, following, layered
+from ..context import Context, Setting, following, layered, recording
 from .refusals import LOGS, MINE, Log, caught, explained
 
 _tracing: ContextVar[bool] = layered("tracing", False, is_read=True)
@@ -22,6 +22,8 @@ class Tracing(Setting):
 
     Parameters
     ----------
+    records : bool
+        Whether operations are recorded also within `no_graph`.
     compiles : bool
         Whether arrays of integers and booleans refuse as well, by which plain arrays might be indexed (``table[i]``); this
         holds in the contexts within this one, too.
@@ -29,10 +31,14 @@ class Tracing(Setting):
 
     __slots__ = ("_log",)
 
-    def __init__(self, compiles: bool = False) -> None:
+    def __init__(self, *, records: bool = False, compiles: bool = False) -> None:
         self._log = Log()
         changes: dict[ContextVar[Any], Any] = {_tracing: True, MINE: self._log}
-        super().__init__({**changes, _compiling: True, following: False} if compiles else changes)
+        if records:
+            changes[recording] = True
+        if compiles:
+            changes |= {_compiling: True, following: False}
+        super().__init__(changes)
 
     def __enter__(self) -> None:
         LOGS.add(weakref.ref(self._log, LOGS.discard))
