@@ -17,7 +17,6 @@ import scipy
 
 import autodiff  # noqa: F401  (which answers for solvers and integrals)
 from compgraph import operations as ops
-from compgraph.operations.policies import rest
 from compgraph.scipy import FAMILIES, policy_of
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft, "np.emath": np.emath}
@@ -29,7 +28,7 @@ POLICIES: dict[str, set[Any]] = {
     "plain": set(ops.PLAIN_FUNCTIONS),
     "writes": set(ops.WRITING_FUNCTIONS),
     "refused": set(ops.REFUSED_FUNCTIONS),
-    "unseen": set(rest.UNSEEN),
+    "unseen": set(ops.UNDISPATCHED),
 }
 
 HEAD = """# NumPy's functions, and what is done with each

@@ -15,31 +15,7 @@ from ..interpreters import Observed
 from ..storage import window
 from ..values import Joint, Value, next_tick
 
-
-def _functions(names: str) -> frozenset[Any]:
-    """The functions of NumPy's, or of ours, that are recorded under some names."""
-    found = [(getattr(operations.NUMPY, n, None), operations.function_named(n)) for n in names.split()]
-    return frozenset(function for functions in found for function in functions if function is not None)
-
-
-# Given the operands' shapes, these functions neither warn nor raise.
-_QUIET = _functions(
-    """
-    absolute all amax amin any argmax argmin argsort array_equal atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or
-    bitwise_xor broadcast_to ceil clip concatenate conjugate copy copysign count_nonzero diag diagonal equal expand_dims
-    fabs flatnonzero flatten flip fliplr flipud floor fmax fmin full_like greater greater_equal hstack imag invert
-    isfinite isinf isnan isneginf isposinf less less_equal logical_and logical_not logical_or logical_xor max maximum
-    min minimum moveaxis nan_to_num negative nonzero not_equal ones_like positive ravel real reshape rint roll rollaxis
-    rot90 searchsorted sign signbit sort squeeze stack swapaxes tile transpose tril triu trunc vstack where zeros_like
-    """
-) | {operations.copy_as_laid, operations.input_of, operations.stop_gradient, operations.flatten, operations.copy, window}
-# These are quiet for integers. For floating-point numbers they warn if a result overflows or an operand is infinite.
-_ARITHMETIC = _functions(
-    """
-    add arctan cos cumsum degrees deg2rad diff dot einsum hypot inner kron matmul mean multiply outer prod rad2deg radians
-    sin square std subtract sum tanh tensordot trace var vdot
-    """
-) | {operations.stacked_matmul, operations.einsum}
+_QUIET = frozenset({operations.copy_as_laid, window})  # steps of ours that neither warn nor raise
 _INTEGERS = "biu"
 
 
@@ -80,14 +56,16 @@ class Unused:
             if function.method not in ("reduce", "accumulate", "outer"):
                 return False
             function = function.ufunc
-        if function in _QUIET:
+        spec = operations.spec_of(function)
+        warns = "maybe" if spec is None else spec.warns
+        if warns == "never" or function in _QUIET:
             return True
         kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))]
         if function is operations.astype:
             return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
         if function is operations.getitem:
             return bool(item.edges == (0,))
-        if function in _ARITHMETIC:
+        if warns == "floats":
             return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
         return self.derives and self._overflows_alone(function, item)
 

@@ -1,8 +1,8 @@
 """What is recorded, as data: which callables become nodes, under which opname, with which operands.
 
-An opname is the name of an operation: rules, pictures and pickles know the operation by it. `tables` holds the commonest
-functions of NumPy and gathers the others from `policies`, where they stand family by family; `compositions` has functions
-in recorded steps that run instead of some of NumPy's. SciPy's functions are entered by the room `compgraph.scipy`. No module
+An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation, with all that is
+known of it except its derivative; `tables` derives what other packages look up; `compositions` has functions in recorded steps
+that run instead of some of NumPy's. SciPy's functions are entered by the room `compgraph.scipy`. No module
 here imports nodes.
 """
 
@@ -34,6 +34,7 @@ from .callables import (
     view,
 )
 from .compositions import ensure_array
+from .families import OPERATIONS, UNDISPATCHED
 from .hints import Missing, missing, refuse_options, saying, without_missing
 from .opnames import (
     PUBLIC_NAMES,
@@ -47,6 +48,7 @@ from .opnames import (
     operand_names,
     opname_of,
     public_functions,
+    spec_of,
 )
 from .private_numpy import (
     ARRAY_CONVERTER,
@@ -59,6 +61,7 @@ from .private_numpy import (
     dispatchers,
     implementation,
 )
+from .spec import OpSpec, is_elementwise
 from .tables import (
     ALIASES,
     BINARY_OPERATORS,
@@ -82,8 +85,8 @@ from .tables import (
     REFUSED_METHODS,
     SAME_BITS,
     SMOOTH_FUNCTIONS,
-    SMOOTH_SPECIALS,
     SMOOTH_UFUNCS,
+    SPECS,
     STACKING_FUNCTIONS,
     UNARY_OPERATORS,
     VIEWS_IF_THEY_CAN,
@@ -95,13 +98,13 @@ from .tables import (
 __all__ = [
     "ALIASES", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS",
     "COUNTING", "DISPATCHING", "INDEXED", "INDICES_OF_SHAPE", "INLINED", "INSTEAD_FUNCTIONS", "KNOWN_ELSEWHERE", "METHODS",
-    "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
+    "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
     "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS",
-    "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "STACKING_FUNCTIONS", "UNARY_OPERATORS",
-    "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "Output",
-    "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions", "configured", "copies",
+    "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS", "UNARY_OPERATORS", "UNDISPATCHED",
+    "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured", "Keyworded", "Missing", "OnAxes", "OpSpec",
+    "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign", "compositions", "configured", "copies",
     "copy", "copy_as_laid", "counts", "dispatchers", "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users",
-    "flatten", "function_named", "getitem", "implementation", "input_of", "keep", "kept", "keyworded", "known_elsewhere",
-    "missing", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
-    "refuse_options", "saying", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "without_missing",
+    "flatten", "function_named", "getitem", "implementation", "input_of", "is_elementwise", "keep", "kept", "keyworded",
+    "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of", "output", "power", "public_functions",
+    "refuse_options", "saying", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "without_missing",
 ]  # fmt: skip

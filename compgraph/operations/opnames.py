@@ -9,7 +9,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .attached import keep, kept
-from .callables import Configured, Keyworded, Output, UfuncMethod
+from .callables import Configured, Keyworded, Output, Packed, UfuncMethod
+from .spec import OpSpec, Policy, is_elementwise
 from .tables import (
     ALIASES,
     COMPOSED_FUNCTIONS,
@@ -22,6 +23,7 @@ from .tables import (
     PIECEWISE_UFUNCS,
     SMOOTH_FUNCTIONS,
     SMOOTH_UFUNCS,
+    SPECS,
 )
 
 
@@ -50,8 +52,11 @@ def function_named(opname: str) -> Any:
     return _users.get(opname) if found is None else found
 
 
-def enter(function: Any, opname: str) -> None:
-    """Let a function be recorded under an opname, for good."""
+def enter(function: Any, opname: str, policy: Policy = "rule", **data: Any) -> None:
+    """Let a function be recorded under an opname, for good; `data` is what else its `OpSpec` says."""
+    if is_elementwise(function):
+        data.setdefault("kind", "elementwise")
+    SPECS[function] = OpSpec(function, policy, opname=opname, **data)
     OPNAMES[function] = opname
     _by_opname[opname] = function
 
@@ -66,8 +71,15 @@ def enter_users(function: Any, opname: str) -> None:
 
 def enter_piecewise(function: Any, opname: str) -> None:
     """Let a piecewise constant function be recorded; it needs no rule."""
-    enter(function, opname)
+    enter(function, opname, "piecewise")
     PIECEWISE.add(function)
+
+
+def spec_of(function: Any) -> OpSpec | None:
+    """The `OpSpec` of a recorded function, without its settings; None for one of a user."""
+    while isinstance(function, (Configured, Keyworded, Packed)):
+        function = function.function
+    return SPECS.get(function)
 
 
 def operand_names(function: Any) -> tuple[str, ...]:

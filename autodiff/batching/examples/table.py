@@ -14,10 +14,9 @@ from compgraph.bind import bind
 from ...rules import Variadic, by_function
 from ..active import outside
 from .call import Call, OneByOneError
-from .kinds_of_functions import BATCH_KINDS
 
 Way = Callable[[Call], Any]
-kinds: dict[str, Way] = {}  # by the names in `BATCH_KINDS`
+kinds: dict[str, Way] = {}  # by the kinds of `operations.OpSpec`
 own: dict[str, Way] = {}  # by opname
 LOOPED: collections.Counter[str] = collections.Counter()  # what was computed one by one, for tests
 _found: dict[Any, Way] = {}
@@ -29,17 +28,16 @@ def way_of(function: Any) -> Way:
         return own["on_axes"]
     if type(function) is ops.UfuncMethod:
         return own["folded"]
-    kind = BATCH_KINDS.get(function)
-    if kind is None:
-        opname = ops.opname_of(function)
-        if opname in own:
-            return own[opname]
-        is_ufunc = isinstance(function, np.ufunc) and function.signature is None
-        kind = "elementwise" if is_ufunc or _is_elementwise(function) else "loop"
-    return kinds[kind]
+    opname = ops.opname_of(function)
+    if opname in own:
+        return own[opname]
+    spec = ops.spec_of(function)
+    if spec is not None and spec.kind in kinds:
+        return kinds[spec.kind]
+    return kinds["elementwise" if ops.is_elementwise(function) or _has_elementwise_rule(function) else "sequential"]
 
 
-def _is_elementwise(function: Any) -> bool:
+def _has_elementwise_rule(function: Any) -> bool:
     try:
         rule = by_function[function]
     except TypeError:  # it has none
@@ -73,7 +71,7 @@ def one_by_one(call: Call) -> Any:
         return stacked(found, ops.opname_of(call.function))
 
 
-kinds["loop"] = one_by_one
+kinds["sequential"] = one_by_one
 # Steps of rules and of compositions, whose operands are of forms of their own.
 own |= dict.fromkeys(("of_class", "limit_value", "together", "diagonal_matrix", "row_weights", "laid"), one_by_one)
 

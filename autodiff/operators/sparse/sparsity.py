@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import Keyworded, Output, opname_of
+from compgraph.operations import Keyworded, Output, opname_of, spec_of
 from compgraph.values import Joint, describe
 
 from ...batching import propagate
@@ -24,24 +24,6 @@ from ...rules import by_function, plain_operands, spread
 from ..trace import Trace
 from .coloring import color_columns, longest_row
 from .patterns import Patterns
-
-MOVES = frozenset(
-    {
-        "broadcast_to",
-        "expand_dims",
-        "flatten",
-        "flip",
-        "getitem",
-        "moveaxis",
-        "ravel",
-        "reshape",
-        "roll",
-        "squeeze",
-        "swapaxes",
-        "transpose",
-    }
-)
-SAME = frozenset({"astype", "copy", "input"})
 
 
 def structure(linearization: Linearization, x: Any) -> Any:
@@ -73,20 +55,19 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
     if isinstance(node.function, (Output, Keyworded)):
         return patterns.every(given, size)
     rule, operands = by_function[node.function], plain_operands(node)
-    opname = opname_of(node.function)
-    if rule.kind == "elementwise":
+    spec = spec_of(node.function)
+    kind = rule.kind if spec is None or spec.kind == "own" else spec.kind
+    if kind == "elementwise":
         return patterns.union(
             [None if g is None else patterns.taken(g, _repeated(x, node.shape)) for g, x in zip(given, operands, strict=True)]
         )
-    if opname in SAME:
-        return given[0]
     if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
         return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
-    if opname in MOVES and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
+    if kind == "shape" and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and given[0] is not None:
         return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
-    several = SEVERAL.get(opname)
+    several = SEVERAL.get(opname_of(node.function))
     found = None if several is None else several(patterns, node, given, operands)
     return patterns.every(given, size) if found is None else found
 

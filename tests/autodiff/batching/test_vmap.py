@@ -12,8 +12,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.batching.examples import kinds_of_functions
-from autodiff.batching.examples.table import LOOPED, _is_elementwise, kinds, own
+from autodiff.batching.examples.table import LOOPED, _has_elementwise_rule, kinds, own
 from autodiff.rules import scatter
 from compgraph import operations
 from compgraph.bind import bind
@@ -297,12 +296,12 @@ def test_every_recorded_function_has_a_way() -> None:
         if not name.startswith("scipy_") and not (isinstance(function, np.ufunc) and function.signature is None)
     }
     numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
-    by_form = {function for function in numpys if _is_elementwise(function)}
+    by_form = {function for function in numpys if _has_elementwise_rule(function)}
     by_opname = {function for function in numpys if operations.opname_of(function) in own}
-    assert numpys <= {*kinds_of_functions.BATCH_KINDS} | by_form | by_opname
-    assert {*kinds_of_functions.BATCH_KINDS} <= numpys
-    assert not {*kinds_of_functions.BATCH_KINDS} & by_opname
-    assert {*kinds_of_functions.BATCH_KINDS.values()} == {*kinds}
+    by_kind = {spec.function for spec in operations.OPERATIONS if spec.kind in kinds and spec.policy in ("rule", "piecewise")}
+    assert numpys <= by_kind | by_form | by_opname
+    assert not {f for f in by_kind if not operations.is_elementwise(f)} & by_opname
+    assert {spec.kind for spec in operations.OPERATIONS} == {*kinds, "shape", "own"}
 
 
 @cg.primitive

@@ -62,7 +62,7 @@ def test_every_rule_has_cases(tables: Any) -> None:
 
 
 def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
-    smooth = {*operations.SMOOTH_UFUNCS, *operations.SMOOTH_FUNCTIONS, *operations.SMOOTH_SPECIALS}
+    smooth = {*operations.SMOOTH_FUNCTIONS, *[spec.function for spec in operations.OPERATIONS if spec.policy == "rule"]}
     smooth |= set(operations.PACKED_FUNCTIONS.values())
     opnames = {operations.opname_of(f) for f in smooth}
     assert {name for name in opnames if not name.startswith("scipy_")} <= set(RULES)  # those of SciPy: test_policies

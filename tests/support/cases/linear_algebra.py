@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.policies.linear_algebra."""
+"""Cases of the family compgraph.operations.families.linear_algebra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.policies.selection."""
+"""Cases of the family compgraph.operations.families.selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.policies.statistics."""
+"""Cases of the family compgraph.operations.families.statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.policies.transforms."""
+"""Cases of the family compgraph.operations.families.transforms."""
 
 from __future__ import annotations
 

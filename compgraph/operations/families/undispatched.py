@@ -1,4 +1,8 @@
-"""Functions of dates, the rest of the piecewise ones, and functions about which NumPy does not ask a node."""
+"""Functions for which NumPy does not dispatch to nodes.
+
+Some take no arrays. Others take the numbers of a node and lose its graph; compgraph has its own versions of these (`cg.array`,
+`cg.full` ...), which NumPy's names mean while a function is traced (see `compgraph.interception`).
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .policy import Policy
-
-POLICY = Policy(
-    piecewise={np.iscomplex: "x", np.isreal: "x"},
-    refused={
-        np.is_busday: "dates, which no node holds",
-        np.busday_count: "dates, which no node holds",
-        np.busday_offset: "dates, which no node holds",
-        np.datetime_as_string: "dates, which no node holds",
-    },
-)
-
-# NumPy does not ask a node about these: functions of no arrays, and functions that take the numbers of a node and lose its
-# graph. For the second kind compgraph has its own (cg.array, cg.full ...), which the room `interception` lets NumPy's names
-# mean while a function is traced.
-UNSEEN: frozenset[Any] = frozenset(
+UNDISPATCHED: frozenset[Any] = frozenset(
     {
         np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.asarray_chkfinite, np.asmatrix,
         np.bmat, np.require, np.full, np.kaiser, np.isfortran, np.fromiter,

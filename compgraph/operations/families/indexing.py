@@ -1,0 +1,66 @@
+"""Functions that take, search, sort and select elements; sets; functions applied along axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..callables import added_at, getitem
+from ..compositions import moving, pieces, selection
+from ..spec import OpSpec, composed, piecewise, rule, steps, writes
+
+OPERATIONS: tuple[OpSpec, ...] = (
+    # taking
+    rule(getitem, kind="shape", warns="maybe"),
+    rule(added_at, kind="sequential"),
+    rule(np.take, "a indices", method="take"),
+    rule(np.take_along_axis, "arr indices"),
+    steps(np.compress, selection.compress),
+    steps(np.extract, selection.extract),
+    steps(np.choose, selection.choose, method="choose"),
+    steps(np.select, selection.select),
+    steps(np.piecewise, pieces.piecewise, calls=True),
+    # inserting and deleting
+    rule(selection.delete, "arr obj", kind="sequential", length="integers"),
+    steps(np.delete, selection.delete_at),
+    rule(selection.insert, "arr obj values", kind="sequential", length="integers"),
+    steps(np.insert, selection.insert_at),
+    steps(np.trim_zeros, selection.trim_zeros),
+    # sorting and searching
+    rule(np.sort, "a", kind="ordering", warns="never"),
+    piecewise(np.argsort, "a", kind="ordering", warns="never", method="argsort"),
+    piecewise(np.lexsort, "keys", kind="sequential"),
+    rule(np.partition, "a", kind="ordering"),
+    piecewise(np.argpartition, "a", kind="ordering", method="argpartition"),
+    steps(np.sort_complex, selection.sort_complex),
+    piecewise(np.searchsorted, "a v sorter", warns="never", method="searchsorted"),
+    piecewise(np.digitize, "x bins"),
+    piecewise(np.nonzero, "a", kind="sequential", warns="never", method="nonzero", length="values"),
+    piecewise(np.flatnonzero, "a", kind="sequential", warns="never", length="values"),
+    piecewise(np.argwhere, "a", kind="sequential", length="values"),
+    piecewise(np.isin, "element test_elements"),
+    # sets
+    piecewise(selection.unique, "ar", kind="sequential", length="values"),
+    steps(np.unique, selection.unique_values),
+    composed(np.unique_all),
+    composed(np.unique_counts),
+    composed(np.unique_inverse),
+    composed(np.unique_values),
+    composed(np.union1d),
+    steps(np.setdiff1d, selection.setdiff1d),
+    steps(np.setxor1d, selection.setxor1d),
+    steps(np.intersect1d, selection.intersect1d),
+    # applying functions
+    steps(np.apply_along_axis, moving.apply_along_axis, calls=True),
+    steps(np.apply_over_axes, moving.apply_over_axes, calls=True),
+    # indices and bits
+    piecewise(np.unravel_index, "indices", kind="sequential"),
+    piecewise(np.packbits, "a", kind="sequential"),
+    piecewise(np.unpackbits, "a", kind="sequential"),
+    # writing
+    writes(np.copyto),
+    writes(np.put),
+    writes(np.place),
+    writes(np.putmask),
+    writes(np.put_along_axis),
+    writes(np.fill_diagonal),
+)

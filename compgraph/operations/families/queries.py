@@ -1,0 +1,46 @@
+"""Functions whose result is no part of the graph, and functions of dates, which raise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..spec import OpSpec, plain, refused
+
+OPERATIONS: tuple[OpSpec, ...] = (
+    # shapes and dtypes
+    plain(np.shape),
+    plain(np.ndim),
+    plain(np.size),
+    plain(np.result_type),
+    plain(np.can_cast),
+    plain(np.common_type),
+    plain(np.min_scalar_type),
+    plain(np.iscomplexobj),
+    plain(np.isrealobj),
+    # comparisons of whole arrays
+    plain(np.allclose),
+    plain(np.array_equal),
+    plain(np.array_equiv),
+    plain(np.may_share_memory),
+    plain(np.shares_memory),
+    # indices
+    plain(np.ix_),
+    plain(np.diag_indices_from, gives_indices=True),
+    plain(np.tril_indices_from, gives_indices=True),
+    plain(np.triu_indices_from, gives_indices=True),
+    plain(np.ravel_multi_index),
+    # text and files
+    plain(np.array2string),
+    plain(np.array_repr),
+    plain(np.array_str),
+    plain(np.save),
+    plain(np.savetxt),
+    plain(np.savez),
+    plain(np.savez_compressed),
+    plain(np.einsum_path),
+    # dates
+    refused(np.is_busday, "dates, which no node holds"),
+    refused(np.busday_count, "dates, which no node holds"),
+    refused(np.busday_offset, "dates, which no node holds"),
+    refused(np.datetime_as_string, "dates, which no node holds"),
+)

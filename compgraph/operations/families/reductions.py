@@ -1,0 +1,50 @@
+"""Reductions over axes: sums, products, extrema, moments, positions; and what accumulates along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compositions import statistics
+from ..spec import OpSpec, composed, piecewise, rule, steps
+
+OPERATIONS: tuple[OpSpec, ...] = (
+    # sums and products
+    rule(np.sum, "a initial where", kind="reduction", warns="floats", method="sum"),
+    rule(np.prod, "a initial where", kind="reduction", warns="floats", method="prod"),
+    rule(np.mean, "a where", kind="reduction", warns="floats", method="mean"),
+    rule(np.nansum, "a initial where", kind="reduction"),
+    rule(np.nanprod, "a initial where", kind="reduction"),
+    rule(np.nanmean, "a where", kind="reduction"),
+    rule(np.trace, "a", warns="floats", method="trace"),
+    composed(np.average),
+    piecewise(np.count_nonzero, "a", kind="reduction", warns="never"),
+    # moments
+    rule(np.var, "a where mean", kind="reduction", warns="floats", method="var"),
+    rule(np.std, "a where mean", kind="reduction", warns="floats", method="std"),
+    rule(np.nanvar, "a where mean", kind="reduction"),
+    rule(np.nanstd, "a where mean", kind="reduction"),
+    # extrema and their positions
+    rule(np.max, "a initial where", kind="reduction", warns="never", method="max", aliases=(np.amax,)),
+    rule(np.min, "a initial where", kind="reduction", warns="never", method="min", aliases=(np.amin,)),
+    rule(np.ptp, "a", kind="reduction"),
+    rule(np.nanmax, "a initial where", kind="reduction"),
+    rule(np.nanmin, "a initial where", kind="reduction"),
+    piecewise(np.argmax, "a", kind="position", warns="never", method="argmax"),
+    piecewise(np.argmin, "a", kind="position", warns="never", method="argmin"),
+    piecewise(np.nanargmax, "a", kind="position"),
+    piecewise(np.nanargmin, "a", kind="position"),
+    # logic
+    piecewise(np.all, "a where", kind="reduction", warns="never", method="all"),
+    piecewise(np.any, "a where", kind="reduction", warns="never", method="any"),
+    # along an axis
+    rule(np.cumsum, "a", kind="cumulative", warns="floats", method="cumsum"),
+    rule(np.cumprod, "a", kind="cumulative", method="cumprod"),
+    rule(np.cumulative_sum, "x", kind="cumulative"),
+    rule(np.cumulative_prod, "x", kind="cumulative"),
+    rule(np.nancumsum, "a", kind="cumulative"),
+    rule(np.nancumprod, "a", kind="cumulative"),
+    composed(np.diff),
+    rule(np.ediff1d, "ary to_end to_begin", kind="sequential"),
+    composed(np.trapezoid),
+    steps(np.gradient, statistics.gradient),
+)

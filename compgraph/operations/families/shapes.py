@@ -1,0 +1,75 @@
+"""Functions that reshape, move, join, split, repeat and pad."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..callables import flatten, view
+from ..compositions import moving
+from ..spec import OpSpec, composed, packed, piecewise, rule, steps
+
+OPERATIONS: tuple[OpSpec, ...] = (
+    # shape
+    rule(np.reshape, "a", is_view=True, kind="shape"),
+    rule(np.ravel, "a", method="ravel", is_view=True, kind="shape"),
+    rule(flatten, kind="shape"),
+    rule(np.transpose, "a", kind="shape"),
+    rule(np.squeeze, "a", method="squeeze", kind="shape"),
+    rule(np.expand_dims, "a", kind="shape"),
+    rule(np.swapaxes, "a", method="swapaxes", kind="shape"),
+    rule(np.moveaxis, "a", kind="shape"),
+    composed(np.rollaxis),
+    composed(np.matrix_transpose),
+    composed(np.linalg.matrix_transpose),
+    rule(np.broadcast_to, "array", kind="shape"),
+    composed(np.broadcast_arrays),
+    composed(np.atleast_1d),
+    composed(np.atleast_2d),
+    composed(np.atleast_3d),
+    rule(view, kind="sequential"),
+    rule(np.lib.stride_tricks.sliding_window_view, "x"),
+    # moving elements
+    rule(np.roll, "a", kind="shape"),
+    composed(np.flip),
+    composed(np.fliplr),
+    composed(np.flipud),
+    composed(np.rot90),
+    composed(np.resize),
+    # joining and splitting
+    packed(np.concatenate, warns="never"),
+    packed(np.stack, warns="never"),
+    composed(np.vstack, stacks=True),
+    composed(np.hstack, stacks=True),
+    composed(np.dstack, stacks=True),
+    composed(np.column_stack, stacks=True),
+    composed(np.append),
+    steps(np.block, moving.block),
+    composed(np.unstack),
+    composed(np.split),
+    composed(np.array_split),
+    composed(np.hsplit),
+    composed(np.vsplit),
+    composed(np.dsplit),
+    # repeating and padding
+    rule(np.tile, "A", warns="never"),
+    rule(np.repeat, "a repeats", method="repeat", length="integers"),
+    rule(moving.pad, "array"),
+    steps(np.pad, moving.pad_ends),
+    steps(np.meshgrid, moving.meshgrid),
+    # arrays like others
+    piecewise(np.zeros_like, "a", warns="never"),
+    piecewise(np.ones_like, "a", warns="never"),
+    piecewise(np.empty_like, "prototype"),
+    rule(np.full_like, "a fill_value", warns="never"),
+    rule(np.linspace, "start stop"),
+    composed(np.logspace),
+    rule(np.geomspace, "start stop"),
+    steps(np.vander, moving.vander),
+    # diagonals and triangles
+    rule(np.diagonal, "a", warns="never", method="diagonal"),
+    composed(np.linalg.diagonal),
+    rule(np.diag, "v", warns="never"),
+    rule(np.diagflat, "v"),
+    composed(np.tril),
+    composed(np.triu),
+)

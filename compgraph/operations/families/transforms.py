@@ -1,0 +1,33 @@
+"""Fourier transforms, convolutions, interpolation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..spec import OpSpec, composed, rule, steps
+
+OPERATIONS: tuple[OpSpec, ...] = (
+    # Fourier transforms
+    rule(np.fft.fft, "a", kind="along"),
+    rule(np.fft.ifft, "a", kind="along"),
+    rule(np.fft.rfft, "a", kind="along"),
+    rule(np.fft.irfft, "a", kind="along"),
+    rule(np.fft.hfft, "a", kind="along"),
+    rule(np.fft.ihfft, "a", kind="along"),
+    rule(np.fft.fft2, "a", kind="transform"),
+    rule(np.fft.ifft2, "a", kind="transform"),
+    composed(np.fft.rfft2),
+    composed(np.fft.irfft2),
+    rule(np.fft.fftn, "a", kind="transform"),
+    rule(np.fft.ifftn, "a", kind="transform"),
+    rule(np.fft.rfftn, "a", kind="transform"),
+    rule(np.fft.irfftn, "a", kind="transform"),
+    rule(np.fft.fftshift, "x", kind="transform"),
+    rule(np.fft.ifftshift, "x", kind="transform"),
+    steps(np.fft.fftfreq, np.fft.fftfreq),
+    steps(np.fft.rfftfreq, np.fft.rfftfreq),
+    # convolutions and interpolation
+    rule(np.convolve, "a v"),
+    rule(np.correlate, "a v"),
+    rule(np.interp, "x xp fp left right"),
+)

@@ -1,0 +1,168 @@
+"""`OpSpec`: everything that is known of an operation except its derivative, as data.
+
+The *policy* says how a call with a node is treated:
+
+=============  ============================================================================================
+rule           recorded; the rule of its derivative is declared in `autodiff.grads` under the same opname
+packed         the same, for operands in one sequence, which comes first
+piecewise      recorded; piecewise constant, so that it needs no rule
+composed       NumPy's own Python code runs on the nodes, and its steps are recorded
+steps          another function of the same meaning runs instead, and its steps are recorded
+plain          runs on plain values; its result is no part of the graph
+writes         writes into its first argument
+refused        raises a TypeError that says what to use instead
+=============  ============================================================================================
+
+The *kind* says how the elements of the result depend on those of the operands. Batching, sparsity and compilation follow from it:
+
+=============  ============================================================================================
+elementwise    each element depends on one element of each operand, after broadcasting
+shape          moves elements; a batching rule of its own, under its opname
+reduction      over axes; over all if none is given
+position       a reduction to an index; of the flattened array if no axis is given
+cumulative     along one axis; of the flattened array if none is given
+ordering       along one axis, the last by default; of the flattened array if it is None
+along          along one axis, the last by default
+matrices       the last axes are those of matrices, the others of stacks of them
+transform      along several axes: Fourier transforms and shifts
+sequential     a batch is computed one element after the other
+own            none of these; a batching rule of its own, under its opname
+=============  ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+Function = Callable[..., Any]
+Policy = Literal["rule", "packed", "piecewise", "composed", "steps", "plain", "writes", "refused"]
+Kind = Literal[
+    "elementwise",
+    "shape",
+    "reduction",
+    "position",
+    "cumulative",
+    "ordering",
+    "along",
+    "matrices",
+    "transform",
+    "sequential",
+    "own",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """What is known of an operation.
+
+    Attributes
+    ----------
+    function : callable
+        The function that users call.
+    policy, kind : str
+        See the tables above.
+    opname : str
+        The name of the operation in rules, pictures and pickles; by default the function's name, after ``linalg_`` or ``fft_``.
+    operands : str
+        The parameters that may be nodes, in order, separated by spaces. Those of ufuncs are all.
+    steps : callable, optional
+        With the policy "steps": the function that runs instead.
+    advice : str
+        With the policy "refused": what to use instead.
+    method : str
+        The method of arrays that calls the function.
+    aliases : tuple of callable
+        Other functions of the same meaning.
+    warns : {"never", "floats", "maybe"}
+        Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
+    length : {"", "values", "integers"}
+        Whether the shape of the result depends on values of the operands; "integers" if only of integers and booleans.
+    is_view : bool
+        Whether the result is a view where the strides of the operand allow one, else a copy.
+    calls : bool
+        Whether it calls a function of the user, which may bring nodes that are not among the arguments.
+    stacks : bool
+        Whether a composed function takes a sequence of arrays.
+    gives_indices : bool
+        Whether a plain function returns indices that depend on the shape of its operand alone.
+    """
+
+    function: Any
+    policy: Policy
+    kind: Kind = "own"
+    opname: str = ""
+    operands: str = ""
+    steps: Function | None = None
+    advice: str = ""
+    method: str = ""
+    aliases: tuple[Function, ...] = ()
+    warns: Literal["never", "floats", "maybe"] = "maybe"
+    length: Literal["", "values", "integers"] = ""
+    is_view: bool = False
+    calls: bool = False
+    stacks: bool = False
+    gives_indices: bool = False
+
+
+def is_elementwise(function: Any) -> bool:
+    """Whether a function is a ufunc of single elements."""
+    return isinstance(function, np.ufunc) and function.signature is None
+
+
+def _recorded(policy: Policy, function: Any, operands: str, data: dict[str, Any]) -> OpSpec:
+    if is_elementwise(function):
+        data.setdefault("kind", "elementwise")
+    if data.get("kind") == "shape":
+        data.setdefault("warns", "never")
+    data.setdefault("opname", own_name(function))
+    return OpSpec(function, policy, operands=operands, **data)
+
+
+def own_name(function: Any) -> str:
+    """The name of a function of NumPy's; those of ``np.linalg`` and ``np.fft`` carry it as a prefix."""
+    place = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
+    return f"{place}_{function.__name__}" if place in ("linalg", "fft") else str(function.__name__)
+
+
+def rule(function: Any, operands: str = "", **data: Any) -> OpSpec:
+    """An operation with a rule."""
+    return _recorded("rule", function, operands, data)
+
+
+def packed(function: Any, **data: Any) -> OpSpec:
+    """An operation with a rule whose operands are packed in a sequence."""
+    return _recorded("packed", function, "", data)
+
+
+def piecewise(function: Any, operands: str = "", **data: Any) -> OpSpec:
+    """A recorded operation that is piecewise constant."""
+    return _recorded("piecewise", function, operands, data)
+
+
+def composed(function: Any, **data: Any) -> OpSpec:
+    """A function whose own code runs on nodes."""
+    return OpSpec(function, "composed", **data)
+
+
+def steps(function: Any, instead: Function, **data: Any) -> OpSpec:
+    """A function for which another one of the same meaning runs, in recorded steps."""
+    return OpSpec(function, "steps", steps=instead, **data)
+
+
+def plain(function: Any, **data: Any) -> OpSpec:
+    """A function whose result is no part of the graph."""
+    return OpSpec(function, "plain", **data)
+
+
+def writes(function: Any) -> OpSpec:
+    """A function that writes into its first argument."""
+    return OpSpec(function, "writes")
+
+
+def refused(function: Any, advice: str) -> OpSpec:
+    """A function that raises."""
+    return OpSpec(function, "refused", advice=advice)
