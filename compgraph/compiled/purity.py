@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import operations
 from ..trees import flatten
 
 _BUILTINS = """
@@ -28,31 +29,16 @@ _BUILTINS = """
     frozenset getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct ord pow property
     range repr reversed round set setattr slice sorted staticmethod str sum super tuple type vars zip __build_class__
 """
+# Of NumPy, what is no operation: constructors, dtypes, and functions of shapes and dtypes.
 _NUMPY = """
-    abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes arange arccos arccosh
-    arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort argwhere around array array_equal array_equiv
-    array_split asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray asin asinh astype atan atan2 atanh
-    atleast_1d atleast_2d atleast_3d average bartlett bincount blackman block bmat bool bool_ broadcast broadcast_arrays
-    broadcast_shapes broadcast_to byte can_cast cbrt cdouble ceil character choose clip clongdouble column_stack common_type
-    complex128 complex256 complex64 complexfloating compress concat concatenate convolve copy copyto corrcoef correlate
-    count_nonzero cov cross csingle cumprod cumsum cumulative_prod cumulative_sum delete diag diag_indices diag_indices_from
-    diagflat diagonal diff digitize divide dot double dsplit dstack dtype ediff1d einsum einsum_path empty empty_like errstate
-    expand_dims extract eye fill_diagonal finfo fix flatnonzero flexible flip fliplr flipud float128 float16 float32 float64
-    floating frombuffer fromfunction fromiter full full_like generic geomspace gradient half hamming hanning histogram histogram2d
-    histogram_bin_edges histogramdd hsplit hstack i0 identity iinfo imag in1d indices inexact inner insert int16 int32 int64 int8
-    int_ intc integer interp intersect1d intp isclose iscomplex iscomplexobj isdtype isfortran isin isneginf isposinf isreal
-    isrealobj isscalar issubdtype iterable kaiser kron lexsort linspace logspace long longdouble longlong mask_indices
-    matrix_transpose max may_share_memory mean median meshgrid min min_scalar_type mintypecode moveaxis nan_to_num nanargmax
-    nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndarray
-    ndenumerate ndim ndindex nditer nonzero number ones ones_like outer packbits pad partition percentile permute_dims piecewise
-    place poly poly1d polyadd polyder polydiv polyfit polyint polymul polysub polyval prod promote_types ptp put put_along_axis
-    putmask quantile ravel ravel_multi_index real real_if_close repeat require reshape resize result_type roll rollaxis roots
-    rot90 round row_stack searchsorted select setdiff1d setxor1d shape shares_memory short signedinteger sinc single size sort
-    sort_complex split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid trapz tri tril
-    tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from typename ubyte ufunc uint uint16 uint32 uint64
-    uint8 uintc uintp ulong ulonglong union1d unique unique_all unique_counts unique_inverse unique_values unpackbits
-    unravel_index unsignedinteger unstack unwrap ushort vander var vdot vectorize vsplit vstack where zeros zeros_like ix_
-    c_ r_ s_ index_exp mgrid ogrid
+    arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman bmat bool bool_
+    broadcast broadcast_shapes byte cdouble character clongdouble complex128 complex256 complex64 complexfloating csingle
+    diag_indices double dtype einsum empty errstate eye finfo flexible float128 float16 float32 float64 floating frombuffer
+    fromfunction fromiter full generic half hamming hanning identity iinfo in1d indices inexact int16 int32 int64 int8 int_ intc
+    integer intp isdtype isfortran isscalar issubdtype iterable kaiser long longdouble longlong mask_indices mintypecode ndarray
+    ndenumerate ndindex nditer number ones poly1d promote_types require row_stack short signedinteger single trapz tri
+    tril_indices triu_indices typename ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger
+    ushort vectorize zeros c_ r_ s_ index_exp mgrid ogrid
 """
 # The pure names of each module; None means all that the module defines.
 _PURE: dict[str, str | None] = {
@@ -140,12 +126,21 @@ class _Known:
                 original = value.__wrapped__ if is_exchanged(value) else value
                 self._values[id(original)] = original, f"{name}.{part}"
         if "numpy" not in self._missing:
-            for value in vars(np).values():
-                if type(value) is np.ufunc:
-                    self._values[id(value)] = value, f"numpy.{value.__name__}"
+            for name, value in vars(np).items():
+                original = value.__wrapped__ if is_exchanged(value) else value
+                if type(original) is np.ufunc or (type(original) is not type and _is_pure_operation(original)):
+                    self._values[id(original)] = original, f"numpy.{getattr(original, '__name__', name)}"
         for value in vars(builtins).values():
             if isinstance(value, type) and issubclass(value, BaseException):
                 self._values[id(value)] = value, f"builtins.{value.__name__}"
+
+
+def _is_pure_operation(value: Any) -> bool:
+    """Whether a value is an operation without state and effects."""
+    if type(value).__hash__ is None:
+        return False
+    spec = operations.SPECS.get(operations.ALIASES.get(value, value))
+    return spec is not None and spec.policy != "refused" and spec.is_pure
 
 
 def is_exchanged(value: Any) -> bool:

@@ -77,8 +77,12 @@ class OpSpec:
         The method of arrays that calls the function.
     aliases : tuple of callable
         Other functions of the same meaning.
+    fold : (ufunc, str), optional
+        The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
     warns : {"never", "floats", "maybe"}
         Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
+    lowering : str
+        The name of the function in machine code; that of an elementwise ufunc of NumPy's is its own.
     length : {"", "values", "integers"}
         Whether the shape of the result depends on values of the operands; "integers" if only of integers and booleans.
     is_view : bool
@@ -87,6 +91,8 @@ class OpSpec:
         Whether it calls a function of the user, which may bring nodes that are not among the arguments.
     stacks : bool
         Whether a composed function takes a sequence of arrays.
+    is_pure : bool
+        Whether it has no state, effect or external input, as print options and files are.
     gives_indices : bool
         Whether a plain function returns indices that depend on the shape of its operand alone.
     """
@@ -100,11 +106,14 @@ class OpSpec:
     advice: str = ""
     method: str = ""
     aliases: tuple[Function, ...] = ()
+    fold: tuple[np.ufunc, str] | None = None
     warns: Literal["never", "floats", "maybe"] = "maybe"
+    lowering: str = ""
     length: Literal["", "values", "integers"] = ""
     is_view: bool = False
     calls: bool = False
     stacks: bool = False
+    is_pure: bool = True
     gives_indices: bool = False
 
 
@@ -116,6 +125,7 @@ def is_elementwise(function: Any) -> bool:
 def _recorded(policy: Policy, function: Any, operands: str, data: dict[str, Any]) -> OpSpec:
     if is_elementwise(function):
         data.setdefault("kind", "elementwise")
+        data.setdefault("lowering", function.__name__)
     if data.get("kind") == "shape":
         data.setdefault("warns", "never")
     data.setdefault("opname", own_name(function))

@@ -40,6 +40,7 @@ PIECEWISE_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _of(
 # Those whose operands are packed in a sequence that comes first.
 PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s in _of("packed")}
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
+FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}
 COMPOSED_FUNCTIONS: frozenset[Any] = _functions("composed")
 INSTEAD_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _of("steps") if s.steps is not None}
 CALLING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.calls)

@@ -142,7 +142,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
     """``np.add.reduce`` and kin: recorded as the function of the same meaning (``np.sum``), else as the ufunc's method."""
     if method == "at":
         return ufunc_at(ufunc, *inputs)
-    function: Any = _METHOD_FUNCTIONS.get((ufunc, method))
+    function: Any = ops.FOLDS.get((ufunc, method))
     if function in HANDLERS and options.keys() <= {*parameters_of(function)}:
         return array_function(inputs[0], function, (), inputs, {"axis": 0, **options, "out": out and out[0]})
     if out is not None:
@@ -161,15 +161,3 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
     """The indices of ``reduceat``, plain, as an option; none for other methods."""
     return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
-
-
-_METHOD_FUNCTIONS: dict[tuple[np.ufunc, str], Any] = {
-    (np.add, "reduce"): np.sum,
-    (np.multiply, "reduce"): np.prod,
-    (np.maximum, "reduce"): np.max,
-    (np.minimum, "reduce"): np.min,
-    (np.logical_and, "reduce"): np.all,
-    (np.logical_or, "reduce"): np.any,
-    (np.add, "accumulate"): np.cumsum,
-    (np.multiply, "accumulate"): np.cumprod,
-}

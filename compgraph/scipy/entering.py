@@ -35,7 +35,11 @@ def enter(policy: Policy, only: str | None = None) -> None:
             _refuse(policy, name, found)
             continue
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
-            (ops.enter_piecewise if kind == "piecewise_ufuncs" else ops.enter)(found, ufunc_opname(policy.module, found.__name__))
+            ufunc_name = ufunc_opname(policy.module, found.__name__)
+            if kind == "piecewise_ufuncs":
+                ops.enter_piecewise(found, ufunc_name)
+            else:
+                ops.enter(found, ufunc_name, lowering=policy.lowered.get(name, ""))
             continue
         function = _function(found)
         if kind in ("smooth", "piecewise"):

@@ -32,6 +32,8 @@ class Policy:
         Of `instead`, those that take functions of the user. These may bring nodes, so ours runs for calls without nodes too.
     plain : frozenset of str
         What is left as it is: what never meets nodes (errors, modules, functions of names and counts).
+    lowered : mapping
+        Of the ufuncs, those with machine code, and for each the name of that.
     refused : mapping
         What raises a TypeError, and for each the text that says what to use instead.
     """
@@ -45,6 +47,7 @@ class Policy:
     composed: frozenset[str] = frozenset()
     calling: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
+    lowered: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:

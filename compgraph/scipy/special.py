@@ -165,6 +165,7 @@ POLICY = Policy(
     module="scipy.special",
     smooth_ufuncs=frozenset(_names(_UFUNCS)),
     piecewise_ufuncs=frozenset({"gammasgn", "round"}),
+    lowered={"expit": "sigmoid", **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p", "cbrt")}},
     smooth={
         "logsumexp": "a b",
         "softmax": "x",

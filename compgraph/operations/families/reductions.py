@@ -9,8 +9,8 @@ from ..spec import OpSpec, composed, piecewise, rule, steps
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # sums and products
-    rule(np.sum, "a initial where", kind="reduction", warns="floats", method="sum"),
-    rule(np.prod, "a initial where", kind="reduction", warns="floats", method="prod"),
+    rule(np.sum, "a initial where", kind="reduction", warns="floats", method="sum", fold=(np.add, "reduce")),
+    rule(np.prod, "a initial where", kind="reduction", warns="floats", method="prod", fold=(np.multiply, "reduce")),
     rule(np.mean, "a where", kind="reduction", warns="floats", method="mean"),
     rule(np.nansum, "a initial where", kind="reduction"),
     rule(np.nanprod, "a initial where", kind="reduction"),
@@ -24,8 +24,12 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.nanvar, "a where mean", kind="reduction"),
     rule(np.nanstd, "a where mean", kind="reduction"),
     # extrema and their positions
-    rule(np.max, "a initial where", kind="reduction", warns="never", method="max", aliases=(np.amax,)),
-    rule(np.min, "a initial where", kind="reduction", warns="never", method="min", aliases=(np.amin,)),
+    rule(
+        np.max, "a initial where", kind="reduction", warns="never", method="max", aliases=(np.amax,), fold=(np.maximum, "reduce")
+    ),
+    rule(
+        np.min, "a initial where", kind="reduction", warns="never", method="min", aliases=(np.amin,), fold=(np.minimum, "reduce")
+    ),
     rule(np.ptp, "a", kind="reduction"),
     rule(np.nanmax, "a initial where", kind="reduction"),
     rule(np.nanmin, "a initial where", kind="reduction"),
@@ -34,11 +38,11 @@ OPERATIONS: tuple[OpSpec, ...] = (
     piecewise(np.nanargmax, "a", kind="position"),
     piecewise(np.nanargmin, "a", kind="position"),
     # logic
-    piecewise(np.all, "a where", kind="reduction", warns="never", method="all"),
-    piecewise(np.any, "a where", kind="reduction", warns="never", method="any"),
+    piecewise(np.all, "a where", kind="reduction", warns="never", method="all", fold=(np.logical_and, "reduce")),
+    piecewise(np.any, "a where", kind="reduction", warns="never", method="any", fold=(np.logical_or, "reduce")),
     # along an axis
-    rule(np.cumsum, "a", kind="cumulative", warns="floats", method="cumsum"),
-    rule(np.cumprod, "a", kind="cumulative", method="cumprod"),
+    rule(np.cumsum, "a", kind="cumulative", warns="floats", method="cumsum", fold=(np.add, "accumulate")),
+    rule(np.cumprod, "a", kind="cumulative", method="cumprod", fold=(np.multiply, "accumulate")),
     rule(np.cumulative_sum, "x", kind="cumulative"),
     rule(np.cumulative_prod, "x", kind="cumulative"),
     rule(np.nancumsum, "a", kind="cumulative"),

@@ -23,9 +23,7 @@ from .placing import Placing, fits
 from .products import append_product
 from .views import VIEWS, part_of, view_of
 
-_NAMES: dict[Any, str] = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None}
-_NAMES.update({operations.NUMPY.where: "where", operations.power: "power"})
-_NAMES.update({f: name for name in ("relu", "sigmoid", "softplus") if (f := operations.function_named(name)) is not None})
+_ACTIVATIONS = frozenset({"relu", "sigmoid", "softplus"})  # compiled under their opnames
 _SAME = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # of real numbers
 _PART = 2**13  # numbers of an array that are copied at once to be compared
 _OF_A_CONSTANT = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # powers
@@ -51,6 +49,15 @@ def _one_number(array: Any, place: Place) -> Any:
         if part.tobytes() != part.size * first:
             return place
     return numbers[0]
+
+
+def _elementwise_name(function: Any) -> str:
+    """The name under which an elementwise function is compiled; empty if it is not."""
+    spec = operations.spec_of(function)
+    if spec is not None:
+        return _SAME.get(spec.lowering, spec.lowering) if function is spec.function else ""
+    opname = operations.opname_of(function)
+    return opname if opname in _ACTIVATIONS and operations.function_named(opname) is function else ""
 
 
 def _name_of(item: Any) -> str:
@@ -156,8 +163,9 @@ class Lowered(Placing):
             return self._product(item, [self.place(a) for a in item.args])
         if type(function) is operations.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
             function = function.function
-        if function in _NAMES or function is operations.astype:
-            return self._elementwise(item, function, [self.operand(a) for a in item.args])
+        if function is operations.astype or (name := _elementwise_name(function)):
+            name = "copy" if function is operations.astype else name
+            return self._elementwise(item, function, name, [self.operand(a) for a in item.args])
         if function in (operations.copy, np.copy, operations.input_of, operations.copy_as_laid, operations.flatten):
             return self._copy(item, self.place(item.args[0]))
         if function in (np.zeros_like, np.ones_like):
@@ -197,9 +205,8 @@ class Lowered(Placing):
         self.map("copy", (source,), own)
         return ""
 
-    def _elementwise(self, item: Any, function: Any, operands: list[Any]) -> str:
+    def _elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
         dtype = np.asarray(item.plain).dtype
-        name = "copy" if function is operations.astype else _SAME.get(_NAMES[function], _NAMES[function])
         operands = operands[:1] if function is operations.astype else operands
         if any(o is None for o in operands) or (item.options and function is not operations.astype):
             return "an operand or an option is not known to the compiler"
