@@ -17,7 +17,7 @@ The *kind* says how the elements of the result depend on those of the operands. 
 
 =============  ============================================================================================
 elementwise    each element depends on one element of each operand, after broadcasting
-shape          moves elements; a batching rule of its own, under its opname
+shape          moves elements, along ``axis`` if that is an option
 reduction      over axes; over all if none is given
 position       a reduction to an index; of the flattened array if no axis is given
 cumulative     along one axis; of the flattened array if none is given

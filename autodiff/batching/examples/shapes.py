@@ -12,7 +12,7 @@ from compgraph.storage import window
 
 from ..values import depth_of, plain_base
 from .call import Call, OneByOneError, all_axes, flat, front, shift
-from .table import own
+from .table import kinds, own
 
 _DIAGFLAT = np.diagflat  # a name that means another function while one is differentiated
 
@@ -117,12 +117,16 @@ def tile(call: Call) -> Any:
     return np.tile(front(call.first(), len(reps)), (1, *reps))
 
 
-def roll(call: Call) -> Any:
-    """``np.roll``; without an axis the flattened example."""
+def moved(call: Call) -> Any:
+    """A function that moves elements: along the axes it is given, or to where it moves numbers in place of elements."""
     x, ndim, axis = call.first(), call.ndims[0], call.options.get("axis")
     if axis is not None:
         return call.on_first(x, axis=shift(axis, ndim))
-    return np.reshape(call.on_first(flat(x), axis=1), x.shape)
+    if call.options.get("order", "C") != "C":  # which depends on how each element of the batch lies in memory
+        raise OneByOneError
+    numbers = np.arange(math.prod(x.shape[1:])).reshape(x.shape[1:])
+    positions = call.function(numbers, *map(plain_base, call.values[1:]), **call.options)
+    return np.reshape(flat(x)[:, np.ravel(positions)], (call.count, *positions.shape))
 
 
 def repeat(call: Call) -> Any:
@@ -180,10 +184,11 @@ def window_of(call: Call) -> Any:
     return call.on_first(x, shape=(call.count, *shape), strides=(row, *strides))
 
 
+kinds["shape"] = moved
 own |= {
     "reshape": reshape, "ravel": ravel, "flatten": ravel, "transpose": transpose, "squeeze": squeeze,
     "expand_dims": expand_dims, "swapaxes": on_two("axis1", "axis2"), "moveaxis": on_two("source", "destination"),
     "diagonal": on_two("axis1", "axis2"), "trace": on_two("axis1", "axis2"), "broadcast_to": broadcast_to, "diag": diag,
-    "diagflat": diag, "tile": tile, "roll": roll, "repeat": repeat, "pad": pad, "sliding_window_view": windows,
+    "diagflat": diag, "tile": tile, "repeat": repeat, "pad": pad, "sliding_window_view": windows,
     "concatenate": concatenate, "stack": stack, "linspace": spaced, "geomspace": spaced, ops.opname_of(window): window_of,
 }  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,3 +80,10 @@ def test_jit_compiles_functions_of_scipy() -> None:
     assert np.allclose(compiled(x), f(x), rtol=1e-14, atol=0)
     loss = lambda x: np.sum(f(x))  # noqa: E731
     assert np.allclose(cg.jit(ad.grad(loss)).compile(x)(x), ad.grad(loss)(x), rtol=1e-13, atol=1e-300)
+
+
+def test_new_operation_of_two_entries_works_in_every_transform() -> None:
+    pytest.importorskip("llvmlite", reason='pip install "compgraph[jit]"')
+    command = [sys.executable, "-W", "error", "-m", "tests.support.new_operations"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True)
+    assert done.stdout.split() == ["squared_sine", "upside_down", "total"], done.stderr
