@@ -118,6 +118,12 @@ def placeholder(
     ValueError
         If the example does not have the shape.
 
+    Notes
+    -----
+    A placeholder of integers or booleans, and integers and booleans computed from it, are tracers, as values within operators
+    are: they have no memory that C code reads. So a plain array that is indexed by one (``K[p]``) notes a guard, and a run with
+    other indices raises a `GuardError`. To index again in each run, index a node: ``cg.constant(K)[p]``.
+
     Examples
     --------
     >>> import compgraph as cg

@@ -79,7 +79,7 @@ class Executor:
     ``x.shape[0]``), or after that until the executor was made, is checked in each run. Where a plain array is indexed by a node
     (``K[np.argsort(x)]``), NumPy asks nobody: write ``cg.constant(K)[np.argsort(x)]``. So integers and booleans that no operation
     and no guard reads are computed in each run, too; where they are others than recorded, a RuntimeWarning says so once, and a
-    GuardError if `strict`.
+    GuardError if `strict`. Placeholders of integers, and integers computed from these, are guards where a plain array is indexed.
 
     A variable that is not fed has the value it has when the graph is run, so updates in place count at once. An executor may be
     shared by threads; runs with the same shapes wait for each other.

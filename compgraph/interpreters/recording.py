@@ -17,6 +17,7 @@ from ..tracing import LOGS, Tracing, is_tracing
 from ..values import (
     ACTIVE,
     BOTH,
+    INDICES,
     INERTS,
     LEFT,
     OPERATIONAL,
@@ -32,6 +33,7 @@ from ..values import (
     Value,
     fill,
     in_scopes,
+    is_inner,
     is_tracer,
     ndarray,
     new_node,
@@ -102,7 +104,7 @@ class Recording:
         if has_arrays or options:
             args, options = saved_operands(args, options)
         active = active and function not in operations.PIECEWISE
-        if LOGS and not is_tracing() and any(map(is_tracer, args)) and function is not operations.stop_gradient:
+        if LOGS and not is_tracing() and any(map(is_inner, args)) and function is not operations.stop_gradient:
             return apart(_attach_traced, value, function, args, options, edges, active)
         return _attach(value, function, args, options, edges, active)
 
@@ -215,7 +217,7 @@ def take(node: Any) -> None:
 
 def scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
-    traces = is_tracing()
+    traces = is_tracing() or kind.is_index
     if type(value) not in SAME_BITS:
         value = _asarray(value)
     node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
@@ -232,7 +234,7 @@ def _attach(
     may_share = type(value) is ndarray and type(function) is not np.ufunc
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
-    node = fill(_wrapped(value, active), function, args, edges, options)
+    node = fill(_wrapped(value, active, args), function, args, edges, options)
     if may_share and operations.counts(function, args, edges):
         _notify_counted((node,))
     if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
@@ -276,14 +278,14 @@ def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: 
     return value, active
 
 
-def _wrapped(value: Any, active: bool) -> Any:
-    """A value as a node without history; integers and booleans are always inert."""
+def _wrapped(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
+    """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
-    kinds = (
-        UNREADS if kind in "biu" and is_following() and not is_tracing() else OPERATIONAL if active and kind in "fc" else INERTS
-    )
+    kinds = OPERATIONAL if active and kind in "fc" else INERTS
+    if kind in "biu" and not is_tracing():
+        kinds = INDICES if any(map(is_tracer, args)) else UNREADS if is_following() else INERTS
     value = plainly(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
@@ -312,7 +314,7 @@ def _outputs(
     joint.tick = next_tick()
     joint._operands = None
     source_lines.made_at(joint)
-    nodes = [fill(_wrapped(part, active), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    nodes = [fill(_wrapped(part, active, args), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     if operations.counts(function, args, edges):
         _notify_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)

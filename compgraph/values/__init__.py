@@ -19,6 +19,7 @@ from .kinds import (
     ACTIVE,
     BLANK,
     BOTH,
+    INDICES,
     INERT,
     INERTS,
     INPUTS,
@@ -81,18 +82,18 @@ from .node import (
 )
 from .reported import class_of, is_number, is_python_number, mark_python_number, reported_class
 from .saved import is_plain, numbers_now, plain_views, require_unchanged, saved, saved_constant, saved_operands, settled
-from .tracer import CARRIERS, Carrier, Tracer, is_tracer, kind_of
+from .tracer import CARRIERS, Carrier, Tracer, is_inner, is_tracer, kind_of
 
 __all__ = [
-    "ACTIVE", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "BUFFERS", "CARRIERS", "INERT", "INERTS", "INPUTS", "LEFT", "NO_OPTIONS",
-    "NUMERIC", "OPERATIONAL", "OPERATORS", "READ", "RIGHT", "SCALARS", "TRACEABLE", "UNREADS", "USED", "VARYING", "BlankNode",
-    "Borrowed", "Buffer", "Carrier", "CarrierBuffer", "ConstantNode", "DiffersError", "InertBlankNode", "InertNode",
+    "ACTIVE", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "BUFFERS", "CARRIERS", "INDICES", "INERT", "INERTS", "INPUTS", "LEFT",
+    "NO_OPTIONS", "NUMERIC", "OPERATIONAL", "OPERATORS", "READ", "RIGHT", "SCALARS", "TRACEABLE", "UNREADS", "USED", "VARYING",
+    "BlankNode", "Borrowed", "Buffer", "Carrier", "CarrierBuffer", "ConstantNode", "DiffersError", "InertBlankNode", "InertNode",
     "InertPlaceholderNode", "InertScalarNode", "InputNode", "Joint", "Node", "OperationalNode", "Origin", "PlaceholderNode",
     "ScalarNode", "Tracer", "UnreadNode", "Value", "VariableNode", "beginnings", "borrowed", "buffer_over", "class_of",
-    "describe", "fill", "freed_unread", "has_history", "in_scopes", "input_over", "is_computed_by_python", "is_number",
-    "is_plain", "is_python_number", "is_tracer", "kind_of", "leaf", "leaf_like", "like", "mark_python_number", "ndarray",
-    "new_node", "new_view", "next_tick", "numbers_now", "operand_nodes", "placed_as", "plain_deep", "plain_views", "plainly",
-    "promotable", "remade", "reported_class", "require_computed", "require_history", "require_single", "require_unchanged",
-    "require_unsealed", "restorers", "saved", "saved_constant", "saved_operands", "settled", "snapshot", "unread", "use",
-    "with_tracers", "wrapped",
+    "describe", "fill", "freed_unread", "has_history", "in_scopes", "input_over", "is_computed_by_python", "is_inner",
+    "is_number", "is_plain", "is_python_number", "is_tracer", "kind_of", "leaf", "leaf_like", "like", "mark_python_number",
+    "ndarray", "new_node", "new_view", "next_tick", "numbers_now", "operand_nodes", "placed_as", "plain_deep", "plain_views",
+    "plainly", "promotable", "remade", "reported_class", "require_computed", "require_history", "require_single",
+    "require_unchanged", "require_unsealed", "restorers", "saved", "saved_constant", "saved_operands", "settled", "snapshot",
+    "unread", "use", "with_tracers", "wrapped",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, withou
 ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
 InertNode         an OperationalNode no adjoint passes: of comparisons, floor, or constants only
 UnreadNode        an InertNode of integers or booleans that no operation and no guard has read so far
+IndexNode         an InertNode of integers or booleans that was computed from an integer placeholder
 PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
 InputNode         what stands in for an argument while a function is differentiated
 InputScalarNode   an InputNode for a number: ``s += 1`` rebinds
@@ -131,9 +132,14 @@ class PlaceholderNode(Node):
 
 
 class InertPlaceholderNode(PlaceholderNode):
-    """A placeholder of integers or booleans, which no adjoint passes."""
+    """A placeholder of integers or booleans, which no adjoint passes.
+
+    It is a tracer at the top level too, as are integers and booleans computed from it (`IndexNode`). So a plain array that is
+    indexed by one (``K[placeholder]``) calls ``__array__``, which notes a guard.
+    """
 
     __slots__ = ()
+    is_index = True
 
 
 class ScalarNode(OperationalNode):
@@ -174,6 +180,23 @@ class InertScalarNode(InertNode):
     __slots__ = ()
     __class__ = reported_class
     is_scalar = True
+
+
+class IndexNode(InertNode):
+    """An InertNode of integers or booleans that was computed from an integer placeholder; see `InertPlaceholderNode`."""
+
+    __slots__ = ()
+    shown_as = InertNode
+    is_index = True
+
+
+class IndexScalarNode(InertScalarNode):
+    """An IndexNode where NumPy returns a scalar."""
+
+    __slots__ = ()
+    __class__ = reported_class
+    shown_as = InertScalarNode
+    is_index = True
 
 
 class BlankNode(OperationalNode):
@@ -288,7 +311,9 @@ class Joint:
 
 
 Carrier.node_kind = OperationalNode
-for _kind in (OperationalNode, ScalarNode, InputNode, InputScalarNode, InertNode, InertScalarNode):
+for _kind in (
+    OperationalNode, ScalarNode, InputNode, InputScalarNode, InertNode, InertScalarNode, IndexNode, IndexScalarNode
+):  # fmt: skip
     enter_tracer(_kind)
 enter_tracer(VariableNode, update=VariableNode.update)
 enter_tracer(PlaceholderNode, __slots__=PlaceholderNode.__slots__)
@@ -305,19 +330,21 @@ ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNod
 INPUTS = with_tracers({InputNode, InputScalarNode})
 READ: dict[Any, Any] = {UnreadNode: InertNode, UnreadScalarNode: InertScalarNode}  # what an unread node becomes
 INERT = with_tracers(
-    {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode}
-)
+    {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode, IndexNode,
+     IndexScalarNode}
+)  # fmt: skip
 VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
 BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
 USED: dict[Any, Any] = {**BLANK, **READ}  # what a node becomes when it is used
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
-SCALARS = with_tracers({ScalarNode, InertScalarNode, UnreadScalarNode, InputScalarNode})
+SCALARS = with_tracers({ScalarNode, InertScalarNode, UnreadScalarNode, IndexScalarNode, InputScalarNode})
 # The kinds of arrays, and of what NumPy returns scalars for.
 OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
 UNREADS: tuple[Any, Any] = (UnreadNode, UnreadScalarNode)
+INDICES: tuple[Any, Any] = (IndexNode, IndexScalarNode)
 
 
 def use(node: Any) -> None:
@@ -348,7 +375,7 @@ def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options:
     else:
         kind = READ.get(kind, getattr(kind, "node_kind", kind))
         # Where a function is traced to be compiled, values are given up later, as memory of their own cannot be.
-        made = TRACERS[kind]() if is_compiling() else new_view(np.asarray(plain), kind)
+        made = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
         made._name, made.memory = name, None
     made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
     made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
@@ -390,7 +417,7 @@ def is_computed_by_python(value: Any) -> bool:
     return True
 
 
-_COMPUTED = with_tracers({ScalarNode, InertScalarNode})
+_COMPUTED = with_tracers({ScalarNode, InertScalarNode, IndexScalarNode})
 OPERATORS = frozenset(
     {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
      operations.power, operations.input_of}

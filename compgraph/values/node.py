@@ -88,6 +88,7 @@ class Value(_Base):
     kind: ClassVar[str] = "node"
     what: ClassVar[str] = "value"  # in messages, where no operation made it
     shown_as: ClassVar[type | None] = None  # the class named where it is printed, if not its own
+    is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `kinds`
     carries: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
 
     plain: Any
@@ -241,7 +242,7 @@ def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]
 def new_node(array: Any, kind: Any) -> Any:
     """A value of a kind without history: a tracer within an operator, else a node over `array`."""
     settle()
-    return TRACERS[kind]() if is_tracing() else new_view(array, kind)
+    return TRACERS[kind]() if is_tracing() or kind.is_index else new_view(array, kind)
 
 
 def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:

@@ -45,7 +45,7 @@ class Carrier(OpaqueCarrier, Tracer):  # type: ignore[misc]
 
 def enter_tracer(kind: type[Node], **attributes: Any) -> None:
     """Make the class of the tracers for a kind of nodes."""
-    inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar")}
+    inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
     own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
     name = kind.__name__.replace("Node", "Tracer")
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
@@ -60,3 +60,8 @@ def kind_of(value: Any) -> Any:
 def is_tracer(value: Any) -> bool:
     """Whether a value is a tracer."""
     return issubclass(type(value), Tracer)
+
+
+def is_inner(value: Any) -> bool:
+    """Whether a value is a tracer that only operators make."""
+    return issubclass(type(value), Tracer) and not value.is_index
