@@ -10,14 +10,11 @@ import numpy as np
 
 from ..context import Setting, apart, called, calling, guarded
 from ..executor import Family, Schedule, needed
-from ..graph import walk
-from ..guards import Guard, collecting_escapes, guards_of, is_about_lengths
+from ..guards import Guard, collecting_escapes, guards_among, is_about_lengths
 from ..interception import intercepted, lent
-from ..operations import Output
 from ..scipy import enter_imported
-from ..storage import by_tick, value_at, viewed_by
 from ..tracing import Tracing
-from ..values import ConstantNode, InputNode, Joint, ScalarNode, Value, leaf, next_tick
+from ..values import ConstantNode, InputNode, ScalarNode, Value, leaf, next_tick
 from .arguments import Call
 from .captured import Captured, require_unchanged
 from .loops import STEP, NotAlikeError, Shortening
@@ -104,12 +101,13 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
         del returned
         if shortening is not None and shortening.loops:
             require_unchanged(captured, "while it was traced")
-            schedules = [_with_few_turns(results, escapes, unused, inputs, shortening.tables, since)]
+            schedules = [_with_few_turns(results, tracing.guards, escapes, unused, inputs, shortening.tables, since)]
             for turns in shortening.further():
                 shortening.begin_again(turns)
+                tracing.guards.clear()
                 returned, escapes, unused = again()
                 made = Results(returned, expected)
-                schedules.append(_with_few_turns(made, escapes, unused, inputs, shortening.tables, since))
+                schedules.append(_with_few_turns(made, tracing.guards, escapes, unused, inputs, shortening.tables, since))
             return _of_many_turns(schedules, shortening, results, _by_numpy(f, call, results))
     require_unchanged(captured, "while it was traced")
     for position, node in enumerate(inputs):
@@ -118,12 +116,11 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     outputs = results.outputs
     left_out = unused.found(outputs, inputs)
     items = needed([*outputs, *inputs, *left_out])
-    guards, escaped = guards_of(items)
+    guards, escaped = guards_among(tracing.guards, items)
     escaped += _left(escapes)
     if escaped:
         told = "; ".join(dict.fromkeys(escaped))
         raise RefusedError(f"numbers leave the graph, and what is done with them would not be done again: {told}")
-    _settle_revived(guards)
     if left_out:
         guards = [*guards, computed(left_out)]
     _require_own(items, inputs, since)
@@ -142,11 +139,17 @@ def _left(escapes: list[Any]) -> list[str]:
 
 
 def _with_few_turns(
-    results: Results, escapes: list[Any], unused: Unused, inputs: list[Any], tables: list[Any], since: float
+    results: Results,
+    noted: list[Guard],
+    escapes: list[Any],
+    unused: Unused,
+    inputs: list[Any],
+    tables: list[Any],
+    since: float,
 ) -> Schedule:
     """The schedule of a trace whose loops were cut: the values of its nodes are others, so nothing may hang on them."""
     items = needed([*results.outputs, *inputs])
-    guards, escaped = guards_of(items)
+    guards, escaped = guards_among(noted, items)
     given = [*inputs, *tables]
     hangs = not all(map(is_about_lengths, guards))
     left_out = unused.found(results.outputs, given)
@@ -206,26 +209,6 @@ def _stand_in(value: Any) -> Any:
     node = leaf(np.asarray(value), ScalarNode, None)
     node.plain = np.asarray(value)
     return node
-
-
-def _settle_revived(guards: list[Any]) -> None:
-    """Give nodes behind guards that were gone, and were computed again, the values that they had when they were asked."""
-    gone = [item for item in walk(guards, _behind_gone) if not isinstance(item, Guard) and not hasattr(item, "lineage")]
-    for item in sorted(gone, key=by_tick):
-        if item.args and not (isinstance(item, Value) and (item.memory or viewed_by(item) is not None)):
-            if isinstance(item.function, Output):
-                item.plain = item.args[0].plain[item.function.index]
-                continue
-            values = [value_at(a, item.tick) if isinstance(a, Value) else a for a in item.args]
-            found = item.function(*values, **item.options)
-            item.plain = tuple(found) if isinstance(item, Joint) else found
-
-
-def _behind_gone(item: Any) -> tuple[Any, ...]:
-    """The operands of an item that was computed again: all that lives had a lineage before."""
-    if isinstance(item, Guard):
-        return tuple([a for a in item.args if isinstance(a, Value)])
-    return () if hasattr(item, "lineage") else tuple([item.args[position] for position in item.edges])
 
 
 def _require_own(items: list[Any], inputs: list[Any], since: float) -> None:

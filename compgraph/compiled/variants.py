@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..executor import compiled, compiled_family, compiles_families
-from ..guards import GuardError, OtherProgramError
+from ..executor import MISFITS, compiled, compiled_family, compiles_families, hold_nan
+from ..guards import GuardError
 from ..tracing import Tracing, raised_at
 from . import worker
 from .arguments import Call, Given, Static, copied, names_of, require_numbers
@@ -23,8 +23,7 @@ from .tracing import Traced, traced
 LONG = 3000  # operations of a trace that is not made twice to know whether nan may come of its short form
 FIRST = 2  # calls of a key that run as NumPy before a program is made
 VARIANTS, CHANGES, TRIES = 16, 8, 3
-# What a program raises for values that it was not written for: lengths that hang on values may misfit before they are checked.
-MISFITS = (GuardError, OtherProgramError, ValueError, IndexError, TypeError, ArithmeticError, Warning)
+UNFIT = (GuardError, *MISFITS, ArithmeticError, Warning)  # what a program raises for values of another program, or of NumPy
 
 
 class Variant:
@@ -104,10 +103,10 @@ class Programs:
                     variant.timed += 1
                 else:
                     results = variant.program(values)
-            except MISFITS:
+            except UNFIT:
                 variant.runs -= 1
                 continue
-            if variant.watches_nan and _holds_nan(results):
+            if variant.watches_nan and hold_nan(results):
                 self._drop(variant)
                 return None
             if variant is not self.variants[0]:
@@ -321,10 +320,6 @@ def _told(error: Exception) -> str:
             f"cg.constant(array){where}"
         )
     return f"tracing it raised {type(error).__name__}: {error}{where}"
-
-
-def _holds_nan(results: Sequence[Any]) -> bool:
-    return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 
 def _title(call: Call) -> str:

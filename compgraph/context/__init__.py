@@ -24,6 +24,7 @@ from .modes import (
     is_recording,
     next_level,
     no_graph,
+    noting,
     observers,
     of_numbers,
     open_scopes,
@@ -43,9 +44,9 @@ from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "apart", "apart_once", "automatic_name", "buffers_wrapped", "callbacks_lock", "called",
-    "calling", "collector", "default_dtype", "default_float", "derived", "following", "guarded", "guarding",
-    "held", "holding", "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered",
-    "next_level", "no_graph", "observers", "of_numbers", "open_scopes", "profiled", "profiler",
-    "recording", "recording_again", "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle",
-    "watched", "watcher", "wrappers",
+    "calling", "collector", "default_dtype", "default_float", "derived", "following", "guarded", "guarding", "held", "holding",
+    "imported", "in_scope", "is_cut", "is_deriving", "is_following", "is_quick", "is_recording", "layered", "next_level",
+    "no_graph", "noting", "observers", "of_numbers", "open_scopes", "profiled", "profiler", "recording", "recording_again",
+    "recording_on", "renewed", "restart_names", "scope", "sealed_until", "sealed_up_to", "settle", "watched", "watcher",
+    "wrappers",
 ]  # fmt: skip

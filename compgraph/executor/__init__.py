@@ -5,14 +5,15 @@ from .checks import require_shape
 from .codegen import NumPyBackend
 from .cse import OF_SHAPE_ALONE, simplified
 from .cutting import between, cut, cut_items
-from .executor import Executor, as_fed
+from .executor import MISFITS, Executor, as_fed, hold_nan
 from .interpreted import Interpreted
 from .passes import compiled, compiled_family, compiles_families, fastest_backend
 from .retrace import replay, replay_watched
 from .schedule import Family, Program, Schedule, checked_threads, needed, origin_of, origins_of, sources_of
 
 __all__ = [
-    "OF_SHAPE_ALONE", "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule", "as_fed",
-    "between", "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items", "fastest_backend",
-    "needed", "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplified", "sources_of",
+    "MISFITS", "OF_SHAPE_ALONE", "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule",
+    "as_fed", "between", "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items",
+    "fastest_backend", "hold_nan", "needed", "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplified",
+    "sources_of",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,9 @@ import numpy as np
 from .. import operations
 from ..context import apart, guarded, watched
 from ..graph import breadth_first
-from ..guards import Guard, OtherProgramError, Unchanged, guards_of, tell_escaped
+from ..guards import Guard, OtherProgramError, Unchanged, guards_among, guards_of, tell_escaped
 from ..storage import by_tick
-from ..values import (
-    Joint,
-    PlaceholderNode,
-    Value,
-    describe,
-    next_tick,
-    require_computed,
-    require_history,
-    require_single,
-    require_unchanged,
-)
+from ..values import Joint, PlaceholderNode, Value, describe, require_computed, require_history, require_single, require_unchanged
 from .passes import compiled, fastest_backend
 from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
@@ -202,7 +193,7 @@ class Executor:
             self._programs.pop(key, None)
             self._keep(_layouts(feeds, values), program)
             results = program(values)
-        if self._has_origins and _hold_nan(results):
+        if self._has_origins and hold_nan(results):
             results = self._guarded(self._fed(feed))
         return results[0] if self._single else list(results)
 
@@ -247,17 +238,18 @@ class Executor:
         self._programs[key] = program
 
     def _compiled(self, feeds: dict[Any, Any]) -> Program:
-        since = next_tick()
-        made = self._recorded_again(feeds)
+        noted: list[Guard] = []
+        made = self._recorded_again(feeds, noted)
         outputs = [made[node] for node in self.nodes]
         inputs = [made[node] for node in feeds]
         guards = [made[guard] for guard in self._guards if guard in made]
-        found, _ = guards_of(needed([*outputs, *guards], stop=inputs), since)
-        return compiled(Schedule.of(outputs, [*guards, *found], inputs), self._options, self._backend)
+        derived, _ = guards_among(noted, needed([*outputs, *guards], stop=inputs))
+        derived = [replace(guard, is_derived=True) for guard in derived]
+        return compiled(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
 
-    def _recorded_again(self, feeds: dict[Any, Any]) -> dict[Any, Any]:
+    def _recorded_again(self, feeds: dict[Any, Any], noted: list[Guard] | None = None) -> dict[Any, Any]:
         try:
-            made = replay_watched(self._items, self.nodes, feeds)
+            made = replay_watched(self._items, self.nodes, feeds, noted)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
@@ -301,7 +293,8 @@ class Executor:
         raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
 
 
-def _hold_nan(results: Iterable[Any]) -> bool:
+def hold_nan(results: Iterable[Any]) -> bool:
+    """Whether results hold nan, which may come of the short form of a derivative."""
     return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 

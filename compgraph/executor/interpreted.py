@@ -48,8 +48,6 @@ class Interpreted:
         for item in (*self._schedule.items, *inputs):
             if isinstance(item, (Value, Joint)) and (item.args or item in inputs or item in self._first):
                 item.plain = _GONE if isinstance(item, Value) else ()
-                if hasattr(item, "lineage"):  # that of an input holds its value
-                    del item.lineage
         for write in self._windows:
             write.window = write.saved = _GONE
 

@@ -25,7 +25,11 @@ Reading = Callable[[Any, int, dict[Any, Any]], Any]
 
 
 def replay(
-    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any] = NO_OPTIONS, reading: Reading | None = None
+    items: list[Any],
+    feeds: Mapping[Any, Any],
+    instead: Mapping[Any, Any] = NO_OPTIONS,
+    reading: Reading | None = None,
+    noted: list[Guard] | None = None,
 ) -> dict[Any, Any]:
     """Record a graph again.
 
@@ -40,6 +44,8 @@ def replay(
     reading : callable, optional
         ``reading(item, position, made)`` is called for each operand, node or not, before an item is recorded again; `made` is the
         result so far. It returns the operand to read there, or None for the old one, or what took its place.
+    noted : list of Guard, optional
+        Where the guards are entered that rules note. By default they are noted as those of other operations are.
 
     Returns
     -------
@@ -51,26 +57,34 @@ def replay(
     GuardError
         If Python would have decided otherwise with these values.
     """
-    return apart(_recorded_again, items, feeds, instead, reading)
+    return apart(_recorded_again, items, feeds, instead, reading, noted)
 
 
-def replay_watched(items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], **more: Any) -> dict[Any, Any]:
+def replay_watched(
+    items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], noted: list[Guard] | None = None, **more: Any
+) -> dict[Any, Any]:
     """Record a graph again, as by `replay`, to compute some outputs; what is only watched is left out where that fails."""
     try:
-        return replay(items, feeds, **more)
+        return replay(items, feeds, noted=noted, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
         watches = [item for item in items if isinstance(item, Watch)]
         if not watches or getattr(error, "is_of_watch", False):
             raise
     asked = [item for item in items if isinstance(item, Guard) and item not in watches]
-    made = replay(needed([*outputs, *asked], origins_of), feeds, **more)
+    if noted:
+        noted.clear()
+    made = replay(needed([*outputs, *asked], origins_of), feeds, noted=noted, **more)
     for watch in watches:
         watch.tell("it cannot be computed as it was while the graph was recorded")
     return made
 
 
 def _recorded_again(
-    items: list[Any], feeds: Mapping[Any, Any], instead: Mapping[Any, Any], reading: Reading | None
+    items: list[Any],
+    feeds: Mapping[Any, Any],
+    instead: Mapping[Any, Any],
+    reading: Reading | None,
+    noted: list[Guard] | None,
 ) -> dict[Any, Any]:
     again = _Replay(feeds, items)
     again.made.update(instead)
@@ -78,7 +92,7 @@ def _recorded_again(
     # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
     # change.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
-    with recording_again(), remembering():
+    with recording_again(), remembering(noted):
         for item in items:
             if item in instead:
                 continue

@@ -2,7 +2,7 @@
 
 from . import escapes, raising
 from .escapes import SHOWN, Escape, collecting_escapes, escaped, note_saved, note_taken, note_text, open_escapes, told
-from .graphs import guards_of, tell_escaped
+from .graphs import guards_among, guards_of, tell_escaped
 from .guards import (
     Computed,
     Count,
@@ -36,11 +36,10 @@ from .shapes import (
 from .unread import Unchanged, Watch, enter_unread
 
 __all__ = [
-    "SHOWN", "Computed", "Count", "Escape", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape",
-    "Unchanged", "Watch", "collecting_escapes", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread",
-    "escaped", "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_of",
-    "hash_scalars_by_value", "in_order", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy",
-    "note_layout", "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken",
-    "note_text", "noted", "open_escapes", "raising", "remembering", "reset", "scalar_hash", "tell_escaped", "told",
-    "watch_shapes",
+    "SHOWN", "Computed", "Count", "Escape", "Guard", "GuardError", "Lineage", "Log", "OtherProgramError", "Shape", "Unchanged",
+    "Watch", "collecting_escapes", "copied", "decided", "derived_again", "enter", "enter_lost", "enter_unread", "escaped",
+    "escapes", "freezes_nothing", "frozen", "gathered_up", "guarded_flags", "guarded_strides", "guards_among", "guards_of",
+    "hash_scalars_by_value", "in_order", "is_about_lengths", "is_forgetful", "is_of_a_shape", "note", "note_copy", "note_layout",
+    "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken", "note_text", "noted",
+    "open_escapes", "raising", "remembering", "reset", "scalar_hash", "tell_escaped", "told", "watch_shapes",
 ]  # fmt: skip

@@ -8,15 +8,34 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
+from ..context import noting
 from ..storage import by_tick
 from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
-from .logs import copied, is_forgetful, logs_beside, logs_of, made_at, noted
+from .logs import copied, enter_logged, is_forgetful, logs_beside, logs_of, made_at, noted
 from .unread import Watch, enter_unread, unchanged
 
 
-def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
+def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard], list[str]]:
+    """The guards of a trace that matter to a graph recorded by it; and, in words, those that cannot be checked again."""
+    known = frozenset(items)
+    last = max([item.tick for item in items if item.args], default=-inf)
+    found: list[Guard] = []
+    escaped: list[str] = []
+    for guard in noted:
+        is_late = guard.tick > last and not guard.is_used
+        is_checked = type(guard) is Count and known.issuperset(guard.args)  # as a part of the graph
+        if is_late or is_checked:
+            continue
+        if guard.function is None:
+            escaped.append(str(guard))
+        else:
+            found.append(guard)
+    return found, escaped
+
+
+def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
     """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
 
     A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
@@ -27,8 +46,6 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_her
     ----------
     items : list of Node, Joint or Write
         The graph, as `executor.needed` gives it.
-    since : float
-        Only guards of answers given after this tick count. If it is not 0, they are marked as `is_derived`.
     strict : bool
         Whether a `Watch` raises, too.
     runs_here : bool
@@ -43,12 +60,11 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_her
         What to tell the user.
     """
     graph = _Graph(items)
-    if not since:
-        enter_unread()
+    enter_unread()
+    for guard in noting.get() or ():  # of a trace that is under way, which keeps its own
+        enter_logged(replace(guard))
     logs = logs_of(graph.leaves)
-    guards = noted(logs, since)
-    if not since and (beside := noted(logs_beside(logs), graph.oldest)):
-        guards = sorted([*guards, *beside], key=by_tick)
+    guards = sorted([*noted(logs), *noted(logs_beside(logs), graph.oldest)], key=by_tick)
     behind = graph.behind(guards)
     watched = {id(guard.args[0]) for guard in guards if isinstance(guard, Watch) and not guard.is_read}
     found: list[Guard] = []
@@ -60,9 +76,9 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_her
             continue
         if guard.tick > graph.last and not guard.is_used:
             continue
-        if type(guard) is Count and graph.checks(guard, since, watched):
+        if type(guard) is Count and graph.checks(guard, watched):
             continue
-        if isinstance(guard, Watch) and (since or guard.is_read or graph.has(guard)):
+        if isinstance(guard, Watch) and (guard.is_read or graph.has(guard)):
             continue
         if guard.function is None and parts.is_elsewhere and runs_here:
             if (kept := unchanged(guard, strict)) is not None:
@@ -76,7 +92,7 @@ def guards_of(items: list[Any], since: float = 0, strict: bool = False, runs_her
         except GoneError:
             escaped.append(f"{guard}, of what is not there any more")
         else:
-            more = {"is_strict": strict} if isinstance(guard, Watch) else {"is_derived": since > 0}
+            more = {"is_strict": strict} if isinstance(guard, Watch) else {}
             found.append(replace(guard, args=args, **more))
     return found, escaped + graph.forgotten(logs) + graph.taken()
 
@@ -187,7 +203,7 @@ class _Graph:
         """Whether what is watched is part of the graph."""
         return watch.args[0].node() in self._known
 
-    def checks(self, count: Count, since: float, watched: Container[int]) -> bool:
+    def checks(self, count: Count, watched: Container[int]) -> bool:
         """Whether a guard on value-dependent shapes is redundant: the shapes are checked as parts of the graph, or when read.
 
         While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
@@ -195,7 +211,7 @@ class _Graph:
         """
         if all(a.node() in self._known for a in count.args):
             return True
-        if since or count.is_within:
+        if count.is_within:
             return False
         return count.tick > self._fed or any(id(a) in watched for a in count.args)
 

@@ -1,8 +1,9 @@
 """Guards: what Python was told while a graph was recorded, so that it can be asked again when the graph is run again.
 
 ``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
-that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. It stands in the log of
-the leaves behind the nodes it is about (`logs`); whoever runs a graph again asks the guards about its nodes (`graphs`).
+that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. Within a trace it stands in
+the list of that trace; at the top level in the log of the leaves behind the nodes it is about (`logs`). Whoever runs a graph
+again asks the guards about its nodes (`graphs`).
 
 ``float(x)`` and kin are noted without a function to ask with: what Python does with a number cannot be asked again.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Setting, is_recording, layered
+from ..context import Setting, is_recording, layered, noting
 from ..frames import source_lines
 from ..interpreters import counted
 from ..operations import kept
@@ -136,9 +137,9 @@ def derived_again(on: bool) -> Setting:
     return Setting({_forgetting: on and _forgetting.get() is not None})
 
 
-def remembering() -> Setting:
-    """A context that notes guards, also within `derived_again`: the program being written holds for these answers alone."""
-    return Setting({_forgetting: None})
+def remembering(noted: list[Guard] | None = None) -> Setting:
+    """A context that notes guards, in a list if one is given, also within `derived_again`: a program holds for these answers."""
+    return Setting({_forgetting: None} if noted is None else {_forgetting: None, noting: noted})
 
 
 def note(

@@ -16,9 +16,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import renewed, restart_names
+from ..context import noting, renewed, restart_names
+from ..graph import walk
 from ..storage import by_tick, viewed_by
-from ..values import ConstantNode, InertScalarNode, InputNode, Joint, PlaceholderNode, Value, VariableNode, next_tick
+from ..tracing import trace_ended
+from ..values import (
+    VARYING,
+    ConstantNode,
+    InertScalarNode,
+    InputNode,
+    Joint,
+    PlaceholderNode,
+    Value,
+    VariableNode,
+    is_inner,
+    next_tick,
+)
 from .lineage import HEAVY, Buffer, Lineage, gathered_up
 
 ndarray = np.ndarray
@@ -208,6 +221,40 @@ _lock = renewed(threading.RLock())
 
 
 def enter(guard: Any) -> None:
+    """Remember a guard: in the list of the trace that is under way, else in the log of the leaves behind it."""
+    noted = noting.get()
+    if noted is None:
+        enter_logged(guard)
+    else:
+        noted.append(guard)
+
+
+def _pass_on(guards: list[Any]) -> None:
+    """Enter the guards of a trace that has ended into those of the trace around; at the top level, if the graph goes on there."""
+    around = noting.get()
+    if around is not None:
+        around += guards
+    elif any(not item.args and _is_outer(item) for item in walk(guards, _read_by)):
+        for guard in guards:
+            enter_logged(guard)
+
+
+def _is_outer(leaf: Any) -> bool:
+    """Whether a leaf may be part of a graph outside of traces, whose own leaves are tracers."""
+    return type(leaf) in VARYING or not is_inner(leaf)
+
+
+def _read_by(item: Any) -> list[Any]:
+    """The nodes that a guard, node or joint reads, and those that were stored in its buffer."""
+    read = [a for a in item.args if isinstance(a, (Value, Joint))]
+    memory = getattr(item, "memory", None)
+    return read + [write.args[0] for write in memory.log if write.edges] if memory else read
+
+
+trace_ended.append(_pass_on)
+
+
+def enter_logged(guard: Any) -> None:
     """Remember a guard in the log of the leaves behind it; in its `args` lineages take the place of nodes."""
     with _lock:
         _enter(guard)

@@ -17,7 +17,7 @@ from ..storage import value_at
 from ..values import READ, VariableNode, describe, freed_unread, unread
 from .guards import Guard, GuardError, contents
 from .lineage import in_order
-from .logs import enter, enter_at_once
+from .logs import enter_at_once, enter_logged
 
 
 @dataclass(eq=False, slots=True)
@@ -123,7 +123,7 @@ def enter_unread() -> None:
         node = reference() if type(reference) is weakref.ref else None
         if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
             watch = unread[key] = _watch(node)
-            enter(watch)
+            enter_logged(watch)
             watch.is_read = type(node) not in READ  # by another thread, in the meantime
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...bind import bind
-from ...context import Setting, collector
+from ...context import Setting, collector, noting
 from ...executor import needed, replay
-from ...guards import guards_of, is_about_lengths
+from ...guards import guards_among, is_about_lengths
 from ...operations import getitem
 from ...storage import Write
 from ...trees import flatten, unflatten
@@ -142,7 +142,7 @@ def _hangs_on_values(items: list[Any], given: Collection[Any], since: float) -> 
     collected = collector.get()
     if collected is not None and not collected.all_among(items, since):  # all turns warn or raise of what nobody uses
         return True
-    guards, escaped = guards_of(items)
+    guards, escaped = guards_among(noting.get() or (), items)
     return bool(escaped) or not all(map(is_about_lengths, guards))  # a program is of one shape
 
 

@@ -519,3 +519,98 @@ def test_lengths_that_depend_on_values_are_guarded(name: str, jit: bool) -> None
             assert np.sum(values > 1) != 2
     with pytest.raises(GuardError):
         executor.run({"x": POINT + 1})
+
+
+def branching(x: Any) -> Any:
+    y = np.sum(x * 1.5)
+    return np.sum(x**2) if y > 0 else np.sum(x**3)
+
+
+TRACES: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda x: ad.grad(branching)(x),
+    "jacobian": lambda x: ad.jacobian(branching)(x),
+    "hessian": lambda x: ad.hessian(branching)(x),
+    "jvp": lambda x: ad.jvp(branching, (x,), (np.ones(3),))[1],
+    "taylor": lambda x: ad.taylor(branching, x, 2),
+    "grad of grad": lambda x: ad.grad(lambda v: np.sum(ad.grad(branching)(v)))(x),
+}
+
+
+@pytest.mark.usefixtures("_little_garbage")
+def test_guards_of_a_trace_end_with_it() -> None:
+    """Guards about the arguments of an operator matter to no other graph, so nothing of them is kept."""
+    with Failures("operators") as failures:
+        for name, derive in TRACES.items():
+            with failures.case(name):
+                made: list[int] = []
+                before = logs.Log.__init__
+
+                def counted(self: Any, made: list[int] = made, before: Any = before) -> None:
+                    made.append(1)
+                    before(self)
+
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(logs.Log, "__init__", counted)
+                    assert derive(POINT) is not None
+                assert not made
+
+
+# Decisions within an operator about values from outside of it, or about its arguments where these are nodes.
+INSIDE: dict[str, Callable[[Any, Any], Any]] = {
+    "argument": lambda x, y: ad.grad(branching)(x),
+    "argument of a nested operator": lambda x, y: ad.grad(lambda v: np.sum(ad.grad(branching)(v) ** 2))(x),
+    "captured": lambda x, y: ad.grad(lambda v: np.sum(v**2) if np.sum(x) > 0 else np.sum(v**3))(y),
+    "captured by a nested operator": lambda x, y: ad.grad(
+        lambda v: np.sum(ad.grad(lambda u: np.sum(u**2) if np.sum(x) > 0 else np.sum(u**3))(v))
+    )(y),
+    "before an error": lambda x, y: y * failing(lambda v: 1 if np.sum(x) > 0 else 1 / 0),
+    "tangent": lambda x, y: ad.jvp(branching, (x,), (np.ones(3),))[1] * y,
+    "written": lambda x, y: ad.grad(written)(x),
+}
+
+
+def failing(f: Callable[[Any], Any]) -> int:
+    """How an operator ends that is given a function with a wrong result."""
+    try:
+        ad.grad(f)(POINT)
+    except TypeError:
+        return 2
+    except ZeroDivisionError:
+        return 3
+    return 1
+
+
+def written(x: Any) -> Any:
+    buffer = np.zeros(3)
+    buffer[0] = x[0]
+    buffer[1:] = x[1:] * 2
+    return np.sum(buffer**2) if np.sum(buffer) > 0 else np.sum(buffer**3)
+
+
+def test_decision_within_an_operator_is_guarded() -> None:
+    with Failures("programs") as failures:
+        for name, program in INSIDE.items():
+            with failures.case(name):
+                x, y = cg.variable(POINT, "x"), cg.variable(POINT + 1, "y")
+                executor = cg.Executor(program(x, y), strict=True)
+                values = {node.name: node.value + 0.5 for node in (x, y) if node.name in executor._named}
+                np.testing.assert_allclose(executor.run(values), program(POINT + 0.5, POINT + 1.5))
+                with pytest.raises(GuardError):
+                    executor.run({"x": -POINT})
+
+
+def test_executor_within_an_operator_checks_the_guards_noted_there() -> None:
+    def f(x: Any) -> Any:
+        y = np.sum(x * 3)
+        z = y * 2 if y > 0 else y * 5
+        executor = cg.Executor(z)
+        for node in executor._known:
+            if not node.args:
+                with pytest.raises(GuardError):
+                    executor.run({node: -POINT})
+                checked.append(node)
+        return z
+
+    checked: list[Any] = []
+    ad.grad(f)(POINT)
+    assert checked
