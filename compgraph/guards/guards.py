@@ -149,17 +149,22 @@ def note(
 
     `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `tick` is now unless it is given.
     """
+    has_node = carries = False
     for node in about:
-        if type(node) in READ:
-            use(node)
-    if _forgetting.get():
+        if isinstance(node, Value):
+            has_node = True
+            carries = carries or node.level > 0
+            if type(node) in READ:
+                use(node)
+    if not has_node or _forgetting.get():
         return None
-    if any(isinstance(a, Value) and a.carries == "batch" for a in about):
-        _note_forms(what, about, frame, next_tick() if tick is None else tick)
-        return None
-    about = tuple(map(innermost, about))
-    if not any(isinstance(a, Value) for a in about):
-        return None
+    if carries:
+        if any(isinstance(a, Value) and a.carries == "batch" for a in about):
+            _note_forms(what, about, frame, next_tick() if tick is None else tick)
+            return None
+        about = tuple(map(innermost, about))
+        if not any(isinstance(a, Value) for a in about):
+            return None
     guard = Guard(what, function, about, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick)
     enter(guard)
     return guard

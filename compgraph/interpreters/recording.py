@@ -23,6 +23,7 @@ from ..values import (
     OPERATIONAL,
     READ,
     RIGHT,
+    TRACER_CLASSES,
     UNREADS,
     USED,
     InertBlankNode,
@@ -34,7 +35,6 @@ from ..values import (
     fill,
     in_scopes,
     is_inner,
-    is_tracer,
     ndarray,
     new_node,
     new_view,
@@ -285,7 +285,9 @@ def _wrapped(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
     kinds = OPERATIONAL if active and kind in "fc" else INERTS
     if kind in "biu" and not is_tracing():
-        kinds = INDICES if any(map(is_tracer, args)) else UNREADS if is_following() else INERTS
+        kinds = UNREADS if is_following() else INERTS
+        if not TRACER_CLASSES.isdisjoint(map(type, args)):
+            kinds = INDICES
     value = plainly(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value

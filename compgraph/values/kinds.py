@@ -345,6 +345,7 @@ OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
 UNREADS: tuple[Any, Any] = (UnreadNode, UnreadScalarNode)
 INDICES: tuple[Any, Any] = (IndexNode, IndexScalarNode)
+TRACER_CLASSES = frozenset(TRACERS.values())
 
 
 def use(node: Any) -> None:
