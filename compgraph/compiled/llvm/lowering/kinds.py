@@ -39,7 +39,8 @@ NAMED: dict[str, Maker] = {**indexing.NAMED, **joining.NAMED}
 def maker(function: Any) -> Maker | None:
     """What makes the steps of a function's items; None if nothing does."""
     if isinstance(function, operations.Keyworded):
-        return replacing.KEYWORDED.get(function.function)
+        is_known = replacing.VARYING.issuperset(function.names)  # an axis that is a node differs between runs
+        return replacing.KEYWORDED.get(function.function) if is_known else None
     if isinstance(function, operations.Packed):
         return joining.PACKED.get(function.function)
     found = KINDS.get(function)

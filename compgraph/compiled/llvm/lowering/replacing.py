@@ -266,4 +266,5 @@ KINDS: dict[Any, Maker] = {
     **{function: _partly(name, folding.KINDS[function]) for function, name in _PARTLY.items()},
     **{function: _without_nan(name, folding.KINDS[whole]) for function, (name, whole) in _LEFT_OUT.items()},
 }
+VARYING = frozenset({"where", "initial"})  # keywords of these functions that may be nodes
 KEYWORDED: dict[Any, Maker] = {function: _partly(name, None) for function, name in _PARTLY.items()}

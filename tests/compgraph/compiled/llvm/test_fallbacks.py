@@ -69,3 +69,13 @@ def test_pooling_of_complex_numbers_is_left_to_numpy() -> None:
     x = X[:1] + 1j * X[1:2]
     jitted = compiled(lambda x: cg.mean_pool(x, (1, 2)), x)
     np.testing.assert_allclose(jitted(x), cg.mean_pool(x, (1, 2)), rtol=1e-13, strict=True)
+
+
+@for_each("reduce", [np.sum, np.prod, np.mean, np.max, np.min, np.any, np.nansum, np.std])
+def test_reduction_along_a_computed_axis_follows_it(reduce: Callable[..., Any]) -> None:
+    square = np.arange(9.0).reshape(3, 3)
+    first, other = np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 0.5])
+    x = cg.variable(first, "x")
+    executor = cg.Executor(reduce(square * x, axis=np.argmax(x)), jit=True)
+    for values in (first, other):
+        np.testing.assert_allclose(executor.run({"x": values}), reduce(square * values, axis=np.argmax(values)))
