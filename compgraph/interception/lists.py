@@ -32,5 +32,5 @@ def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dic
         return relevant
     relevant = tuple(relevant)
     lists = [value for value in relevant if type(value) in (list, tuple)]
-    options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value) and v.dtype.kind in "fc"]  # np.sum(plain, initial=x)
+    options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value)]  # np.sum(plain, initial=x), np.take(plain, i)
     return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Value)])
