@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import Setting, apart, called, calling, guarded
+from ..context import Setting, apart, called, calling, guarded, noting
 from ..executor import Family, Schedule, needed
 from ..guards import Guard, collecting_escapes, guards_among, is_about_lengths
 from ..interception import intercepted, lent
@@ -89,7 +89,8 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     enter_imported()
     since = next_tick()
     tracing = Tracing(records=True, compiles=True)
-    with np.errstate(all="ignore"), tracing, Setting({calling: shortening}):
+    noted: list[Guard] = []
+    with np.errstate(all="ignore"), tracing, Setting({calling: shortening, noting: noted}):
         inputs = [_stand_in(value) for value in call.values()]
         again = partial(_called, f, *call.with_values(inputs).arguments(), careful, captured.derives)
         returned, escapes, unused = again()
@@ -101,13 +102,13 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
         del returned
         if shortening is not None and shortening.loops:
             require_unchanged(captured, "while it was traced")
-            schedules = [_with_few_turns(results, tracing.guards, escapes, unused, inputs, shortening.tables, since)]
+            schedules = [_with_few_turns(results, noted, escapes, unused, inputs, shortening.tables, since)]
             for turns in shortening.further():
                 shortening.begin_again(turns)
-                tracing.guards.clear()
+                noted.clear()
                 returned, escapes, unused = again()
                 made = Results(returned, expected)
-                schedules.append(_with_few_turns(made, tracing.guards, escapes, unused, inputs, shortening.tables, since))
+                schedules.append(_with_few_turns(made, noted, escapes, unused, inputs, shortening.tables, since))
             return _of_many_turns(schedules, shortening, results, _by_numpy(f, call, results))
     require_unchanged(captured, "while it was traced")
     for position, node in enumerate(inputs):
@@ -116,7 +117,7 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
     outputs = results.outputs
     left_out = unused.found(outputs, inputs)
     items = needed([*outputs, *inputs, *left_out])
-    guards, escaped = guards_among(tracing.guards, items)
+    guards, escaped = guards_among(noted, items)
     escaped += _left(escapes)
     if escaped:
         told = "; ".join(dict.fromkeys(escaped))

@@ -105,7 +105,7 @@ wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
 # A function that each result of `stop_gradient` on plain arrays is passed through. It may return what an earlier call was given.
 holding: ContextVar[Callable[[Any], Any] | None] = layered("holding", None)
 
-# The guards that the innermost trace has noted so far, which belong to it; None where values of the top level are recorded.
+# The guards noted so far by the trace of a compiled function, or of an executor, that is under way; None outside of such a trace.
 noting: ContextVar[list[Any] | None] = layered("noting", None)
 
 # What the functions that are differentiated are called by: given a function and its arguments it gives what the function does.

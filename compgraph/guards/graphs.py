@@ -13,7 +13,7 @@ from ..storage import by_tick
 from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
-from .logs import copied, enter_logged, is_forgetful, logs_beside, logs_of, made_at, noted
+from .logs import copied, enter_logged, has_dropped_guards, is_forgetful, logs_beside, logs_of, made_at, noted
 from .unread import Watch, enter_unread, unchanged
 
 
@@ -226,7 +226,8 @@ class _Graph:
                 leaf = lost.lineage.node()
                 if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
                     found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
-        return found
+        dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)]
+        return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
 
     def taken(self) -> list[str]:
         """In words, nodes whose numbers were read by operations within `no_graph`, before the last operation of the graph."""

@@ -1,9 +1,9 @@
 """Guards: what Python was told while a graph was recorded, so that it can be asked again when the graph is run again.
 
 ``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
-that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. Within a trace it stands in
-the list of that trace; at the top level in the log of the leaves behind the nodes it is about (`logs`). Whoever runs a graph
-again asks the guards about its nodes (`graphs`).
+that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. In a trace of `cg.jit` or of
+an executor it stands in the list of that trace, else in the log of the leaves behind the nodes it is about (`logs`). Whoever runs
+a graph again asks the guards about its nodes (`graphs`).
 
 ``float(x)`` and kin are noted without a function to ask with: what Python does with a number cannot be asked again.
 """

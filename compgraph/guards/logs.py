@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..context import noting, renewed, restart_names
-from ..graph import walk
-from ..storage import by_tick, viewed_by
-from ..tracing import trace_ended
+from ..storage import by_tick, root_of, viewed_by
 from ..values import (
     VARYING,
     ConstantNode,
@@ -179,7 +177,7 @@ def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
     found: dict[Log, list[Any]] = {}
     for leaf in leaves:
         lineage = getattr(leaf, "lineage", None)
-        if lineage is not None:
+        if type(lineage) is Lineage:
             found.setdefault(lineage.log.found(), []).append(leaf)
     return found
 
@@ -221,37 +219,47 @@ _lock = renewed(threading.RLock())
 
 
 def enter(guard: Any) -> None:
-    """Remember a guard: in the list of the trace that is under way, else in the log of the leaves behind it."""
+    """Remember a guard: in the list of the trace that is under way, else in the log of the leaves behind it.
+
+    A guard that depends on nothing but arguments of an operator is dropped: it matters to no graph that is left when the operator
+    returns.
+    """
     noted = noting.get()
-    if noted is None:
-        enter_logged(guard)
-    else:
+    if noted is not None:
         noted.append(guard)
+    elif _depends_on_outer_nodes(guard):
+        enter_logged(guard)
 
 
-def _pass_on(guards: list[Any]) -> None:
-    """Enter the guards of a trace that has ended into those of the trace around; at the top level, if the graph goes on there."""
-    around = noting.get()
-    if around is not None:
-        around += guards
-    elif any(not item.args and _is_outer(item) for item in walk(guards, _read_by)):
-        for guard in guards:
-            enter_logged(guard)
+def _depends_on_outer_nodes(guard: Any) -> bool:
+    """Whether a guard depends on nodes that operators have not made.
+
+    Nodes that depend on none are marked: their `lineage` is the number of writes into their buffer that were looked at. So each
+    node is walked once, however many guards there are.
+    """
+    queue = [a for a in guard.args if isinstance(a, (Value, Joint))]
+    found: dict[int, Any] = {}  # by id, since scalar nodes hash by value
+    for item in queue:
+        lineage = getattr(item, "lineage", None)
+        if type(lineage) is Lineage or not (type(item) is Joint or is_inner(item)) or type(item) in VARYING:
+            return True
+        if id(item) in found:
+            continue
+        found[id(item)] = item
+        if lineage is None:
+            queue += [item.args[position] for position in item.edges]
+        elif type(item.plain) is ndarray and item.plain.base is not None:
+            queue.append(root_of(item))
+        if item.memory:
+            queue += [write.args[0] for write in item.memory.log[lineage or 0 :] if write.edges]
+    for item in found.values():
+        item.lineage = len(item.memory.log) if item.memory else 0
+    return False
 
 
-def _is_outer(leaf: Any) -> bool:
-    """Whether a leaf may be part of a graph outside of traces, whose own leaves are tracers."""
-    return type(leaf) in VARYING or not is_inner(leaf)
-
-
-def _read_by(item: Any) -> list[Any]:
-    """The nodes that a guard, node or joint reads, and those that were stored in its buffer."""
-    read = [a for a in item.args if isinstance(a, (Value, Joint))]
-    memory = getattr(item, "memory", None)
-    return read + [write.args[0] for write in memory.log if write.edges] if memory else read
-
-
-trace_ended.append(_pass_on)
+def has_dropped_guards(node: Any) -> bool:
+    """Whether a node is an argument of an operator, or made of arguments alone, and a guard that depended on it was dropped."""
+    return type(getattr(node, "lineage", None)) is int
 
 
 def enter_logged(guard: Any) -> None:
@@ -320,7 +328,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
     queue = list(nodes)
     for item in queue:
         lineage = getattr(item, "lineage", None)
-        if lineage is None:
+        if type(lineage) is not Lineage:
             new.append(item)
             lineage = item.lineage = Lineage()
             lineage.node = weakref.ref(item)

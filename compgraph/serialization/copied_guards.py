@@ -29,7 +29,7 @@ class CopiedGuards:
         `last` is the tick of the graph's last operation: later guards do not concern the graph, unless they were used.
         """
         lineage = getattr(leaf, "lineage", None)
-        found = None if lineage is None else self._found(lineage, last)
+        found = self._found(lineage, last) if type(lineage) is Lineage else None
         return None if found is None else (found[0], found[1] - now)
 
     def _found(self, lineage: Lineage, last: float) -> tuple[str, float] | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from ..context import Context, Setting, following, layered, noting, recording
+from ..context import Context, Setting, following, layered, recording
 from .refusals import LOGS, MINE, Log, caught, explained
 
 _tracing: ContextVar[bool] = layered("tracing", False, is_read=True)
@@ -16,8 +15,6 @@ _compiling: ContextVar[bool] = layered("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
 # Whether a function is traced to be compiled: arrays of integers refuse as well, and what steered Python is a guard.
 is_compiling = _compiling.get
-# Called with the guards of a trace that has ended, unless it is one of a compiled function; filled by `guards`.
-trace_ended: list[Callable[[list[Any]], None]] = []
 
 
 class Tracing(Setting):
@@ -30,19 +27,13 @@ class Tracing(Setting):
     compiles : bool
         Whether arrays of integers and booleans refuse as well, by which plain arrays might be indexed (``table[i]``); this
         holds in the contexts within this one, too.
-
-    Attributes
-    ----------
-    guards : list of Guard
-        What steered Python inside, oldest first. When the trace ends, those that matter to the graph around it are passed on.
     """
 
-    __slots__ = ("_log", "guards")
+    __slots__ = ("_log",)
 
     def __init__(self, *, records: bool = False, compiles: bool = False) -> None:
         self._log = Log()
-        self.guards: list[Any] = []
-        changes: dict[ContextVar[Any], Any] = {_tracing: True, MINE: self._log, noting: self.guards}
+        changes: dict[ContextVar[Any], Any] = {_tracing: True, MINE: self._log}
         if records:
             changes[recording] = True
         if compiles:
@@ -55,9 +46,6 @@ class Tracing(Setting):
 
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:  # type: ignore[override]
         super().__exit__(kind, error, trace)
-        if self.guards and _compiling not in self.changes:
-            for pass_on in trace_ended:
-                pass_on(self.guards)
         _close(self._log, error)
 
 

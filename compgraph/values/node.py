@@ -71,8 +71,9 @@ class Value(_Base):
         Where the node was made; see `line`.
     origin : Origin
         Of a derivative, how it was asked for; for other nodes the slot is empty.
-    lineage : Lineage
-        How the node was computed, once a guard is about it or about what was computed from it; else the slot is empty.
+    lineage : Lineage or int
+        How the node was computed, once a guard is about it or about what was computed from it; else the slot is empty. An integer
+        if the node depends on arguments of operators alone; see `guards.logs`.
     taken : int
         When an operation that was not recorded first read the node's present numbers; the slot is empty if none did.
     level : int
