@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..frames import frame_up, is_calling, is_internal
+from ..frames import frame_up, is_calling, is_internal, source_lines
 from ..graph import gathered
 from ..guards import note_points, note_taken, raising
 from ..inplace import holds_node
@@ -83,9 +83,12 @@ _takes_buffers = _TakesBuffers()
 
 
 def _works_on_tracers(frame: FrameType) -> bool:
-    """Whether a variable of a running function, or of those of libraries that called it, holds a tracer."""
+    """Whether a variable of a running function, or of those of libraries that called it, holds a tracer.
+
+    Operations of this package that convert an operand, by its ``__array__``, hold tracers but do not call on their behalf.
+    """
     around: FrameType | None = frame
-    while around is not None and is_library(around.f_code.co_filename):
+    while around is not None and is_library(around.f_code.co_filename) and not source_lines.is_ours(around.f_code.co_filename):
         if any(map(holds_node, around.f_locals.values())):
             return True
         around = around.f_back

@@ -20,7 +20,7 @@ from ..context import is_recording
 from ..frames import frame_up
 from ..graph import leaves_of, to_plain
 from ..guards import note_saved
-from ..tracing import refused
+from ..tracing import OPAQUE_CLASSES, refused
 from ..values import BUFFERS, Node, describe, is_tracer, plain_deep
 from .exchanged import exchange
 
@@ -42,20 +42,20 @@ def _leaves(value: Any) -> tuple[Any, ...]:
     return leaves_of(tuple(value.values()) if isinstance(value, dict) else value)
 
 
-def _require_untraced(values: Any, depth: int = 2) -> None:
-    """Raise if a traced node is among the arguments of the function `depth` calls up."""
+def _require_untraced(values: Any, depth: int = 1) -> None:
+    """Raise if a traced node is among the arguments of the function `depth` calls up, which stands in for `original`."""
     node = traced_in(*values)
     if node is not None:
         raise refused(frame_up(depth), f"the {describe(node)}")
 
 
-def _refusing(method: Any) -> Any:
-    """Wrap a method so that it raises for traced nodes."""
+def _refusing(original: Any, fills: bool = False) -> Any:
+    """Wrap a method so that it raises for traced nodes; one that only `fills` arrays is given the memory of buffers."""
 
-    @functools.wraps(method)
+    @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         _require_untraced((*args, kwargs))
-        return method(*args, **kwargs)
+        return original(*plain_deep(args), **plain_deep(kwargs)) if fills else original(*args, **kwargs)
 
     return call
 
@@ -68,7 +68,8 @@ def enter_numba() -> None:
     core = _module("numba.core.dispatcher")
     extending, dispatcher = _module("numba.extending"), core._DispatcherBase
     # The type of traced nodes, for which no function is compiled.
-    traced = type("Traced", (_module("numba.core.types").Type,), {})("compgraph node")
+    traced = type("Traced", (_module("numba.core.types").Type,), {})(name := "compgraph node")
+    OPAQUE_CLASSES.add(name)  # by which numba's errors show them
     by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
 
     @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
@@ -113,7 +114,7 @@ def enter_h5py() -> None:
     ):
         for name in names:
             setattr(owner, name, _store_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
-    h5py.Dataset.read_direct = _refusing(h5py.Dataset.read_direct)
+    h5py.Dataset.read_direct = _refusing(h5py.Dataset.read_direct, fills=True)
 
 
 def _store_values(method: Any, name: str) -> Any:
@@ -154,7 +155,7 @@ def _functions(module: Any) -> list[Any]:
 
 
 def _raise_for_traced(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    _require_untraced((*args, kwargs), 3)
+    _require_untraced((*args, kwargs))
     return original(*args, **kwargs)
 
 
@@ -180,7 +181,7 @@ def _checked(plan: Any) -> Any:
 
     class FFTW(plan, metaclass=Kind):  # type: ignore[misc]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            _require_untraced((*args, kwargs))
+            _require_untraced((*args, kwargs), 2)
             return plan.__new__(cls, *args, **kwargs)
 
         __call__ = _refusing(plan.__call__)

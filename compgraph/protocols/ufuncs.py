@@ -12,6 +12,7 @@ from ..context import is_quick
 from ..frames import source_lines
 from ..graph import FAMILIAR, NUMBERS, as_operand, is_foreign, recover, to_plain
 from ..inplace import promoted, ufunc_at, write_out, write_where
+from ..tracing import EscapeError, places_of
 from ..values import (
     ACTIVE,
     ARRAYS,
@@ -69,6 +70,7 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
 
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
+    out = out if out is None or isinstance(out, tuple) else (out,)  # numba calls the protocol itself
     if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
     if ufunc not in ops.OPNAMES:  # the module that brings it (scipy.special) may have been imported after the node was made
@@ -90,7 +92,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
             return write_where(ufunc, inputs, options, out, where)
         return write_out(ufunc, inputs, options, out, lambda: ufunc(*inputs, **options))
     if ufunc not in ops.OPNAMES:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}", "cg.primitive with a rule of your own"))
+        raise _not_recorded(ufunc, "", "cg.primitive with a rule of your own")
     if options.get("where", True) is not True:
         raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
     nodes = [k for k, v in options.items() if isinstance(v, Value)]
@@ -130,6 +132,14 @@ def _elements(operand: Any) -> Any:
     return made.reshape(operand.shape)
 
 
+def _not_recorded(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
+    """The error for a ufunc that is not recorded; one that is not NumPy's gets the numbers of arrays alone."""
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        return TypeError(unsupported(f"np.{ufunc.__name__}{method}", instead))
+    at = places_of(list(source_lines.outwards(source_lines.frame_up(1))))
+    return EscapeError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
+
+
 def _rebinds(target: Any, frame: Any) -> bool:
     """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
     filename = frame.f_code.co_filename
@@ -149,7 +159,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
         compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
         return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
     if ufunc not in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS:
-        raise TypeError(unsupported(f"np.{ufunc.__name__}.{method}", "the operator or function on whole arrays"))
+        raise _not_recorded(ufunc, f".{method}", "the operator or function on whole arrays")
     if method == "outer":
         a, b = map(as_operand, inputs)
         return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)

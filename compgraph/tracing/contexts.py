@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ..context import Context, Setting, following, layered, recording
-from .refusals import LOGS, MINE, Log, caught, explained
+from .refusals import LOGS, MINE, Log, annotated, caught, explained
 
 _tracing: ContextVar[bool] = layered("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered("compiling", False)
@@ -50,11 +50,13 @@ class Tracing(Setting):
 
 
 def _close(log: Log, error: BaseException | None) -> None:
-    """Leave a context in which values were tracers: raise or warn, in our words, if numbers were refused."""
+    """Leave a context in which values were tracers: raise, annotate the error or warn, in our words, if numbers were refused."""
     LOGS.discard(weakref.ref(log))
     explanation = explained(error, log) if isinstance(error, Exception) else None
     if explanation is not None:
         raise explanation from error
+    if isinstance(error, Exception):
+        annotated(error)
     if error is None and log:
         caught(log)
 

@@ -19,6 +19,10 @@ from ..operations import METHODS_MODULE, implementation
 
 NAMES = re.compile(r"[^\W\d]\w*")
 COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames
+_GENERATED = ("View.MemoryView", "stringsource", "<stringsource>", "__pyx_")  # how files of code that Cython adds begin
+_KNOWN = sys.stdlib_module_names | {"numpy", "scipy"}  # packages whose errors have other causes
+_CALLING = {"ctypes", "_ctypes"}  # packages that call C code, and raise for the arguments that they cannot convert
+_LOCAL = "<locals>."  # in the names of functions that a function makes
 _SHOWN = 3  # how many nodes a message names
 # What to use instead of functions of SciPy's, Python's and NumPy's whose counterpart has another name.
 COUNTERPARTS = {
@@ -45,7 +49,12 @@ MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "
 
 def is_library(filename: str) -> bool:
     """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
-    return source_lines.internal[filename] or filename.startswith(_of_others()) or filename.endswith(COMPILED)
+    return (
+        source_lines.internal[filename]
+        or filename.startswith(_of_others())
+        or filename.endswith(COMPILED)
+        or filename.startswith(_GENERATED)
+    )
 
 
 @functools.cache
@@ -79,16 +88,31 @@ def position_of_user(frames: list[FrameType]) -> int:
     return position
 
 
+def places_of(frames: list[FrameType]) -> str:
+    """The user's line and the innermost line of a package that it called, among frames given innermost first, in parentheses.
+
+    NumPy's lines do not count. There is no second line if the user's code called compiled code. Empty if no line is known.
+    """
+    position = position_of_user(frames)
+    called = ((frame, frame.f_code.co_filename) for frame in frames[:position])
+    others = [frame for frame, name in called if not source_lines.internal[name] and not name.startswith(_GENERATED)]
+    lines = [line for line in map(source_lines.line_of, [frames[position], *others[:1]]) if line is not None]
+    return f" ({'; requested at '.join(lines)})" if lines else ""
+
+
+def note_of_cython(frames: list[FrameType], text: str) -> str | None:
+    """A note with the line of Cython code that requested numbers, which has no running frame when the error is made."""
+    called = frames[: position_of_user(frames)]
+    lines = (source_lines.line_of(frame) for frame in called if frame.f_code.co_filename.endswith(COMPILED))
+    line = next(lines, None)
+    return None if line is None or line in text else f"The numbers were requested at {line}."
+
+
 def message(frames: list[FrameType], which: str | None = None) -> str:
     """The message for numbers taken in the first of some frames, innermost first; `which` says of what, where that is known."""
     position = position_of_user(frames)
-    frame = frames[position]
-    called = frames[position - 1] if position else None
-    if called is not None and source_lines.is_ours(called.f_code.co_filename):
-        called = None
-    place = source_lines.line_of(frame)
-    taken = f"the numbers of {which or _named_nodes(frames, frame)}"
-    at = "" if place is None else f" ({place})"
+    frame, called = frames[position], _called_by_user(frames, position)
+    taken, at = f"the numbers of {which or _named_nodes(frames, frame)}", places_of(frames)
     if called is None and assigns(frame):
         return (
             f"{taken} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
@@ -105,6 +129,32 @@ def message(frames: list[FrameType], which: str | None = None) -> str:
     )
 
 
+def note_of_package(frames: list[FrameType], kind: type[Exception]) -> str | None:
+    """A note for an error of some class, raised in frames given innermost first, if other packages ran there on a tracer."""
+    position = position_of_user(frames)
+    users, others = frames[position], [frame for frame in frames[:position] if _is_of_others(frame)]
+    is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _CALLING)
+    if not is_foreign or not (names_tracer(users) or any(_nodes_in(frame.f_locals) for frame in others)):
+        return None
+    who = _name_of(users, _called_by_user(frames, position)) or "compiled code"
+    return (
+        f"{who} got {_named_nodes(frames, users)}, which is differentiated and exposes no numbers{places_of(frames)}. This may "
+        f"be the cause of the error. {_advice(who)}; where the plain numbers are meant, give x.value"
+    )
+
+
+def _called_by_user(frames: list[FrameType], position: int) -> FrameType | None:
+    """The frame of what the user's code called; None if that is compiled code, or an operation on a node."""
+    called = frames[position - 1] if position else None
+    return None if called is None or source_lines.is_ours(called.f_code.co_filename) else called
+
+
+def _is_of_others(frame: FrameType) -> bool:
+    """Whether a frame runs code of a package that does not know of graphs: not SciPy, whose functions work on tracers."""
+    filename, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+    return is_library(filename) and not source_lines.internal[filename] and module.partition(".")[0] not in _KNOWN
+
+
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
     """What the user's frame called, as users write it; empty if it cannot be told."""
     found = callee(frame)
@@ -112,9 +162,12 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         found = called.f_locals.get("original", found)
     is_told = found is not None and found is not unknown
     if called is not None and not (is_told and hasattr(found, "__name__")):
-        module, name = called.f_globals.get("__name__") or "", called.f_code.co_qualname
+        module, name = _origin_of(called, frame)
+        package, method = module.partition(".")[0], method_called(frame)
         if found is None:
-            return f"an operator of {module.partition('.')[0]}'s"
+            return f"an operator of {package}'s"
+        if called.f_code.co_filename.endswith(COMPILED) and method is not None and not name.endswith(f".{method}"):
+            return f"the method {method}() of {package}"  # by a wrapper of Cython's
         if module == METHODS_MODULE:
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif not is_told:
@@ -122,18 +175,31 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         return f"ndarray.{method}()" if method is not None else "an operator" if found is None else ""
     else:
         owner = getattr(found, "__self__", None)
-        module = str(getattr(found, "__module__", None) or "") or ("" if owner is None else type(owner).__module__)
+        home = getattr(found, "__objclass__", type(owner))
+        module = str(getattr(found, "__module__", None) or home.__module__)
         name = str(getattr(found, "__qualname__", None) or getattr(found, "__name__", ""))
-    name = name.removeprefix(f"{module}.").replace("<locals>.", "").removesuffix(".__call__").removesuffix(".__init__")
+        if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
+            module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
+    name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
     name = name.removeprefix("function ")  # of the functions that f2py makes
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
-    parts = parts or [module.lstrip("_")] if module not in ("builtins", "") else []
+    parts = parts or [module.lstrip("_")] if module not in ("builtins", "__main__", "") else []
     for length in range(1, len(parts)):  # the outermost module that has it: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
         code = getattr(implementation(public), "__code__", None)
         if isinstance(public, type) or (callable(public) and (public is found or (called and code is called.f_code))):
             parts = parts[:length]
     return ".".join([*parts, name]) + "()" if name else ""
+
+
+def _origin_of(called: FrameType, frame: FrameType) -> tuple[str, str]:
+    """Module and name of a running function that a frame called; of the method, if it is the wrapper of a decorator."""
+    code, method = called.f_code, method_called(frame)
+    if _LOCAL in code.co_qualname and method is not None and code.co_argcount:
+        owner = type(called.f_locals.get(code.co_varnames[0]))
+        if hasattr(owner, method):
+            return owner.__module__, f"{owner.__qualname__}.{method}"
+    return called.f_globals.get("__name__") or "", code.co_qualname
 
 
 def _advice(who: str) -> str:

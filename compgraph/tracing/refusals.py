@@ -14,8 +14,9 @@ from typing import Any
 
 from ..context import layered
 from ..frames import is_raised_by, outwards, source_lines
-from .messages import COMPILED, is_library, message, names_tracer, position_of_user
+from .messages import COMPILED, is_library, message, names_tracer, note_of_cython, note_of_package, position_of_user
 
+_UNMATCHED = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
 OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them
 
 
@@ -92,9 +93,19 @@ def explained(error: Exception, log: list[EscapeError]) -> EscapeError | None:
         return None  # the user asked a value for an attribute that arrays lack
     text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
     is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
-    is_in_cython = type(error) is ValueError and code.co_filename.endswith(COMPILED)
-    is_of_tracer = is_of_class or (is_in_cython and names_tracer(frames[position_of_user(frames)]))
+    is_cythons = text == _UNMATCHED or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
+    is_of_tracer = is_of_class or (is_cythons and names_tracer(frames[position_of_user(frames)]))
     return EscapeError(message(frames)) if is_of_tracer else None
+
+
+def annotated(error: Exception) -> None:
+    """Add a note to an error that other packages raised while they had a tracer, or that has come through Cython's code."""
+    frames = [part.tb_frame for part in _trace_of(error)]
+    if not frames:
+        return
+    note = note_of_cython(frames, str(error)) if isinstance(error, EscapeError) else note_of_package(frames, type(error))
+    if note is not None and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

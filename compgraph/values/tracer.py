@@ -48,6 +48,7 @@ def enter_tracer(kind: type[Node], **attributes: Any) -> None:
     inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
     own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
     name = kind.__name__.replace("Node", "Tracer")
+    OPAQUE_CLASSES.add(kind.__name__)  # which errors that show ``x.__class__`` name
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
 
 
