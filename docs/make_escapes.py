@@ -24,14 +24,15 @@ node is holds no numbers, so nobody can take them unasked; and the names by whic
 always do: what happens there is the same, or stands in the last column.
 
 - **recorded**: the result belongs to the graph, and its derivative is right.
-- **raises**: a `cg.EscapeError` (or the `TypeError` of a function that has no rule) names the node and the line, and says what
-  to use instead. *Where it is used*: NumPy makes an array out of the node without asking, and that array raises when
-  anything is done with it.
+- **raises**: a `cg.EscapeError` (or the `TypeError` of a function that has no rule) names the node, the user's line and
+  that of the package that requested the numbers, and says what to use instead. *Where it is used*: NumPy makes an array out of
+  the node without asking, and that array raises when anything is done with it.
 - **warns**: the code asks for a number by name, and gets it. A `RuntimeWarning`, one a line, says that what is computed from it
   has no derivative. It is also given where an error of ours was caught and something else was computed instead.
 - **is meant so**: `x.value` and `cg.stop_gradient(x)` say that the numbers are meant, so nothing is said.
 - **nothing to lose**: texts, decisions, counts, shapes.
-- **not seen**: a number that is printed into a text and read from it again, and, before Python 3.12, the buffer of a node.
+- **not seen**: a number that is printed into a text and read from it again, and C code that takes an object for an array
+  without a check (`<np.ndarray>x` in Cython): it reads memory that is no number, or crashes.
   `autodiff.grad(f, verify="first")` (or `"always"`) compares one directional derivative with a central difference of `f` on
   plain arrays, `check_gradient` all of them; both find these lines too. Arrays of float32 and float16 leave no room for a
   refusal in each number: nobody computes with them, but `np.asarray(x)` can be sorted, and asked which are zero.

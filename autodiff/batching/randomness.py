@@ -106,13 +106,15 @@ def _at_once(name: str, draw: Callable[..., Any], args: Sequence[Any], kwargs: A
     if name in ("rand", "randn"):
         return draw(count, *args)
     place = _SIZES.get(name)
-    if place is None or len(args) > place + 1:
+    if place is None:
         return None
     size = args[place] if len(args) > place else kwargs.get("size")
     if size is None and any(np.ndim(a) for a in (*args, *kwargs.values())):
         return None
     sizes = () if size is None else (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    return draw(*args[:place], **{**kwargs, "size": (count, *sizes)})
+    if len(args) > place:
+        return draw(*args[:place], (count, *sizes), *args[place + 1 :], **kwargs)
+    return draw(*args, **{**kwargs, "size": (count, *sizes)})
 
 
 # ---------------------------------------------------------------------------------------- what is noticed afterwards

@@ -480,9 +480,59 @@ def test_vmap_full_like_of_shared_array() -> None:
     np.testing.assert_array_equal(found, [[0.0] * 3, [1.0] * 3])
 
 
-def test_vmap_loop_over_one_batch_element() -> None:
-    @cg.primitive
-    def doubled(x: Any) -> Any:
-        return 2 * np.sort(x) if x.ndim == 1 else None
+WRITES: dict[str, Function] = {
+    "put": lambda x, i, v: np.put(x, i, v),
+    "put_along_axis": lambda x, i, v: np.put_along_axis(x, i, v, 0),
+    "place": lambda x, i, v: np.place(x, x > 0.5, v),
+    "putmask": lambda x, i, v: np.putmask(x, x > 0.5, v),
+    "copyto": lambda x, i, v: np.copyto(x, v[0], where=x > 0.5),
+}
 
-    np.testing.assert_array_equal(ad.vmap(doubled)(np.array([[2.0, 1.0]])), [[2.0, 4.0]])
+
+@for_each("name", WRITES)
+def test_writing_function_leaves_arguments_of_vmap(name: str) -> None:
+    x, v = np.linspace(0.1, 1.2, 8).reshape(2, 4), np.array([[5.0, 6.0], [7.0, 8.0]])
+    i = np.array([[0, 1], [2, 3]])
+
+    def written(x: Any, i: Any, v: Any) -> Any:
+        WRITES[name](x, i, v)
+        return x
+
+    before = x.copy()
+    expected = np.stack([written(*row) for row in zip(x.copy(), i, v, strict=True)])
+    np.testing.assert_array_equal(ad.vmap(written)(x, i, v), expected)
+    np.testing.assert_array_equal(ad.vmap(written)(x[:1], i[:1], v[:1]), expected[:1])  # sequentially, of one batch element
+    np.testing.assert_array_equal(x, before)
+
+
+def test_write_into_elements_that_share_memory_raises_in_vmap() -> None:
+    def assigned(x: Any) -> Any:
+        y = np.broadcast_to(x, (3, 4))
+        y[0] = 1.0
+        return y
+
+    def added(x: Any) -> Any:
+        y = np.broadcast_to(x, (3, 4))
+        np.add.at(y, 0, 1.0)
+        return y
+
+    for write in (assigned, added):
+        with pytest.raises(ValueError, match="assignment destination is read-only"):
+            ad.vmap(write)(XS)
+
+
+@pytest.mark.parametrize("batched", [(True, True), (True, False), (False, True)])
+def test_scatter_has_shape_and_dtype_of_its_first_operand(batched: tuple[bool, bool]) -> None:
+    likes, pieces = np.zeros((4, 5, 2), np.float32), np.arange(24.0).reshape(4, 3, 2)
+    like, piece = likes if batched[0] else likes[0], pieces if batched[1] else pieces[0]
+    indices = np.array([[0, 2, 2], [1, 1, 1], [4, 3, 0], [0, 0, 4]])
+
+    def f(like: Any, piece: Any, index: Any) -> Any:
+        return bind(scatter, (like, piece, index), {"layout": (1,)})
+
+    found = ad.vmap(f, in_axes=(0 if batched[0] else None, 0 if batched[1] else None, 0))(like, piece, indices)
+    expected = np.zeros((4, 5, 2), np.float32)
+    for k, index in enumerate(indices):
+        np.add.at(expected[k], index, (pieces[k] if batched[1] else piece).astype(np.float32))
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.float32

@@ -40,6 +40,7 @@ from tests.support.drawing_objects import (
     by_attribute,
     cached,
 )
+from tests.support.failures import Failures
 from tests.support.for_each import for_each
 
 XS = np.arange(5.0)
@@ -311,3 +312,21 @@ def test_names_mean_what_they_meant() -> None:
     before = np.random.rand, random.random, np.random.normal
     spread(DRAWS["rand"], "different")
     assert all(a is b for a, b in zip(before, (np.random.rand, random.random, np.random.normal), strict=True))
+
+
+def test_draws_with_arguments_after_the_size_are_those_of_one_call() -> None:
+    draws: dict[str, Callable[[Any, Any], Any]] = {
+        "dtype": lambda rng, shape: rng.integers(0, 1000, shape, np.int16),
+        "dtype and endpoint": lambda rng, shape: rng.integers(0, 1, shape, np.int64, True),
+        "dtype of standard draws": lambda rng, shape: rng.standard_normal(shape, np.float32),
+        "size alone": lambda rng, shape: rng.normal(1.0, 2.0, shape),
+        "size by name": lambda rng, shape: rng.normal(1.0, size=shape),
+    }
+    with Failures("draws") as failures:
+        for name, draw in draws.items():
+            with failures.case(name):
+                rng = np.random.default_rng(5)
+                found = ad.vmap(lambda x, rng: draw(rng, (2,)) + 0 * x, in_axes=(0, None), randomness="different")(  # noqa: B023
+                    np.zeros((4, 2), np.float32), rng
+                )
+                np.testing.assert_allclose(found, draw(np.random.default_rng(5), (4, 2)), rtol=1e-6)

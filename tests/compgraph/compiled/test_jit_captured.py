@@ -11,6 +11,7 @@ import enum
 import functools
 import math
 import sys
+import time
 import types
 import weakref
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
+from tests.support.failures import Failures
 from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled, refused, same
 
@@ -641,3 +643,167 @@ def test_named_tuple_as_static_argument_is_compared_by_its_parts() -> None:
     for value in (0.0, -0.0):
         found = jitted.compile(np.ones(2), _Pair(value, 1))(np.ones(2), _Pair(value, 1))
         np.testing.assert_array_equal(found, np.copysign(np.ones(2), value))
+
+
+class _Labeled(_Pair):
+    """A named tuple whose instances have further attributes."""
+
+
+class _Slotted:
+    """Names its fields as a named tuple does, and is none."""
+
+    __slots__ = ("a",)
+    _fields = ("a",)
+
+    def __init__(self, a: float) -> None:
+        self.a = a
+
+
+def labeled(scale: float) -> _Labeled:
+    made = _Labeled(1.0, 2.0)
+    made.scale = scale  # type: ignore[attr-defined]
+    return made
+
+
+def test_static_arguments_are_told_apart() -> None:
+    cases: dict[str, tuple[Any, list[Any]]] = {
+        "attributes of a named tuple": (lambda x, held: x * held.scale, [labeled(2.0), labeled(3.0)]),
+        "fields without a tuple": (lambda x, held: x * held.a, [_Slotted(2.0), _Slotted(3.0)]),
+        "signs of zeros": (lambda x, held: np.copysign(x, held[0]), [(0.0, 1), (-0.0, 1)]),
+    }
+    with Failures("static arguments") as failures:
+        for name, (f, values) in cases.items():
+            with failures.case(name):
+                jitted = cg.jit(f, static_argnames="held")
+                for value in values:
+                    np.testing.assert_array_equal(jitted.compile(X, value)(X, value), f(X, value))
+
+
+@pytest.mark.parametrize("make", [lambda: (float("2"), int("1000")), lambda: _Pair(float("2"), int("1000"))])
+def test_equal_static_tuples_share_a_program(make: Any) -> None:
+    jitted = cg.jit(lambda x, held: x * held[0], static_argnames="held")
+    for value in (make(), make()):
+        np.testing.assert_array_equal(jitted.compile(X, value)(X, value), 2.0 * X)
+    assert jitted.report().count("program ") == 1, jitted.report()
+
+
+LARGE = {
+    "wide": np.ones(5000, np.longdouble),
+    "complex, every other": np.ones(10000, complex)[::2],
+    "Fortran order": np.ones((100, 100), order="F"),
+    "complex, Fortran order": np.ones((100, 100), complex, order="F"),
+    "every other": np.ones(10000)[::2],
+    "C order": np.ones((100, 100)),
+}
+
+
+@for_each("name", LARGE)
+def test_large_captured_arrays_are_compared(name: str) -> None:
+    table = LARGE[name]
+    jitted = cg.jit(lambda x: x * float(np.real(table.ravel()[1]))).compile(X)
+    at = (0,) * (table.ndim - 1) + (1,)
+    for value in (1.0, 5.0, 5.0):
+        table[at] = value
+        np.testing.assert_array_equal(jitted(X), X * value)
+    assert "program 2" in jitted.report()
+    assert name == "wide" or "program 3" not in jitted.report()  # of wide numbers, bytes without a meaning may differ
+
+
+def test_captured_named_tuple_of_a_library_is_compiled() -> None:
+    found = np.linalg.svd(np.diag([3.0, 2.0]))
+    jitted = compiled(lambda x: x * found.S[0], X)
+    assert is_compiled(jitted), jitted.report()
+    assert same(jitted(X), 3.0 * X)
+    found.S[0] = 4.0
+    assert same(jitted(X), 4.0 * X)
+
+
+class _Weights(list):  # type: ignore[type-arg]
+    scale = 1.0
+
+
+def test_class_of_a_captured_list_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = _Weights([2.0])
+    jitted = compiled(lambda x: x * weights[0] * weights.scale, X)
+    assert is_compiled(jitted), jitted.report()
+    assert same(jitted(X), 2.0 * X)
+    monkeypatch.setattr(_Weights, "scale", 3.0)
+    assert same(jitted(X), 6.0 * X)
+
+
+def test_captured_modules_as_values() -> None:
+    pure, seeded, clock = (math,), (np.random,), (time,)
+
+    def drawn(x: Any) -> Any:
+        return x * seeded[0].default_rng(0).normal(size=5)
+
+    for f in (lambda x: x * pure[0].pi, drawn):
+        jitted = compiled(f, X)
+        assert is_compiled(jitted), jitted.report()
+        assert same(jitted(X), f(X))
+    refused(lambda x: x * (clock[0] is not None), X, words="clock")
+
+
+def attributed(x: Any) -> Any:
+    return x * 2.0
+
+
+def test_attribute_that_a_function_gets_later_is_noticed() -> None:
+    def probing(x: Any) -> Any:
+        return attributed(x) * (3.0 if hasattr(attributed, "scale") else 1.0)
+
+    def reading(x: Any) -> Any:
+        return attributed(x) * getattr(attributed, "scale", 1.0)
+
+    for f in (probing, reading):
+        jitted = compiled(f, X)
+        assert is_compiled(jitted), jitted.report()
+        assert same(jitted(X), f(X))
+        attributed.scale = 3.0  # type: ignore[attr-defined]
+        try:
+            assert same(jitted(X), 6.0 * X), jitted.report()
+        finally:
+            del attributed.scale  # type: ignore[attr-defined]
+        assert same(jitted(X), 2.0 * X), jitted.report()
+
+
+def test_variable_that_is_bound_later_is_noticed() -> None:
+    def make() -> Any:
+        def f(x: Any) -> Any:
+            try:
+                return x * factor
+            except NameError:
+                return x
+
+        def bind(value: float) -> None:
+            nonlocal factor
+            factor = value
+
+        if f is None:
+            factor = 1.0
+        return f, bind
+
+    f, bind = make()
+    jitted = compiled(f, X)
+    assert same(jitted(X), X), jitted.report()
+    bind(3.0)
+    assert same(jitted(X), 3.0 * X), jitted.report()
+
+
+def test_global_name_that_is_missing_is_compared() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x * MISSING_FACTOR  # type: ignore[name-defined]
+        except NameError:
+            return x
+
+    jitted = compiled(f, X)
+    assert is_compiled(jitted), jitted.report()
+    assert same(jitted(X), X)
+    globals()["MISSING_FACTOR"] = 3.0
+    try:
+        assert same(jitted(X), 3.0 * X), jitted.report()
+    finally:
+        del globals()["MISSING_FACTOR"]
+    assert same(jitted(X), X)
+    assert "program 3" not in jitted.report(), jitted.report()

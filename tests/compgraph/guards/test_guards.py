@@ -628,3 +628,33 @@ def test_guard_about_a_buffer_sees_what_is_stored_after_the_first_guard() -> Non
     derivative = ad.grad(lambda v: f(v, x) + np.sum(y * v))(POINT)
     with pytest.raises(GuardError, match=r"np\.sum\(part\) > 0"):  # which cannot be checked again, since the buffer is gone
         cg.Executor(derivative, strict=True)
+
+
+@cg.primitive(opname="selected_by_sign")
+def _selected_by_sign(x: Any) -> Any:
+    return x[x > 0]
+
+
+def test_shape_of_a_primitive_is_compared_while_it_lives() -> None:
+    x = cg.variable([1.0, -1.0, 2.0], "x")
+    live, others = cg.Executor(_selected_by_sign(x) * 2.0), ([3.0, -4.0, 5.0], [3.0, 4.0, 5.0])
+    np.testing.assert_array_equal(live.run({"x": others[0]}), [6.0, 10.0])
+    with pytest.raises(GuardError, match="selected_by_sign"):
+        live.run({"x": others[1]})
+    _selected_by_sign(x)  # whose result is freed
+    dead = cg.Executor(x * 2.0)
+    for values in others:
+        np.testing.assert_array_equal(dead.run({"x": values}), 2.0 * np.array(values))
+
+
+def test_compiled_function_follows_the_shape_of_a_primitive() -> None:
+    pytest.importorskip("llvmlite", reason="pip install llvmlite")
+
+    def f(x: Any) -> Any:
+        return _selected_by_sign(x) * 2.0
+
+    jitted = cg.jit(f).compile(np.array([1.0, -1.0, 2.0]))
+    for values in ([3.0, -4.0, 5.0], [3.0, 4.0, 5.0], [-1.0, -2.0, -3.0]):
+        x = np.array(values)
+        np.testing.assert_array_equal(jitted.compile(x)(x), 2.0 * x[x > 0])
+    assert "as NumPy" not in jitted.report()

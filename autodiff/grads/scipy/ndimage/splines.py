@@ -52,7 +52,7 @@ def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
     if mode in (kernels.NEAREST, kernels.GRID_CONSTANT, kernels.CONSTANT):
         return one, zero, beyond & (mode == kernels.CONSTANT)
     if n == 1:
-        return np.where(beyond, 0.0, 1.0), zero, beyond & False
+        return zero, zero, beyond & False
     if mode in (kernels.WRAP, kernels.GRID_WRAP):
         period = n - 1 if mode == kernels.WRAP else n
         if mode == kernels.WRAP:
@@ -62,8 +62,8 @@ def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
         return one, np.where(beyond, turns * period, 0.0), beyond & False
     period = 2 * n - 2 if mode == kernels.MIRROR else 2 * n
     folded = x - period * np.floor(x / period)
-    last = n - 1 if mode == kernels.MIRROR else n - 0.5
-    turned = beyond & (folded > last)
+    is_over = np.where((mode == kernels.MIRROR) & (x < 0), folded > n - 1, folded >= n)  # as in SciPy, for ties of order 0
+    turned = beyond & is_over
     shift = np.where(beyond, folded - x, 0.0)
     end = period if mode == kernels.MIRROR else period - 1
     return np.where(turned, -1.0, 1.0), np.where(turned, end - shift, shift), beyond & False

@@ -13,6 +13,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
 from tests.support.arguments import complexes, real
+from tests.support.failures import Failures
 from tests.support.for_each import for_each
 from tests.support.scipy_checks import Rows, functions
 
@@ -225,3 +226,24 @@ def test_the_numbers_are_scipys() -> None:
 def test_refusals(call: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         ad.grad(lambda v: np.sum(call(v)))(im)
+
+
+@for_each("length", [1, 2, 5])
+@for_each("mode", MODES)
+def test_splines_far_outside_and_at_ties(mode: str, length: int) -> None:
+    """Between -24 and 24, in half steps: gradients of lines are SciPy's values of unit vectors, slopes are differences."""
+    at = np.arange(-24.0, 24.25, 0.5)[None]
+    weights, line = np.cos(np.arange(at.size)), np.sin(1.0 + np.arange(length))
+    units = np.eye(length)
+    with Failures(f"{mode} {length}") as failures:
+        for order in range(4):
+            interpolate = partial(scipy.ndimage.map_coordinates, order=order, mode=mode, prefilter=False)
+            with failures.case(f"line {order}"):
+                expected = [weights @ interpolate(unit, at) for unit in units]
+                found = ad.grad(lambda v: weights @ interpolate(v, at))(line)  # noqa: B023
+                np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+            with failures.case(f"slopes {order}"):
+                places, step = at + 0.17, 1e-6
+                found = ad.grad(lambda p: np.sum(interpolate(line, p)))(places)  # noqa: B023
+                expected = (interpolate(line, places + step) - interpolate(line, places - step)) / (2 * step)
+                np.testing.assert_allclose(found[0], expected, rtol=1e-6, atol=1e-6)

@@ -14,6 +14,7 @@ import compgraph as cg
 from autodiff.reverse import gradients
 from tests.support.failures import Failures
 from tests.support.for_each import for_each, sampled
+from tests.support.jitting import agrees
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
@@ -370,3 +371,18 @@ def test_products_of_single_elements() -> None:
     for product_of in (np.dot, np.inner):
         jitted = cg.jit(lambda a, b, product_of=product_of: product_of(a, b) + 0.0).compile(a, b)
         np.testing.assert_array_equal(jitted(a, b), [6.0])
+
+
+PAIRS = ((3.0, 2.0), (0.5, -4.0), (0.0, 5.0))
+
+
+def test_products_of_single_elements_are_compiled() -> None:
+    with Failures("products") as failures:
+        for name, f, shapes in (
+            ("inner", np.inner, ((1,), (1,))),
+            ("inner of a matrix", np.inner, ((1, 1), (1,))),
+            ("inner of a number", np.inner, ((1, 1), ())),
+            ("tensordot", lambda a, b: np.tensordot(a, b, 0), ((1,), (1,))),
+        ):
+            with failures.case(name):
+                agrees(f, *[tuple(np.full(shape, x)[()] for x, shape in zip(pair, shapes, strict=True)) for pair in PAIRS])

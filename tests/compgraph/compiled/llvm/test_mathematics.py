@@ -129,7 +129,8 @@ def _pairs(name, random):
         return between(0, 40)(random), between(0, 40)(random)
     whole = every(random)
     if name == "power":
-        x = np.concatenate([abs(every(random)), between(0.5, 2)(random), near(1)(random), between(-9, 9)(random)])
+        draws = (between(0.5, 2), near(1), between(1.41, 1.4142), between(-9, 9))  # the third: where the logarithm is hardest
+        x = np.concatenate([abs(every(random)), *(draw(random) for draw in draws)])
         with np.errstate(all="ignore"):
             y = random.uniform(-1, 1, len(x)) * 745 / np.log(abs(x))
         y[-COUNT:] = np.rint(random.uniform(-30, 30, COUNT))
