@@ -1,6 +1,7 @@
 """Arrays made for nodes: variables, constants and placeholders, arrays to be filled, and what NumPy makes of lists of nodes."""
 
 from .allocation import empty, ones, zeros
+from .compiled_modules import is_compiled, keep, shield
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .joining import asmatrix, bmat, c_, r_
 from .layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
@@ -9,6 +10,6 @@ from .patched_numpy import patched_numpy, restored, without_patches
 
 __all__ = [
     "MADE_LIKE", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
-    "asmatrix", "bmat", "c_", "constant", "empty", "full", "ones", "patched_numpy", "placeholder", "r_", "require", "restored",
-    "variable", "without_patches", "zeros",
+    "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "keep", "ones", "patched_numpy", "placeholder",
+    "r_", "require", "restored", "shield", "variable", "without_patches", "zeros",
 ]  # fmt: skip

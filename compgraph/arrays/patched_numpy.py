@@ -2,7 +2,7 @@
 
 ``np.array(node)`` does not ask the node. Inside this context, and only there, ``np.array`` and the like are the functions of
 the same names in ``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls
-the originals, and so does C code, which may read or write the memory of the arrays.
+the originals, and so do compiled modules, which may read or write the memory of the arrays (see `compiled_modules`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..context import Context, callbacks_lock, is_recording, layered, settle
-from ..frames import frame_up, is_calling, is_internal
+from ..frames import frame_up, is_internal
 from ..graph import leaves_of
 from ..tracing import has_compiled_code, is_library, is_tracing
 from ..values import TRACEABLE, Value, plain_deep, promotable, wrapped
 from . import allocation
+from .compiled_modules import keep, shield
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray
 
@@ -69,7 +70,7 @@ def _dispatching(name: str, original: Any) -> Any:
         if not (traces or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
         if any(isinstance(leaf, Value) for leaf in leaves_of((args, tuple(kwargs.values())))):
-            if traces and (_hands_to_c(frame.f_code.co_filename) or not is_calling(frame, make)):
+            if traces and _hands_to_c(frame.f_code.co_filename):
                 return original(*args, **kwargs)  # C code would take the memory of a node for numbers
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
@@ -79,19 +80,19 @@ def _dispatching(name: str, original: Any) -> Any:
         buffers = tuple([value for value in (*args, *kwargs.values()) if type(value) in TRACEABLE])
         if buffers:
             made = original(*plain_deep(args), **plain_deep(kwargs))
-            is_handed_on = has_compiled_code(frame.f_code.co_filename) or not is_calling(frame, make)
-            return made if is_handed_on else wrapped(made, buffers)
+            return made if has_compiled_code(frame.f_code.co_filename) else wrapped(made, buffers)
         made = original(*args, **kwargs)
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
             return made
-        if has_compiled_code(frame.f_code.co_filename) or not is_calling(frame, make):
-            return made  # C code gets an array
+        if has_compiled_code(frame.f_code.co_filename):
+            return made  # it may hand the array to C code
         if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
             return promotable(made) if traces else allocation.buffer(made)
         return promotable(made) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]
+    make.for_compiled = original  # type: ignore[attr-defined]
     return make
 
 
@@ -111,7 +112,9 @@ def _patch() -> _Open:
             if hasattr(now, "is_dispatching"):  # an interrupt may have left some names out
                 continue
             _originals[name] = now.__wrapped__ if hasattr(now, "is_answering") else now
+            keep(vars(np), name, getattr(now, "for_compiled", now))
             setattr(np, name, _dispatching(name, _originals[name]))
+        shield()
         return opened
 
 

@@ -7,7 +7,7 @@ every Python.
 
 from . import source_lines
 from .assignments import assigned_name
-from .callees import callee, is_calling, method_called, unknown
+from .callees import callee, method_called, unknown
 from .classes import is_heap_type
 from .instructions import assigns, catches, delegates, formats, is_raised_by, operates
 from .source_lines import described, frame_up, is_internal, made_for, made_since, outwards, record_lines, wrapping
@@ -16,7 +16,7 @@ from .warning_lines import show_at_users_line
 
 __all__ = [
     "assigned_name", "assigns", "callee", "catches", "delegates", "described", "formats", "frame_up",
-    "is_calling", "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
+    "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
     "numbers_in", "operates", "outwards", "record_lines", "show_at_users_line", "source_lines", "unknown", "use_of", "wrapping",
 ]  # fmt: skip
 

@@ -33,9 +33,6 @@ ATTRIBUTES = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") 
 _VARIABLES, _GLOBAL = frozenset([*dis.haslocal, *dis.hasfree]), dis.opmap["LOAD_GLOBAL"]
 _LOADS = {code for name, code in dis.opmap.items() if name.startswith("LOAD_") and "ATTR" not in name} - ATTRIBUTES
 _LOADS &= _VARIABLES.union(dis.hasname)  # of a name, not of a constant
-_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
-_ITERATES = frozenset({"FOR_ITER", "LIST_EXTEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
-_ITERATING = (list, tuple, set, dict, sum, min, max, sorted, next)  # callables that consume a ``map``
 
 
 class _Unknown:
@@ -49,7 +46,6 @@ unknown: Final = _Unknown()
 
 
 _callees = Remembered()
-_selections = Remembered()
 
 
 class _Path(NamedTuple):
@@ -97,88 +93,6 @@ def callee(frame: FrameType) -> Any:
     # If a Python function were called, its frame would be running, not this one: the name must have been rebound.
     is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
     return unknown if is_python or not callable(found) else found
-
-
-class _Selection(NamedTuple):
-    """How a callable was selected: ``getattr(np, name)``, ``table[key]``. The key is a path or a constant."""
-
-    owner: _Path
-    key: Any
-    is_attribute: bool
-
-
-def is_calling(frame: FrameType, function: Any) -> bool:
-    """Whether a frame is calling `function`, written in Python, and not C code that calls it in turn.
-
-    Either by its name, or selected by ``getattr`` or a subscript, or as a `functools.partial`; or the frame iterates over what
-    calls it, as over ``map(np.array, rows)``. False also if it is unknown.
-    """
-    found = _called(frame)
-    if found is unknown:
-        found = _selected(frame)
-    if found is None:
-        instructions, at = at_work(frame.f_code, frame.f_lasti)
-        return instructions[at].opname in _ITERATES
-    while type(found) is functools.partial:
-        found = found.func
-    return found is function or any(found is known for known in _ITERATING)
-
-
-def _is_getattr(function: Any) -> bool:
-    """Whether a function is ``getattr``, or the one that the interception puts in its place."""
-    return function is getattr or getattr(function, "__wrapped__", None) is getattr
-
-
-def _selected(frame: FrameType) -> Any:
-    """The callable that a frame is calling, selected by ``getattr`` or a subscript, or `unknown`."""
-    code, at = frame.f_code, frame.f_lasti
-    known = _selections.get((id(code), at))
-    found = known[1] if known is not None else _selections.put(code, at, _selection(code, at))
-    if found is None or (found.is_attribute and not _is_getattr(frame.f_globals.get("getattr", getattr))):
-        return unknown
-    owner, key = _reading(frame, found.owner), found.key
-    key = _reading(frame, key) if type(key) is _Path else key
-    if found.is_attribute:
-        return _attribute(owner, key) if type(key) is str else unknown
-    is_table = type(owner) in (dict, list, tuple) and type(key) in (str, int)
-    try:
-        return owner[key] if is_table else unknown
-    except LookupError:
-        return unknown
-
-
-def _selection(code: CodeType, at: int) -> _Selection | None:
-    """How the callable of the call at an instruction is selected, or None if by neither."""
-    instructions, call = at_work(code, at)
-    selects = _pushes_callable(instructions, call) if instructions[call].opcode in _CALLS else None
-    if selects is None:
-        return None
-    last, is_attribute = instructions[selects], instructions[selects].opcode in _CALLS
-    if is_attribute:
-        begins = _pushes_callable(instructions, selects)
-        path = None if begins is None else _reached(instructions, begins)
-        is_getattr = path is not None and path.name == "getattr" and not path.attributes and last.opname == "CALL"
-        if begins is None or not is_getattr:
-            return None
-        parts = instructions[begins + 1 : selects]
-    elif last.opname == "BINARY_SUBSCR" or (last.opname == "BINARY_OP" and last.argrepr == "[]"):
-        span = span_of(last)
-        parts = [i for i in instructions[:selects] if span and (s := span_of(i)) and span[0] <= s[0] and s[1] <= span[1]]
-    else:
-        return None
-    parts = [i for i in parts if i.opname not in ("PUSH_NULL", "PRECALL")]
-    if len(parts) == 1 and _loads_second(parts[0]) and parts[0].opname == "LOAD_FAST_LOAD_FAST":
-        first, second = [_Path(dis.opmap["LOAD_FAST"], name, ()) for name in parts[0].argval]
-        return _Selection(first, second, is_attribute)
-    if len(parts) < 2 or any(i.opcode in _JUMPS for i in parts):
-        return None
-    key = parts[-1].argval if parts[-1].opname in ("LOAD_CONST", "LOAD_SMALL_INT") else _reached(parts, len(parts) - 1)
-    owner = _reached(parts, len(parts) - 2)
-    if owner is None or key is None or 1 + len(owner.attributes) != len(parts) - 1:
-        return None
-    rebound = {name for i in instructions[selects:call] for name in _stored(i)}
-    names = {owner.name, key.name if type(key) is _Path else None}
-    return None if rebound & names else _Selection(owner, key, is_attribute)
 
 
 def _called(frame: FrameType) -> Any:

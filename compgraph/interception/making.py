@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..frames import frame_up, is_calling, is_internal, source_lines
+from ..frames import frame_up, is_internal, source_lines
 from ..graph import gathered
 from ..guards import note_points, note_taken, raising
 from ..inplace import holds_node
@@ -59,6 +59,9 @@ class _Users(dict[str, bool]):
     """
 
     def __missing__(self, filename: str) -> bool:
+        if filename.startswith("<frozen"):  # the import of a compiled module, which runs C code
+            self[filename] = False
+            return False
         own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
         self[filename] = answer = not own and not (_SCIPY in filename and is_library(filename))
         return answer
@@ -172,10 +175,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
             return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
         for value in (*args, *kwargs.values()):
             if holds_node(value):
-                # NumPy asks the node itself; or the caller is C code, which takes the numbers and is refused.
-                if not is_calling(frame_up(1), make):
-                    return original(*args, **kwargs)
-                if ours is None:
+                if ours is None:  # NumPy calls the node's protocol
                     return fresh(original(*args, **kwargs), args)
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _objects_of(args[0])
@@ -188,7 +188,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
             made = original(*args, **kwargs)
         frame = frame_up(1)
         is_filled = _takes_buffers[frame.f_code.co_filename] or _works_on_tracers(frame)
-        return fresh(made, args) if is_filled and is_calling(frame, make) else made  # C code reads memory: it gets an array
+        return fresh(made, args) if is_filled else made
 
     return make
 
@@ -216,8 +216,6 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
     like: Any = kwargs.get("like")
     if hasattr(like, "__array_function__") and type(like) is not ndarray:
         return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
-    if is_tracing() and not is_calling(frame, make):
-        return original(*args, **kwargs)  # within `cg.strict`, C code that would take the memory of a node for numbers
     filename, takes_nodes = frame.f_code.co_filename, GATHERING[original.__name__]
     if takes_nodes or "polynomial" in filename:
         converted: Any = [list(args), list(kwargs.values())]
@@ -450,13 +448,16 @@ def _seeding(original: Function) -> Function:
 
 
 def _drawing(name: str, answer: Any, original: Any) -> Any:
-    return asking(name, answer(name, original))
+    drawn = asking(name, answer(name, original))
+    drawn.for_compiled = asking(name, original)
+    return drawn
 
 
-def _marked(answer: Any) -> Any:
-    """An answer with a mark, by which `patched_numpy` tells it from NumPy's own function."""
+def _marked(answer: Any, original: Any) -> Any:
+    """An answer with a mark, by which `patched_numpy` tells it from NumPy's own function, and with what compiled modules see."""
     if isinstance(answer, FunctionType):
         answer.is_answering = True  # type: ignore[attr-defined]
+    answer.for_compiled = getattr(answer, "for_compiled", original)
     return answer
 
 
@@ -468,7 +469,22 @@ def gathering_names() -> list[tuple[dict[str, Any], str, Any]]:
     }
     originals = arrays.without_patches(numpy)
     ours["fromiter"] = _from_iterable
-    return [(numpy, name, _marked(answer(originals[name]))) for name, answer in ours.items()]
+    return [(numpy, name, _marked(answer(originals[name]), _noting(originals[name]))) for name, answer in ours.items()]
+
+
+def _noting(original: Function) -> Function:
+    """A function that converts lists as compiled modules see it: NumPy's own, which notes the nodes whose numbers it takes."""
+
+    @functools.wraps(original)
+    def take(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        if args and isinstance(args[0], Value) and not isinstance(made, Value):
+            frame = frame_up(1)
+            if not is_library(frame.f_code.co_filename):
+                note_taken(args[0], f"np.{original.__name__}()", frame)
+        return made
+
+    return take
 
 
 def answers() -> list[tuple[dict[str, Any], str, Any]]:
@@ -478,7 +494,8 @@ def answers() -> list[tuple[dict[str, Any], str, Any]]:
 
     def enter(space: dict[str, Any], name: str, answer: Callable[[Any], Any]) -> None:
         if name in space:
-            found[id(space), name] = space, name, _marked(answer(arrays.without_patches(space)[name]))
+            original = arrays.without_patches(space)[name]
+            found[id(space), name] = space, name, _marked(answer(original), original)
 
     for name, ours in MAKING.items():
         if name not in GATHERING:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import restored, without_patches
+from ..arrays import is_compiled, keep, restored, shield, without_patches
 from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling, is_tracing
@@ -135,6 +135,8 @@ class _Exchanged:
             original = without_patches(space)[name]
             self._wrapped[id(original)] = original, ours
             self._space(space)
+            keep(space, name, getattr(ours, "for_compiled", ours))
+        shield()
         for known in self._spaces.values():
             known.length = -1
             known.look()
@@ -155,7 +157,7 @@ class _Exchanged:
                 continue
             if id(namespace) in self._spaces:
                 continue
-            if top in sys.stdlib_module_names and top != "__main__":
+            if (top in sys.stdlib_module_names and top != "__main__") or is_compiled(module):
                 continue
             if any(_is_among(self._wrapped, value) for value in list(namespace.values())):
                 self._space(namespace)

@@ -110,7 +110,6 @@ def _dir(*value: Any) -> list[str]:
     return dir(_value_of(value[0]) if _represents(value[0]) else value[0])
 
 
-_getattr.__wrapped__ = getattr  # type: ignore[attr-defined]  # by which `is_calling` knows it
 OURS: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
 # By the id of a namespace: its length, and the names that its code uses.
 _names_by_space: dict[int, tuple[int, frozenset[str]]] = {}
