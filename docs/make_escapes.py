@@ -43,6 +43,12 @@ always do: what happens there is the same, or stands in the last column.
   the numbers seem to be constants in the graph.
 - **not seen**: nobody asks the node. `with cg.strict():` refuses it, as operators do.
 
+Python does not say who asks for a number. Within operators each conversion warns; it raises where the number is assigned, or
+where the source of the line shows a call of something other than `float` and kin. So code without source (`exec`, `python -c`
+and the prompt of Python before 3.13) warns where it names `float`, and raises where it does not; and `gradient` warns at the top
+level of numbers that such code only prints. A function that names `AttributeError` in an `except` clause gets no `x.value` of a
+traced array, since it may ask whether there is one.
+
 Where the last column says *patched*, the graph is kept within `with cg.patched_numpy():`, in which `np.array`,
 `np.asarray`, `np.zeros`, `np.ones`, `np.full`, `np.empty` and kin hold nodes, for code that cannot be changed.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.frames import numbers_in, source_lines, use_of
+from compgraph.frames import has_source, numbers_in, source_lines, use_of
 from compgraph.guards import SHOWN, Escape, Lineage, in_order, open_escapes
 from compgraph.tracing import is_tracing
 from compgraph.values import Value, VariableNode
@@ -81,6 +81,8 @@ def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> boo
     if operand is taken:
         return True
     if isinstance(operand, np.ndarray) and operand.size != 1:
+        if not has_source(escape.code, escape.instruction):  # it may have been handed to NumPy: plain.fill(x), np.sin([x, y])
+            return operand.dtype.kind in "fc"
         return isinstance(taken, np.ndarray) and _is_same(operand, taken)
     is_array = isinstance(operand, np.ndarray)
     value = operand.reshape(-1)[0] if is_array else operand

@@ -18,6 +18,7 @@ from typing import Any
 
 _SUFFIXES = tuple(EXTENSION_SUFFIXES)
 _originals: dict[int, Original] = {}  # by the id of a module's namespace
+_others: set[int] = set()  # the ids of other namespaces in which names are exchanged, such as that of `math`, which is compiled
 _is_watching = False
 
 
@@ -26,8 +27,7 @@ class Original(ModuleType):
 
     def __init__(self, space: dict[str, Any]) -> None:
         super().__init__(space["__name__"])
-        self.__dict__.update(space)
-        self._space = space
+        self.__dict__.update({name: value for name, value in space.items() if name != "__getattr__"})
 
     def __getattr__(self, name: str) -> Any:
         return _original_of(getattr(sys.modules[self.__name__], name))  # a module that was imported since
@@ -41,8 +41,9 @@ def _original_of(value: Any) -> Any:
 
 
 def keep(space: dict[str, Any], name: str, original: Any) -> None:
-    """Enter a name that is to be exchanged in a module of NumPy's, and the value that compiled modules see."""
+    """Enter a name that is to be exchanged in a module, and the value that compiled modules see if the module is NumPy's."""
     if space["__name__"].partition(".")[0] != "numpy":  # others make no arrays
+        _others.add(id(space))
         return
     known = _originals.get(id(space))
     if known is None:
@@ -56,7 +57,7 @@ def shield() -> None:
     for original in list(_originals.values()):
         _replace(vars(original))
     for module in list(sys.modules.values()):
-        if is_compiled(module):
+        if is_compiled(module) and id(vars(module)) not in _others:
             _replace(vars(module))
     if not _is_watching:
         _is_watching = True

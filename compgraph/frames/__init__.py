@@ -1,22 +1,22 @@
-"""The one place that looks at Python's interpreter: the user's line, and what the instruction at work in a frame does.
+"""The one place that looks at Python's interpreter: the user's line and the expression in it, and the current instruction.
 
-A conversion such as ``__float__`` is not told who asks. Two questions about the calling frame decide whether the number is given:
-does it assign (``plain[0] = x``), and which callable does it call (``float(x)``, ``math.sin(x)``)? Tests hold the answers on
-every Python.
+A conversion such as ``__float__`` does not know its caller. Whether a frame assigns (``plain[0] = x``) is read off one
+instruction (`instructions`). Which callable it calls (``float(x)``) is read off the source (`expressions`), for messages and the
+top level.
 """
 
 from . import source_lines
 from .assignments import assigned_name
-from .callees import callee, method_called, unknown
 from .classes import is_heap_type
-from .instructions import assigns, catches, delegates, formats, is_raised_by, operates
+from .expressions import callee, has_source, method_called, unknown
+from .instructions import assigns, delegates, formats, is_raised_by, operates
 from .source_lines import described, frame_up, is_internal, made_for, made_since, outwards, record_lines, wrapping
 from .uses import numbers_in, use_of
 from .warning_lines import show_at_users_line
 
 __all__ = [
-    "assigned_name", "assigns", "callee", "catches", "delegates", "described", "formats", "frame_up",
-    "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
+    "assigned_name", "assigns", "callee", "delegates", "described", "formats", "frame_up",
+    "has_source", "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
     "numbers_in", "operates", "outwards", "record_lines", "show_at_users_line", "source_lines", "unknown", "use_of", "wrapping",
 ]  # fmt: skip
 

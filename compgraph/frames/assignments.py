@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from types import CodeType
 from typing import Any
+
+from .expressions import expression, parents, tree_of
 
 
 def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
@@ -37,30 +38,21 @@ def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
     """
     if not isinstance(code, CodeType):
         return None
-    positions = list(code.co_positions())
-    if instruction // 2 >= len(positions):
+    tree, value = tree_of(code.co_filename), expression(code, instruction)
+    if tree is None or value is None:
         return None
-    line, last, start, end = positions[instruction // 2]
-    if line is None or line != last or start is None or end is None:
-        return None
-    text = linecache.getline(code.co_filename, line)
-    indent = len(text) - len(text.lstrip())
-    try:
-        statements = ast.parse(text.strip()).body
-    except (SyntaxError, ValueError):  # a part of a longer statement
-        return None
-    named = [(target, value) for statement in statements for target, value in _pairs(statement) if isinstance(target, ast.Name)]
-    spans = [(value.col_offset + indent, (value.end_col_offset or 0) + indent) for _, value in named]
-    return named[spans.index((start, end))][0].id if (start, end) in spans else None
-
-
-def _pairs(statement: ast.stmt) -> list[tuple[Any, Any]]:
-    """What a statement assigns to what."""
+    outer = parents(tree)
+    statement, position = outer.get(value), None
+    if isinstance(statement, ast.Tuple):  # weight, bias = Told(), Told()
+        position, statement = statement.elts.index(value), outer.get(statement)
     if isinstance(statement, ast.AnnAssign):
-        return [(statement.target, statement.value)] if statement.value is not None else []
-    if not isinstance(statement, ast.Assign):
-        return []
-    target, value = statement.targets[0], statement.value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return list(zip(target.elts, value.elts, strict=True))
-    return [(target, value)]
+        target: Any = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    if position is not None:
+        if not isinstance(target, ast.Tuple) or len(target.elts) <= position:
+            return None
+        target = target.elts[position]
+    return target.id if isinstance(target, ast.Name) else None

@@ -1,19 +1,26 @@
-"""The effect of the current instruction of a frame, other than a call: it assigns, operates, delegates, or raises.
+"""The current instruction of a frame: it assigns, operates, delegates, or raises. No other instruction is read.
 
-Specialised and instrumented instructions need no care here: ``co_code`` shows the ordinary ones that they stand for.
+NumPy and C code convert a value by ``__float__`` alone, so ``plain[0] = x`` cannot be told from ``float(x)`` otherwise.
+Specialised and instrumented instructions need no care: ``co_code`` shows the ordinary ones that they stand for.
 """
 
 from __future__ import annotations
 
 import dis
-import functools
 from types import CodeType, FrameType
-
-from .positions import KEPT, at_work
 
 _ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
-_OPERATES = dis.opmap["BINARY_OP"]
+_OPERATES, _SENDS = dis.opmap["BINARY_OP"], dis.opmap["SEND"]
+_CACHE = 0  # what follows an instruction, until the next one
+
+
+def _instruction(frame: FrameType) -> tuple[int, int]:
+    """The operation that a frame is at, and its argument."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    while code[at] == _CACHE and at:
+        at -= 2
+    return code[at], code[at + 1]
 
 
 def assigns(frame: FrameType) -> bool:
@@ -32,7 +39,7 @@ def assigns(frame: FrameType) -> bool:
     >>> probe.__setitem__(0, 1.0)
     False
     """
-    return frame.f_code.co_code[frame.f_lasti] in _ASSIGNS
+    return _instruction(frame)[0] in _ASSIGNS
 
 
 def operates(frame: FrameType) -> bool:
@@ -51,7 +58,7 @@ def operates(frame: FrameType) -> bool:
     ...     pass
     False
     """
-    return frame.f_code.co_code[frame.f_lasti] == _OPERATES
+    return _instruction(frame)[0] == _OPERATES
 
 
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
@@ -70,7 +77,8 @@ def formats(frame: FrameType) -> bool:
     >>> shown = "%.1f" % Number()
     True
     """
-    return operates(frame) and frame.f_code.co_code[frame.f_lasti + 1] in _REMAINDERS
+    operation, argument = _instruction(frame)
+    return operation == _OPERATES and argument in _REMAINDERS
 
 
 def delegates(frame: FrameType) -> bool:
@@ -86,45 +94,7 @@ def delegates(frame: FrameType) -> bool:
     >>> next(outer()), next(inner())
     (True, False)
     """
-    instructions, at = at_work(frame.f_code, frame.f_lasti)
-    return instructions[at].opname == "SEND"
-
-
-def catches(frame: FrameType, error: str) -> bool:
-    """Whether the current instruction of a frame is inside a ``try`` whose ``except`` clause names a class of errors.
-
-    Examples
-    --------
-    >>> import sys
-    >>> class Probe:
-    ...     @property
-    ...     def value(self):
-    ...         print(catches(sys._getframe(1), "AttributeError"), catches(sys._getframe(1), "KeyError"))
-    >>> try:
-    ...     Probe().value
-    ... except AttributeError:
-    ...     pass
-    True False
-    """
-    return frame.f_lasti in _caught(frame.f_code, error)
-
-
-@functools.lru_cache(KEPT)
-def _caught(code: CodeType, error: str) -> frozenset[int]:
-    """The instructions of a code object whose errors of a class are caught by an ``except`` clause that names it."""
-    inside: set[int] = set()
-    instructions = {i.offset: i for i in dis.get_instructions(code)}
-    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
-        at = entry.target
-        for _ in range(32):  # the clauses of one handler
-            i = instructions.get(at)
-            if i is None or i.opname in ("RERAISE", "POP_EXCEPT", "WITH_EXCEPT_START"):
-                break
-            if i.opname.startswith("LOAD_") and i.argval == error:
-                inside.update(range(entry.start, entry.end, 2))
-                break
-            at += 2
-    return frozenset(inside)
+    return _instruction(frame)[0] == _SENDS
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:

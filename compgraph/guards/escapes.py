@@ -1,10 +1,10 @@
 """Escapes: where a number leaves its graph by one of Python's own conversions; what is refused, and what is remembered.
 
-``float(x)``, ``math.sin(x)``, ``np.array([x[0], x[1]])`` and ``plain[i] = x`` all ask the node for its number. The
-instruction at work in the calling frame tells them apart. A number that the user asks for by name, ``float(x)``, is given;
-within a function that is differentiated a warning says that it has no derivative. Where a number is assigned into a plain array,
-or handed to C code such as ``math.sin``, it would escape without a word: that raises. What was given is noted in a short log, so
-that the message for a missing gradient can name the lines where numbers escaped.
+``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which does not know its caller. Within a
+function that is differentiated the number is given, and a warning says that it has no derivative. Where it is assigned into a
+plain array, or handed to a function other than ``float`` and kin, as far as the source shows, that raises. At the top level
+numbers are given without a warning, but raise where the source shows a function of `math` or one of NumPy's that converts lists.
+What was given is noted in a short log, so that the message for a missing gradient can name the lines where numbers escaped.
 
 Truth values and integers (``bool(x)``, ``int(x)``) are piecewise constant and lose no derivative: they are guards, not escapes.
 """
@@ -26,7 +26,19 @@ import numpy as np
 
 from .. import operations
 from ..context import is_recording
-from ..frames import assigns, callee, catches, formats, frame_up, method_called, operates, outwards, source_lines, unknown, use_of
+from ..frames import (
+    assigns,
+    callee,
+    formats,
+    frame_up,
+    has_source,
+    method_called,
+    operates,
+    outwards,
+    source_lines,
+    unknown,
+    use_of,
+)
 from ..tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused, variable_of
 from ..values import (
     ACTIVE,
@@ -166,7 +178,7 @@ def note_method(node: Value, frame: Any) -> None:
         type(node) in ACTIVE
         and hasattr(node, "plain")
         and not is_library(frame.f_code.co_filename)
-        and method_called(frame) == "dot"
+        and (method_called(frame) == "dot" or (not _has_source(frame) and "dot" in frame.f_code.co_names))
     ):
         note_taken(node, "ndarray.dot()", frame)
 
@@ -187,37 +199,48 @@ _EXPLICIT = frozenset(
     {float, int, complex, np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.int64, np.int32,
      list, tuple, set, map, filter, sorted, max, min, round, zip, dict, sum, enumerate}
 )  # fmt: skip
-# Callables that are given numbers without a warning: those whose answers have no derivative, and those that show a number.
+# Those among them that call ``__float__`` or ``__complex__``, by their names.
+_EXPLICIT_NAMES = frozenset({"float", "complex", "float64", "complex128"})
+# Callables that are given numbers without a warning: those whose answers have no derivative.
 _DECIDING = frozenset(
     {math.isnan, math.isinf, math.isfinite, math.isclose, math.floor, math.ceil, math.trunc, cmath.isnan, cmath.isinf,
      cmath.isfinite, cmath.isclose, bool, any, all, range, slice}
 )  # fmt: skip
-_SHOWING = frozenset({print, str, repr, format, str.format})
 _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never given a node's number
 
 
 def _ask(node: Value, what: str, frame: Any) -> Escape | None:
-    """Decide, by what a frame calls, whether C code is refused a node's number, or given it, which is remembered."""
+    """Decide whether code that converts a node raises, or gets its number, which is remembered.
+
+    Within an operator each conversion warns, and raises where the source shows that something other than a number was asked for.
+    """
     if source_lines.is_ours(frame.f_code.co_filename):
         return None
-    if _is_drawing(frame):
+    if _is_drawing(frame) or formats(frame):  # "%.2f" % x
         _remember(what, frame, False)
         return None
-    if assigns(frame):
-        raise refused(frame, f"the {describe(node)}")
     asked = callee(frame)
-    if asked is None and operates(frame) and not formats(frame) and not is_within(node) and _is_called_by_user(frame):
-        raise refused(frame, f"the {describe(node)}")  # plain + [x, y]
-    if asked is None and not operates(frame):  # for number in map(math.sin, x)
-        return _take(node, what, frame)
     if _is_among(asked, _DECIDING):
         return None
-    if asked is None or _is_among(asked, _SHOWING):  # None: "%.2f" % x
-        _remember(what, frame, False)
-        return None
-    if _is_taking(asked, node) or (_is_numpys(asked, frame) and _is_called_by_user(frame)):
+    if assigns(frame) or _takes_unasked(asked, node, frame):
         raise refused(frame, f"the {describe(node)}")
     return _take(node, what, frame)
+
+
+def _takes_unasked(asked: Any, node: Value, frame: Any) -> bool:
+    """Whether a frame calls something that asks for no number, but would lose the derivative of one, as far as the source shows.
+
+    Code without source names one of the functions that ask for numbers, or it is taken to call something else.
+    """
+    if operates(frame):  # plain + [x, y]
+        return not is_within(node) and _is_called_by_user(frame)
+    if asked is None or _is_among(asked, _EXPLICIT):  # None: for number in map(math.sin, x)
+        return False
+    if not _has_source(frame):
+        return _EXPLICIT_NAMES.isdisjoint(frame.f_code.co_names)
+    if is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON:
+        return True
+    return _converts_lists(asked, frame) and _is_called_by_user(frame)
 
 
 # Functions that make plain arrays of lists, called by names bound before the first variable was made.
@@ -226,7 +249,11 @@ _MAKING = frozenset({np.array, np.asarray, np.asanyarray, np.ascontiguousarray, 
 _COMPARING = ("numpy.testing", "numpy._core.arrayprint", "numpy.lib._npyio_impl", "numpy.lib._format_impl")
 
 
-def _is_numpys(asked: Any, frame: Any) -> bool:
+def _has_source(frame: Any) -> bool:
+    return has_source(frame.f_code, frame.f_lasti)
+
+
+def _converts_lists(asked: Any, frame: Any) -> bool:
     """Whether a callable (a ufunc, its methods, methods of plain arrays, one that makes arrays) calls no protocol for lists."""
     if asked is unknown:  # make().fill(x)
         name = method_called(frame)
@@ -247,11 +274,6 @@ def _is_called_by_user(frame: Any) -> bool:
         if not source_lines.internal[outer.f_code.co_filename]:
             return not is_library(outer.f_code.co_filename)
     return False
-
-
-def _is_taking(asked: Any, node: Value) -> bool:
-    """Whether a callable takes the number unknown to the graph: within an operator, or in a function of `math`."""
-    return not _is_among(asked, _EXPLICIT) and (is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON)
 
 
 def _take(node: Value, what: str, frame: Any) -> Escape | None:
@@ -429,11 +451,14 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
 
 
 def _asks_for_attribute(frame: Any) -> bool:
-    """Whether code only probes for an attribute that arrays lack: by ``hasattr``, ``getattr``, or in a ``try``."""
-    asked = callee(frame)
-    if asked is hasattr or asked is getattr:
-        return True
-    return asked is None and catches(frame, "AttributeError")
+    """Whether code may only probe for an attribute that arrays lack: by ``hasattr``, ``getattr``, or in a ``try``."""
+    names, asked = frame.f_code.co_names, callee(frame)
+    if asked is None or asked is unknown:
+        return "AttributeError" in names or (asked is unknown and not _PROBING.isdisjoint(names))
+    return asked is hasattr or asked is getattr
+
+
+_PROBING = frozenset({"hasattr", "getattr"})
 
 
 CONVERSIONS = ("float", "int", "complex", "bool", "index")

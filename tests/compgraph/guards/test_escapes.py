@@ -271,3 +271,43 @@ def test_without_recording_plain_arrays_are_written(call: Any) -> None:
 def test_item_at_a_tuple_is_recorded() -> None:
     x = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(ad.grad(lambda x: x.item((1, 2)) ** 2 + x.item(0, 1))(x), [[0, 1, 0], [0, 0, 10]])
+
+
+# ----------------------------------------------------------------------------------------------- code without source
+
+
+def run_without_source(code: str, **names: Any) -> Any:
+    around = {"math": math, "array": array, "np": np, "attrgetter": operator.attrgetter, **names}
+    exec(code, around)
+    return around.get("y")
+
+
+def test_code_without_source_that_names_a_conversion_warns_within_an_operator() -> None:
+    with pytest.warns(RuntimeWarning, match=r"float\(\).*has no derivative"):
+        assert ad.grad(lambda x: run_without_source("y = x * float(x)", x=x))(3.0) == 3.0
+
+
+@pytest.mark.parametrize("code", ["array.array('d').append(x)", "a = np.zeros(2)\na.fill(x)", "next(map(math.ldexp, [x], [1]))"])
+def test_code_without_source_that_names_no_conversion_raises(code: str) -> None:
+    with pytest.raises(cg.EscapeError):
+        run_without_source(code, x=cg.variable(3.0) * 1)
+
+
+def test_function_that_catches_attribute_errors_gets_no_value_of_a_tracer() -> None:
+    def probing(x: Any) -> Any:
+        try:
+            number = x.value
+        except AttributeError:
+            number = x
+        return number * number
+
+    assert ad.grad(probing)(3.0) == 6.0
+    code = "try:\n    y = x.value * x\nexcept AttributeError:\n    y = x * x"
+    assert ad.grad(lambda x: run_without_source(code, x=x))(3.0) == 6.0
+    assert ad.grad(lambda x: run_without_source("y = x * (x.value if hasattr(x, 'value') else x)", x=x))(3.0) == 6.0
+    assert ad.grad(lambda x: x.value * x)(3.0) == 3.0
+
+
+def test_string_of_a_batch_in_code_without_source_raises() -> None:
+    with pytest.raises(TypeError, match="vmap"):
+        ad.vmap(lambda x: run_without_source("y = x * len(str(x))", x=x))(np.ones(2))

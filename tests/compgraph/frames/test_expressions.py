@@ -1,0 +1,531 @@
+"""The callable that a frame is calling, read off the source."""
+
+from __future__ import annotations
+
+import array
+import cmath
+import linecache
+import math
+import operator
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compgraph.frames import callee, expressions, has_source, method_called, unknown
+from tests.support.failures import Failures
+
+pytestmark = pytest.mark.portable
+
+asked: list[Any] = []  # what the frames that converted a `Number` were doing
+
+
+class Number:
+    """A number that looks at who converts it."""
+
+    def __float__(self) -> float:
+        asked.append(callee(sys._getframe(1)))
+        return 0.5
+
+    def __complex__(self) -> complex:
+        asked.append(callee(sys._getframe(1)))
+        return 0.5j
+
+    def __index__(self) -> int:
+        asked.append(callee(sys._getframe(1)))
+        return 1
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec)
+
+    def __bool__(self) -> bool:
+        asked.append(callee(sys._getframe(1)))
+        return True
+
+
+class Holder:
+    """Attributes of all kinds."""
+
+    from_class = math.sin
+    called = 0
+
+    def __init__(self) -> None:
+        self.m = math
+        self.f = float
+
+    @property
+    def counted(self) -> Any:
+        Holder.called += 1
+        return math
+
+
+class Slots:
+    __slots__ = ("f",)
+
+    def __init__(self) -> None:
+        self.f = float
+
+
+class Making:
+    """Attributes that are found by code."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(math, name)
+
+
+class Asking(Holder):
+    def __getattribute__(self, name: str) -> Any:
+        return math
+
+
+class Real(float):
+    """A class whose instances are made by `float`."""
+
+    def __new__(cls, value: Any, local: Any = None) -> Any:
+        return super().__new__(cls, value)
+
+
+class Plain(float):
+    pass
+
+
+x: Any = Number()
+o = Holder()
+slots, making, asking = Slots(), Making(), Asking()
+s = math.sin
+table: dict[str, Any] = {"sin": math.sin}
+numbers: Any = array.array("d", [0.0])
+options: dict[str, Any] = {"rel_tol": 1e-3}
+
+
+def local() -> Any:
+    sin = math.sin
+    return sin(x)
+
+
+def closure() -> Any:
+    c = math.cos
+    return (lambda: c(x))()
+
+
+def conditional_argument(a: int = 1) -> Any:
+    return math.sin(x if a else 1.0)
+
+
+def in_finally() -> Any:
+    try:
+        return math.sin(1.0)
+    finally:
+        math.cos(x)
+
+
+def before_finally() -> Any:
+    try:
+        return math.sin(x)
+    finally:
+        math.cos(1.0)
+
+
+def in_except() -> Any:
+    try:
+        raise ValueError
+    except ValueError:
+        return math.tan(x)
+
+
+def over_lines() -> Any:
+    return math.atan2(
+        x,
+        1.0,
+    )
+
+
+def local_in_comprehension() -> Any:
+    sin = math.sin
+    return [sin(v) for v in (x, x)]
+
+
+def after_another_local() -> Any:
+    sin, y = math.sin, 1.0
+    return y + sin(x)
+
+
+def in_class_body() -> Any:
+    class Body:
+        y = math.sin(x)
+
+    return Body
+
+
+def name_of_class_body() -> Any:
+    class Body:
+        float = math.sin
+        y = float(x)
+
+    return Body
+
+
+def comprehension_in_class_body() -> Any:
+    class Body:
+        y = [math.exp(v) for v in (x, x)]  # noqa: RUF012
+
+    return Body
+
+
+def nested() -> Any:
+    def inner() -> Any:
+        return math.exp(x)
+
+    return inner()
+
+
+def generator() -> Any:
+    def each() -> Iterator[float]:
+        yield math.sin(x)
+        yield math.sin(x)
+
+    return list(each())
+
+
+def coroutine() -> Any:
+    async def each() -> float:
+        return math.sin(x)
+
+    with pytest.raises(StopIteration):
+        each().send(None)
+
+
+def with_block() -> Any:
+    with contextmanager(lambda: iter([None]))():
+        return math.sin(x)
+
+
+def shadowed() -> Any:
+    float = math.sin
+    return float(x)
+
+
+def method_of_local() -> Any:
+    target = array.array("d", [0.0])
+    return target.append(x)
+
+
+def written(text: str) -> Any:
+    """Code whose source can be read, as that of a cell of a notebook."""
+    name = f"written_{len(linecache.cache)}"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    return compile(text, name, "exec" if "\n" in text else "eval")
+
+
+FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "module": (lambda: math.sin(x), math.sin),
+    "builtin": (lambda: float(x), float),
+    "nested": (lambda: 1 + math.sin(float(1) * 1 and x), math.sin),
+    "inner of two": (lambda: math.sin(float(x)), float),
+    "outer of two": (lambda: math.hypot(float(1), x), math.hypot),
+    "local": (local, math.sin),
+    "closure": (closure, math.cos),
+    "attribute": (lambda: o.m.sin(x), math.sin),
+    "attribute that is a type": (lambda: o.f(x), float),
+    "attribute of a class": (lambda: Holder.from_class(x), math.sin),
+    "attribute of an instance's class": (lambda: o.from_class(x), math.sin),
+    "slot": (lambda: slots.f(x), float),
+    "conditional argument": (conditional_argument, math.sin),
+    "star": (lambda: math.hypot(*[x, x]), math.hypot),
+    "keywords": (lambda: math.isclose(x, 1.0, rel_tol=1e-3), math.isclose),
+    "star and keywords": (lambda: math.isclose(*[x, 1.0], **options), math.isclose),
+    "keywords of a method": (lambda: o.m.isclose(x, 1.0, rel_tol=1e-3), math.isclose),
+    "over lines": (over_lines, math.atan2),
+    "before finally": (before_finally, math.sin),
+    "in finally": (in_finally, math.cos),
+    "in except": (in_except, math.tan),
+    "with block": (with_block, math.sin),
+    "map": (lambda: list(map(float, [x])), list),
+    "complex": (lambda: complex(x), complex),
+    "cmath": (lambda: cmath.exp(x), cmath.exp),
+    "index": (lambda: operator.index(x), operator.index),
+    "int": (lambda: int(x), int),
+    "bool": (lambda: bool(x), bool),
+    "range": (lambda: range(x), range),
+    "struct": (lambda: struct.pack("d", x), struct.pack),
+    "array": (lambda: array.array("d", [x]), array.array),
+    "format called": (lambda: format(1.0, ".1f") + "%.1f".__mod__(x), unknown),
+    "comprehension": (lambda: [float(v) for v in (x, x)], float),
+    "comprehension and module": (lambda: [math.exp(v) for v in (x, x)], math.exp),
+    "comprehension and local": (local_in_comprehension, math.sin),
+    "set and dict": (lambda: ({math.sin(v) for v in (x,)}, {v: math.sin(v) for v in (x,)}), math.sin),
+    "generator expression": (lambda: sum(math.sin(v) for v in (x, x)), math.sin),
+    "generator": (generator, math.sin),
+    "coroutine": (coroutine, math.sin),
+    "after another local": (after_another_local, math.sin),
+    "two": (lambda: math.sin(x) + math.cos(1.0), math.sin),
+    "second of two": (lambda: math.sin(1.0) + math.cos(x), math.cos),
+    "global": (lambda: s(x), math.sin),
+    "argument of a method": (lambda: [1.0].copy().append(float(x)), float),
+    "method of a global": (lambda: numbers.append(x), "append"),
+    "method of a local": (method_of_local, "append"),
+    "class method": (lambda: float.__new__(float, x), float.__new__),
+    "exec": (lambda: exec("math.sin(x)", {"math": math, "x": x}), unknown),
+    "eval": (lambda: eval("math.sin(x)"), unknown),
+    "written code": (lambda: exec(written("math.sin(x)"), {"math": math, "x": x}), math.sin),
+    "written code with locals": (lambda: exec(written("f(x)"), {"x": x, "f": float}, {"f": math.sin}), math.sin),
+    "spaces": (lambda: eval(written("o . m . sin (x)")), math.sin),
+    "parentheses": (lambda: eval(written("(math.sin)(x)")), math.sin),
+    "walrus around": (lambda: (y := math.sin(x)) + y, math.sin),
+    "class body": (in_class_body, math.sin),
+    "name of a class body": (name_of_class_body, math.sin),
+    "comprehension in a class body": (comprehension_in_class_body, math.exp),
+    "nested function": (nested, math.exp),
+    "shadowed builtin": (shadowed, math.sin),
+    "subclass": (lambda: Plain(x), Plain),
+    "f-string": (lambda: f"{math.sin(x):.2f} {1}", math.sin),
+    "operator": (lambda: operator.truediv(math.sin(x), 1), math.sin),
+    "NumPy": (lambda: np.float64(x), np.float64),
+    "getitem of a result": (lambda: [math.sin(x)][0], math.sin),
+    "fills": (lambda: np.zeros(2).fill(x), unknown),
+    "%": (lambda: "%f" % x, None),  # noqa: UP031
+    "subscript": (lambda: [1, 2][x], None),
+    "condition": (lambda: 1 if x else 2, None),
+    "not": (lambda: not x, None),
+    "while": (lambda: next(k for k in (1, 2) if x), None),
+    "loop over map": (lambda: [v for v in map(float, [x])], map if sys.version_info >= (3, 13) else None),  # noqa: C416
+    "element": (lambda: table["sin"](x), unknown),
+    "called result": (lambda: (lambda: math.sin)()(x), unknown),
+    "choice": (lambda: (math.sin if x is None else float)(x), unknown),
+    "property": (lambda: o.counted.sin(x), unknown),
+    "found by code": (lambda: making.sin(x), unknown),
+    "asked by code": (lambda: asking.m.sin(x), unknown),
+    "method of a text": (lambda: "numbers".count("s", x), unknown),
+    "super": (lambda: Real(x), unknown),
+}
+
+
+def answers(form: Callable[[], Any]) -> list[Any]:
+    """What was found while a form ran twice; errors of the number's type do not matter."""
+    asked.clear()
+    for _ in range(2):
+        try:
+            form()
+        except TypeError:
+            asked[:] = asked or ["TypeError"]
+    return list(asked)
+
+
+def test_callee_is_found() -> None:
+    with Failures("calls") as failures:
+        for name, (form, expected) in FORMS.items():
+            with failures.case(name):
+                found = answers(form)
+                assert found
+                if isinstance(expected, str):
+                    assert {f.__name__ for f in found} == {expected}
+                else:
+                    assert all(f is expected for f in found if f is not bool), found[:2]
+
+
+def test_properties_are_not_read_again() -> None:
+    Holder.called = 0
+    o.counted.sin(x)
+    assert Holder.called == 1
+
+
+# ------------------------------------------------------------------------------------- where it must not be wrong
+
+
+def assigned_on_the_way() -> Any:
+    f = float
+    return f((f := math.sin) and x)
+
+
+def assigned_in_a_cell() -> Any:
+    f = float
+    found = f((f := math.sin) and x)
+    return found, lambda: f
+
+
+def assigned_by_a_comprehension() -> Any:
+    f = math.sin
+    return f([f := float, x][1])  # type: ignore[assignment]
+
+
+def global_assigned() -> Any:
+    global s
+    try:
+        return s((s := float) and x)  # type: ignore[assignment,misc]
+    finally:
+        s = math.sin
+
+
+def owner_assigned() -> Any:
+    m: Any = math
+    return m.sin((m := cmath) and x)
+
+
+def attribute_on_its_own_line() -> Any:
+    return (o
+            .m
+            .sin(x))  # fmt: skip
+
+
+def star_after_a_line() -> Any:
+    return (float
+            .__new__(*[float, x]))  # fmt: skip
+
+
+def element_on_its_own_line() -> Any:
+    return ([o][0]
+            .f(x))  # fmt: skip
+
+
+def iteration_variable_of_a_module() -> Any:
+    found: dict[str, Any] = {"f": float, "math": math, "x": x}
+    exec(written("y = [f(x) for f in (math.sin, math.cos)]\n"), found)
+
+
+def iteration_variable_of_a_class() -> Any:
+    class Body:
+        f = float
+        y = [f(x) for f in (math.sin, math.sin)]  # noqa: RUF012
+
+    return Body
+
+
+UNSURE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
+    "local": (assigned_on_the_way, ()),
+    "cell": (assigned_in_a_cell, ()),
+    "after": (assigned_by_a_comprehension, ()),
+    "global": (global_assigned, ()),
+    "owner": (owner_assigned, ()),
+    "lines": (attribute_on_its_own_line, (math.sin,)),
+    "star": (star_after_a_line, (float.__new__,)),
+    "element": (element_on_its_own_line, (float,)),
+    "choice of an owner": (lambda: (math if o else cmath).sin(x), (math.sin,)),
+    "other owner": (lambda: (o.missing if not o else math).sin(x), (math.sin,)),
+    "module": (iteration_variable_of_a_module, (math.sin, math.cos)),
+    "class": (iteration_variable_of_a_class, (math.sin,)),
+}
+
+
+def test_callee_is_unknown_rather_than_wrong() -> None:
+    with Failures("calls") as failures:
+        for name, (form, right) in UNSURE.items():
+            with failures.case(name):
+                found = answers(form)
+                assert found
+                assert all(f is unknown or any(f is r for r in right) for f in found), found[:2]
+
+
+def test_a_name_that_was_bound_to_python_code_meanwhile_is_unknown() -> None:
+    around: dict[str, Any] = {"x": x, "f": math.sin}
+    around["rebind"] = lambda: around.update(f=lambda value: value)
+    asked.clear()
+    exec(written("f(rebind() or x)"), around)
+    assert asked == [unknown]
+
+
+def test_asserts_that_were_rewritten_are_unknown_rather_than_wrong() -> None:
+    asked.clear()
+    assert math.sin(x) > 0
+    assert float(x) == 0.5
+    assert [a in (unknown, expected) for a, expected in zip(asked, (math.sin, float), strict=True)] == [True, True]
+
+
+def test_long_functions_whose_instructions_have_prefixes() -> None:
+    many = "\n".join(f"    v{k} = m.a{k}" for k in range(300))
+    text = f"def f(m, x):\n{many}\n    w = m.sin(x)\n    return m.hypot({', '.join(['x'] * 300)}), w"
+    around: dict[str, Any] = {}
+    exec(written(text), around)
+    asked.clear()
+    around["f"](SimpleNamespace(**{f"a{k}": k for k in range(300)}, sin=math.sin, hypot=math.hypot), x)
+    assert asked == [math.sin] + [math.hypot] * 300
+
+
+def test_expressions_are_remembered_and_the_memory_is_bounded() -> None:
+    codes = [compile(f"float(x) or {k}", "made", "eval") for k in range(20)]
+    for code in codes:
+        eval(code)
+        eval(code)
+    assert sum(entry[0] in codes for entry in expressions._expressions.values()) == 20
+    for k in range(expressions._KEPT):
+        expressions.expression(codes[0], 2 * k)
+    assert len(expressions._expressions) <= expressions._KEPT
+
+
+def test_decorators_have_expressions() -> None:
+    asked.clear()
+
+    @(lambda function: (math.sin(x), function)[1])
+    def decorated() -> None: ...
+
+    assert asked == [math.sin]
+
+
+SCRIPT = """
+import math, sys
+from compgraph.frames import assigns, callee, has_source, unknown
+
+found = []
+
+class Number:
+    def __float__(self):
+        frame = sys._getframe(1)
+        found.append((callee(frame), assigns(frame), has_source(frame.f_code, frame.f_lasti)))
+        return 0.5
+
+class Told:
+    def __setitem__(self, index, value):
+        found.append(assigns(sys._getframe(1)))
+
+x, told = Number(), Told()
+def f():
+    float(x), math.sin(x)
+    told[0] = told[:2] = told.a = 1
+f()
+print(found)
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"]])
+def test_answers_however_python_was_started(flags: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    run = f"import runpy; runpy.run_path({str(path)!r})"
+    done = subprocess.run([sys.executable, *flags, "-c", run], capture_output=True, text=True, check=True)
+    is_sure = "no_debug_ranges" not in flags
+    sure = ["<class 'float'>", "<built-in function sin>"] if is_sure else ["unknown", "unknown"]
+    assert done.stdout.strip() == f"[({sure[0]}, False, {is_sure}), ({sure[1]}, False, {is_sure}), True, True]"
+
+
+def test_method_called_is_an_attribute() -> None:
+    names: list[Any] = []
+
+    class Seen:
+        def __float__(self) -> float:
+            names.append(method_called(sys._getframe(1)))
+            return 1.0
+
+    math.sin(Seen())
+    array.array("d").append(Seen())  # type: ignore[arg-type]
+    float(Seen())
+    exec("math.sin(seen)", {"math": math, "seen": Seen()})
+    assert list(dict.fromkeys(names)) == ["sin", "append", None]
+    assert names[-2:] == [None, None]
+
+
+def is_shown(frame: Any) -> bool:
+    return has_source(frame.f_code, frame.f_lasti)
+
+
+def test_code_without_source_has_no_expressions() -> None:
+    found: list[Any] = []
+    around = {"ask": lambda: found.append(is_shown(sys._getframe(1)))}
+    exec("ask()", around)
+    exec(written("ask()"), around)
+    assert found == [False, True]
