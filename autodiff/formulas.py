@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compgraph.printing import Equation, Formula, Reader, formula_of, name
+from compgraph.printing import Equation, Formula, converter_for, formula_of, latex_name
 
 from .numeric import require_differentiable
 from .reverse import gradient
@@ -16,8 +16,8 @@ UNNAMED = "f", "F", "L", "g", "f_0"  # what a result without a name is called: t
 def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write a scalar and its derivatives as mathematics, in LaTeX.
 
-    The derivative is the one that reverse mode computes, recorded as a graph and made shorter by algebra that holds for real
-    numbers wherever both sides are defined.
+    The derivative is the one that reverse mode computes, recorded as a graph. SymPy simplifies it by algebra that holds wherever
+    both sides are defined; see `compgraph.latex`.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
         If `result` is not a node, or cannot be differentiated.
     ValueError
         If it is no scalar, does not depend on `wrt`, or an array was written in place.
+    ImportError
+        If SymPy is not installed.
 
     Examples
     --------
@@ -48,25 +50,24 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     >>> x = cg.variable(0.5, "x")
     >>> print(ad.latex(np.sin(x) * x, wrt=x))
     \begin{aligned}
-    f &= x \, \sin\left(x\right) \\
-    \frac{d f}{d x} &= \sin\left(x\right) + x \, \cos\left(x\right)
+    f &= x \sin{\left(x \right)} \\
+    \frac{d f}{d x} &= x \cos{\left(x \right)} + \sin{\left(x \right)}
     \end{aligned}
     """
+    converter = converter_for("latex", names)
     require_differentiable("latex", result)
     if result.shape != ():
         raise ValueError(f"latex: a derivative is written of a scalar, not of shape {result.shape}; take its sum, np.sum(y)")
     found = gradient(result, wrt, create_graph=True)
     variables = list(found._adjoints)
     derivatives = [found[variable] for variable in variables]
-    reader = Reader(names or {})
-    values = reader.read([result, *derivatives], frozenset([result, *derivatives]))
-    free = next(letter for letter in UNNAMED if letter not in reader.symbols)
-    called = name(result.name if _is_named(result) else free)
-    lefts = [
-        called,
-        *[_derivative(called, name(reader.name_of(variable)), variable.ndim, len(variables)) for variable in variables],
-    ]
-    return formula_of([Equation(left, right) for left, right in zip(lefts, values, strict=True)], reader)
+    values = converter.convert([result, *derivatives], "latex")
+    free = next(letter for letter in UNNAMED if letter not in converter.symbols)
+    called = latex_name(result.name if _is_named(result) else free)
+    names_of = [latex_name(converter.name_of(variable)) for variable in variables]
+    lefts = [_derivative(called, by, variable.ndim, len(variables)) for by, variable in zip(names_of, variables, strict=True)]
+    equations = [Equation(left, right) for left, right in zip([called, *lefts], values, strict=True)]
+    return formula_of(equations, converter)
 
 
 def _is_named(node: Any) -> bool:

@@ -68,7 +68,7 @@ __all__ = [
     "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy",
     "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
     "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
-    "topological_order", "variable", "visualize_at", "zeros",
+    "to_sympy", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 # What is imported when it is first asked for, since `import compgraph` shall not wait for it.
@@ -76,7 +76,7 @@ _LATE = {
     "debugging": ["NonFiniteError", "debug"],
     "drawing": ["GraphPicture", "visualize_at"],
     "executor": ["Executor", "cut", "simplified"],
-    "printing": ["Formula", "Listing", "latex", "program"],
+    "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}

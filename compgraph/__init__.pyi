@@ -17,7 +17,7 @@ from .values import ConstantNode as ConstantNode, DiffersError as DiffersError, 
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .drawing import GraphPicture as GraphPicture, visualize_at as visualize_at
 from .executor import Executor as Executor, cut as cut, simplified as simplified
-from .printing import Formula as Formula, Listing as Listing, latex as latex, program as program
+from .printing import Formula as Formula, Listing as Listing, latex as latex, program as program, to_sympy as to_sympy
 from .profiling import Profile as Profile, profile as profile
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...

@@ -17,6 +17,7 @@ NAMES = {"scikit-learn": "sklearn", "pillow": "PIL", "scipy": "scipy"}  # import
 # Who imports what only some need, which the extra brings.
 EXTRAS = {
     "compgraph/compiled/llvm": ["jit"],
+    "compgraph/printing": ["formulas"],
     "autodiff/distributed": ["distributed"],
     "autodiff/visualize": ["examples"],
     "autodiff/optimizers/step_controller.py": ["examples"],

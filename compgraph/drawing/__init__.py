@@ -25,9 +25,9 @@ from .page import as_script, theme_colors
 from .programs import ProgramOptions
 from .rendering import render
 from .visualize import GraphPicture, visualize_at
-from .words import as_mathematics, chosen_name, name_of, place_of
+from .words import GREEK, as_mathematics, chosen_name, name_of, place_of
 
 __all__ = [
-    "FOLDED_FROM", "INFIX", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions", "as_mathematics",
-    "as_script", "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
+    "FOLDED_FROM", "GREEK", "INFIX", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions",
+    "as_mathematics", "as_script", "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
 ]  # fmt: skip

@@ -1,24 +1,23 @@
-"""Graphs as text: `program` writes one as lines of Python, `latex` as mathematics.
+"""Graphs as text: `program` writes one as lines of Python, `latex` as mathematics, and `to_sympy` makes a SymPy expression of it.
 
-=============  ==================================================================================================
-`steps`        what was done, in order, to compute some nodes
-`names`        names for them that Python takes; values as Python writes them
-`calls`        a single step as Python writes it
-`folding`      steps that repeat
-`listing`      what users call: `program`, and the `Listing` that it returns
-`expressions`  formulas as data, and the algebra by which they are made shorter
-`elementwise`  the formulas of operations element by element
-`selections`   the formulas of what elements and parts of arrays pass back
-`reading`      how a graph becomes formulas
-`symbols`      names, numbers and indices in LaTeX
-`notation`     a formula in LaTeX
-`formula`      what users call: `latex`, and the `Formula` that it returns
-=============  ==================================================================================================
+====================  ============================================================================================
+`steps`               what was done, in order, to compute some nodes
+`names`               names for them that Python takes; values as Python writes them
+`calls`               a single step as Python writes it
+`folding`             steps that repeat
+`listing`             what users call: `program`, and the `Listing` that it returns
+`symbolic_arrays`     arrays in SymPy
+`symbolic_functions`  the SymPy functions of elementwise operations
+`conversion`          graphs to SymPy
+`notation`            SymPy expressions in LaTeX
+`formula`             what users call: `to_sympy`, `latex`, and the `Formula` that it returns
+====================  ============================================================================================
+
+SymPy is imported by the first formula.
 """
 
-from .formula import Equation, Formula, formula_of, latex
+from .formula import Equation, Formula, converter_for, formula_of, latex, to_sympy
 from .listing import Listing, program
-from .reading import Reader
-from .symbols import name
+from .names import latex_name
 
-__all__ = ["Equation", "Formula", "Listing", "Reader", "formula_of", "latex", "name", "program"]
+__all__ = ["Equation", "Formula", "Listing", "converter_for", "formula_of", "latex", "latex_name", "program", "to_sympy"]

@@ -1,27 +1,28 @@
-"""`latex`: a graph as mathematics."""
+"""`to_sympy` and `latex`: a graph as mathematics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .expressions import Expression, Shape
-from .names import is_automatic
-from .notation import written
-from .reading import Reader
+from .names import is_automatic, latex_name
 from .steps import results_of
-from .symbols import name as name_of
+
+if TYPE_CHECKING:
+    from .conversion import Converter
 
 
 @dataclass(frozen=True)
 class Equation:
-    """What a formula says of one value: its name in LaTeX, and the expression."""
+    """What a formula says of one value: its name in LaTeX, and a SymPy expression."""
 
     left: str
-    right: Expression
+    right: Any
 
     def __str__(self) -> str:
+        from .notation import written
+
         right = written(self.right)
         return f"{self.left} = {right}" if self.left else right
 
@@ -41,21 +42,24 @@ class Formula:
 
     __slots__ = ("equations", "parts", "shapes", "where")
 
-    def __init__(self, results: list[Equation], between: list[Equation], symbols: Mapping[str, tuple[Shape, Any]]) -> None:
+    def __init__(self, results: list[Equation], between: list[Equation], shapes: list[str]) -> None:
         self.parts = results, between
         self.equations = list(map(str, results))
         self.where = list(map(str, between))
-        used = _symbols([equation.right for equation in (*results, *between)])
-        self.shapes = [_membership(name, *symbols[name]) for name in symbols if name in used and symbols[name][0]]
+        self.shapes = shapes
 
     def __str__(self) -> str:
         results, between = self.parts
         where = ["\\text{where} \\quad ", *[""] * (len(between) - 1)] if between else []
-        rows = [("", equation) for equation in results] + list(zip(where, between, strict=True))
-        lines = [first + (f"{each.left} &= {written(each.right)}" if each.left else f"& {each}") for first, each in rows]
+        lefts = [""] * len(results) + where
+        texts = [*self.equations, *self.where]
+        lines = [
+            first + (text.replace(f"{each.left} = ", f"{each.left} &= ", 1) if each.left else f"& {text}")
+            for first, text, each in zip(lefts, texts, [*results, *between], strict=True)
+        ]
         lines += ["& " + r", \quad ".join(self.shapes)] if self.shapes else []
         if len(lines) == 1:
-            return str(results[0])
+            return self.equations[0]
         return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
     def __repr__(self) -> str:
@@ -68,9 +72,10 @@ class Formula:
 def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     r"""Write the graph of some nodes as mathematics, in LaTeX.
 
-    Names are those given to nodes: ``W_1`` has a subscript, ``alpha`` is a Greek letter. A value in between that has a name of
-    the user's gets an equation of its own, and so do long ones, and those used more than once, under the names z_1, z_2 ... Plain
-    arrays are called c_1 (vectors) and C_1 (others), unless `names` has them. Elements are numbered from 0, as in NumPy.
+    Names are those given to nodes: ``W_1`` has a subscript, ``alpha`` is a Greek letter. An intermediate value that the user
+    named gets an equation of its own, and so do long ones, under the names z_1, z_2 ... Plain arrays are called c_1 (vectors) and
+    C_1 (others), unless `names` has them. Elements are numbered from 0, as in NumPy. SymPy simplifies and prints the
+    expressions; see `to_sympy`.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
         If something else than nodes is given.
     ValueError
         If an array was written in place: `program` writes the steps of such graphs.
+    ImportError
+        If SymPy is not installed.
 
     Examples
     --------
@@ -99,42 +106,91 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     >>> W = cg.variable([[1.0, 0.0], [0.5, 2.0]], "W_1")
     >>> print(cg.latex(cg.sum(np.tanh(W @ x), name="L")))
     \begin{aligned}
-    L &= \sum_{i} \tanh\left((W_{1} \, x)_{i}\right) \\
+    L &= \sum_{i=0}^{1} \tanh{\left(\left(W_{1} x\right)_{i} \right)} \\
     & x \in \mathbb{R}^{2}, \quad W_{1} \in \mathbb{R}^{2 \times 2}
     \end{aligned}
     """
     nodes = results_of("latex", results)
     if not nodes:
         raise TypeError("latex takes at least one node")
-    reader = Reader(names or {})
-    found = reader.read(nodes, frozenset(nodes))
-    lefts = ["" if is_automatic(node) or not node.args else name_of(node.name) for node in nodes]
-    return formula_of([Equation(left, right) for left, right in zip(lefts, found, strict=True)], reader)
+    converter = converter_for("latex", names)
+    found = converter.convert(nodes, "latex")
+    lefts = ["" if is_automatic(node) or not node.args else latex_name(node.name) for node in nodes]
+    return formula_of([Equation(left, right) for left, right in zip(lefts, found, strict=True)], converter)
 
 
-def formula_of(results: list[Equation], reader: Reader) -> Formula:
-    """The formula of some equations, with those of the values in between that they need."""
-    wanted = _symbols([equation.right for equation in results])
-    for name, right in reversed(reader.lines.items()):
-        if name in wanted:
-            wanted |= _symbols([right])
-    between = [Equation(name_of(name), right) for name, right in reader.lines.items() if name in wanted]
-    return Formula(results, between, {name: entry for name, entry in reader.symbols.items() if name not in reader.lines})
+def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:
+    """Convert the graph of a node to a SymPy expression of its leaves.
+
+    Scalars become symbols, declared real where the dtype is; arrays become matrix symbols, vectors those of one column, and
+    arrays of three or more axes array symbols. Operations without a counterpart in SymPy become functions of their names. The
+    expression holds wherever both sides are defined; what depends on the precision or the size of integers is not in it.
+
+    Parameters
+    ----------
+    node : Node
+        The result.
+    names : mapping from str to array, optional
+        Names of plain arrays that the graph was computed with, as in `latex`.
+
+    Returns
+    -------
+    sympy.Expr or sympy.MatrixExpr
+        A scalar expression, or that of a matrix. ``sympy.lambdify`` makes a function of NumPy arrays of it; the arrays are
+        two-dimensional, as the symbols are.
+
+    Raises
+    ------
+    TypeError
+        If something else than a node is given.
+    ValueError
+        If an array was written in place, or the expression would be too long for SymPy.
+    ImportError
+        If SymPy is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> x, y = cg.variable(0.5, "x"), cg.variable(2.0, "y")
+    >>> cg.to_sympy(np.exp(x) * np.sqrt(x**2) + y * 2 + y)
+    3*y + exp(x)*Abs(x)
+    """
+    nodes = results_of("to_sympy", [node])
+    if len(nodes) != 1 or nodes[0] is not node:
+        raise TypeError("to_sympy takes one node")
+    return converter_for("to_sympy", names, abbreviates=False).convert(nodes, "to_sympy")[0]
 
 
-def _symbols(expressions: list[Expression]) -> set[str]:
-    """The names in some expressions."""
-    found: set[str] = set()
-    queue = list(expressions)
-    while queue:
-        each = queue.pop()
-        if each.head == "symbol":
-            found.add(each.data)
-        queue.extend(each.args)
-    return found
+def converter_for(who: str, names: Mapping[str, Any] | None, abbreviates: bool = True) -> Converter:
+    """A converter; an ImportError that says what to install where SymPy is not."""
+    try:
+        from .conversion import Converter
+    except ModuleNotFoundError as error:
+        if error.name != "sympy":
+            raise
+        raise ModuleNotFoundError(
+            f'{who} needs SymPy, which is not installed; run pip install "compgraph[formulas]"', name="sympy"
+        ) from None
+    return Converter(names or {}, abbreviates)
 
 
-def _membership(name: str, shape: Shape, dtype: Any) -> str:
+def formula_of(results: list[Equation], converter: Converter) -> Formula:
+    """The formula of some equations, with those of the intermediate values that they need."""
+    wanted = {str(each) for equation in results for each in equation.right.free_symbols}
+    for abbreviation, right in reversed(converter.lines.items()):
+        if abbreviation in wanted:
+            wanted |= {str(each) for each in right.free_symbols}
+    between = [Equation(latex_name(each), right) for each, right in converter.lines.items() if each in wanted]
+    shapes = [
+        _membership(latex_name(each), shape, dtype)
+        for each, (shape, dtype) in converter.symbols.items()
+        if each in wanted and shape and each not in converter.lines
+    ]
+    return Formula(results, between, shapes)
+
+
+def _membership(called: str, shape: tuple[int, ...], dtype: Any) -> str:
     field = {"c": r"\mathbb{C}", "f": r"\mathbb{R}", "b": r"\{0, 1\}"}.get(dtype.kind, r"\mathbb{Z}")
     lengths = r" \times ".join(map(str, shape))
-    return f"{name_of(name)} \\in {field}^{{{lengths}}}"
+    return f"{called} \\in {field}^{{{lengths}}}"

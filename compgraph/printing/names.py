@@ -1,4 +1,4 @@
-"""Names that Python takes, and values as Python writes them."""
+"""Names that Python takes, and values as Python writes them; names as LaTeX writes them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import operations
+from ..drawing import GREEK
 from ..graph import full_name
 from ..storage import Write
 from ..values import ConstantNode, Value
@@ -19,6 +20,7 @@ SMALL = 4  # a vector of at most so many elements is written as numbers; a large
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}
 _TAKEN = frozenset({*MODULES, *keyword.kwlist, *dir(builtins)})
 _IN_SIGHT = (np.float64, np.complex128)
+LETTER = re.compile(r"([A-Za-z]|" + "|".join(sorted(GREEK, key=len, reverse=True)) + r")_?([0-9]+|(?<=_)[A-Za-z0-9]{1,3})")
 
 
 def is_automatic(node: Any) -> bool:
@@ -192,3 +194,26 @@ def _at(path: str) -> Any:
     for part in rest:
         found = getattr(found, part, None)
     return found
+
+
+def latex_name(text: str) -> str:
+    r"""A name as one writes it on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter, words upright.
+
+    Examples
+    --------
+    >>> [latex_name(text) for text in ("x", "W_1", "theta_ij", "loss", "learning_rate")]
+    ['x', 'W_{1}', '\\theta_{ij}', '\\mathrm{loss}', '\\mathrm{learning\\_rate}']
+    """
+    if text.endswith("'") and len(text) > 1:
+        return f"{latex_name(text[:-1])}'"
+    found = LETTER.fullmatch(text)
+    if found:
+        return f"{latex_name(found[1])}_{{{found[2]}}}"
+    if text in GREEK or (len(text) == 1 and text.isalpha()):
+        return f"\\{text}" if text in GREEK else text
+    return f"\\mathrm{{{escaped(text)}}}"
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX takes it."""
+    return re.sub(r"([_#%&$])", r"\\\1", re.sub(r"[\\^~{}\n]", " ", text))

@@ -1,341 +1,178 @@
-r"""A formula in LaTeX.
-
-An expression is written in one of two ways. As an array: products of matrices stand side by side, those element by element with a
-``\odot``. Or by its elements, within a sum over these: each symbol has indices, and all products are those of numbers.
-"""
+r"""SymPy expressions in LaTeX, with arrays as on paper: ``W x`` is a matrix product, ``x \odot y`` one element by element."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
-from . import expressions as ex
-from .expressions import Expression
-from .symbols import (
-    AROUND,
-    ATOM,
-    CONDITION,
-    EXTREMA,
-    KNOWN,
-    POWER,
-    PRODUCT,
-    RELATIONS,
-    SERIES,
-    SUM,
-    WORDS,
-    Letters,
-    Written,
-    as_tuple,
-    escaped,
-    figures_of,
-    index_of,
-    name,
-    told,
-    without_room,
-)
+import sympy as sp
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.precedence import PRECEDENCE
 
-LETTERS = "ijklmnpqrst"
-SPACE = r" \, "
+from .names import escaped, latex_name
+from .symbolic_arrays import Entry, Unit, repeated
+
+WORDS = {"det": r"\det", "max": r"\max", "min": r"\min", "inverse": r"\operatorname{inv}"}
 
 
-Index = Letters | None  # None of an array
-
-
-def written(x: Expression, index: Index = None) -> str:
+def written(expression: Any) -> str:
     """An expression in LaTeX."""
-    return _write(x, index)[0]
+    text: str = Printer().doprint(expression)
+    return text
 
 
-def _write(x: Expression, index: Index) -> Written:
-    writers: dict[str, Callable[[Expression, Index], Written]] = {
-        "symbol": _symbol, "number": _number, "add": _add, "mul": _mul, "pow": _pow, "matmul": _matmul, "transpose": _transpose,
-        "column": _column, "row": _row, "sum": _sum, "call": _call,
-    }  # fmt: skip
-    return writers[x.head](x, index)
+class Printer(LatexPrinter):
+    """SymPy's printer, with what it lacks for arrays. All that it writes is understood by MathJax and by Matplotlib."""
+
+    def _print_Symbol(self, expr: Any, style: str = "plain") -> str:
+        return latex_name(expr.name)
+
+    _print_MatrixSymbol = _print_Symbol
+    _print_Dummy = _print_Symbol
+
+    def _print_ArraySymbol(self, expr: Any) -> str:
+        return latex_name(str(expr.name))
+
+    # ----------------------------------------------------------------------------- functions of entries
+
+    def _print_Entry(self, expr: Any) -> str:
+        return str(self._print(expr.array))
+
+    def _print_Elementwise(self, expr: Any) -> str:
+        full = {entry: Entry(repeated(entry.array, expr.shape), bool(entry.is_real)) for entry in expr.body.atoms(Entry)}
+        return str(self._print(expr.body.xreplace(full)))
+
+    def _print_ArrayElementwise(self, expr: Any) -> str:
+        return str(self._print(expr.body))
+
+    def _print_Mul(self, expr: Any) -> str:
+        arrays = [factor for factor in expr.args if factor.has(Entry)]
+        above, below = sp.fraction(expr, exact=True)
+        if not arrays or (len(arrays) < 2 and below == 1):
+            return str(super()._print_Mul(expr))
+        if below != 1:
+            sign, above = ("-", -above) if above.could_extract_minus_sign() else ("", above)
+            return f"{sign}\\frac{{{self._print(above)}}}{{{self._print(below)}}}"
+        scalar = sp.Mul(*[factor for factor in expr.args if not factor.has(Entry)])
+        joined = r" \odot ".join(self._factor(factor) for factor in sorted(arrays, key=_place))
+        if scalar in (1, -1):
+            return joined if scalar == 1 else f"- {joined}"
+        return f"{self._parentheses(scalar) if scalar.is_Add else self._print(scalar)} {joined}"
+
+    def _factor(self, expr: Any) -> str:
+        inner = expr.array if isinstance(expr, Entry) else expr
+        return (
+            self._parentheses(inner) if inner.is_Add or inner.is_MatAdd or inner.is_Mul or inner.is_MatMul else self._print(inner)
+        )
+
+    def _print_Pow(self, expr: Any) -> str:
+        base, power = expr.args
+        is_array = isinstance(base, Entry) or (base.has(Entry) and (base.is_Add or base.is_Mul))
+        if not is_array or power == sp.Rational(1, 2) or (power.is_Rational and power < 0):
+            return str(super()._print_Pow(expr))
+        return f"{self._base(base.array if isinstance(base, Entry) else base)}^{{\\odot {self._print(power)}}}"
+
+    def parenthesize(self, item: Any, level: int, is_neg: bool = False, strict: bool = False) -> str:
+        """An expression as part of another; a fraction, or a product of numbers, needs no parentheses before matrices."""
+        is_factor = (
+            isinstance(item, sp.Expr) and not item.is_Matrix and (item.is_Rational or (item.is_Mul and not item.has(sp.Sum)))
+        )
+        if is_factor and level == PRECEDENCE["Mul"] and not item.could_extract_minus_sign():
+            return str(self._print(item))
+        return str(super().parenthesize(item, level, is_neg=is_neg, strict=strict))
+
+    def _print_Transpose(self, expr: Any) -> str:
+        return f"{self._base(expr.arg)}^{{T}}"
+
+    def _base(self, expr: Any) -> str:
+        return str(self._print(expr)) if expr.is_symbol or isinstance(expr, (Unit, sp.Identity)) else self._parentheses(expr)
+
+    def _parentheses(self, expr: Any) -> str:
+        return f"\\left({self._print(expr)}\\right)"
+
+    def _print_Mod(self, expr: Any, exp: str | None = None) -> str:
+        text = f"\\left({self._factor(expr.args[0])} \\;\\mathrm{{mod}}\\; {self._factor(expr.args[1])}\\right)"
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+    # ---------------------------------------------------------------------------------------- elements
+
+    def _print_MatrixElement(self, expr: Any) -> str:
+        matrix, i, j = expr.args
+        text = self._base(matrix)
+        if matrix.shape == (1, 1):
+            return self._print(matrix) if not matrix.is_MatAdd else text
+        index = [i] if matrix.shape[1] == 1 else [i, j]
+        return self._indexed(text, index)
+
+    def _print_ArrayElement(self, expr: Any) -> str:
+        return self._indexed(self._print(expr.args[0]), expr.args[1])
+
+    def _indexed(self, text: str, index: Any) -> str:
+        text = f"\\left({text}\\right)" if "_" in text and not text.endswith(")") else text
+        return f"{text}_{{{', '.join(each if isinstance(each, str) else self._print(each) for each in index)}}}"
+
+    def _print_MatrixSlice(self, expr: Any) -> str:
+        """Parts numbered from 0, as NumPy does: ``x_{1:}``, ``W_{1:, 0}``."""
+        lengths = expr.parent.shape
+        texts = [_slice(part, int(length)) for part, length in zip(expr.args[1:], lengths, strict=True)]
+        return self._indexed(self._base(expr.parent), texts[: 1 if lengths[1] == 1 else 2])
+
+    def _print_Sum(self, expr: Any) -> str:
+        signs = [f"\\sum_{{{self._print(letter)}={first}}}^{{{last}}}" for letter, first, last in expr.limits]
+        inner = expr.function
+        return f"{' '.join(signs)} {self._parentheses(inner) if inner.is_Add else self._print(inner)}"
+
+    def _print_Entries(self, expr: Any) -> str:
+        variables = expr.args[2].variables[: 1 if expr.shape[1] == 1 else 2]
+        return f"\\left({self._print(expr.args[2].expr)}\\right)_{{{' '.join(map(self._print, variables))}}}"
+
+    def _print_Unit(self, expr: Any) -> str:
+        return f"\\mathbf{{e}}_{{{expr.args[1]}}}"
+
+    def _print_OneMatrix(self, expr: Any) -> str:
+        return r"\mathbf{1}" if expr.shape[1] == 1 else r"\mathbf{1}^{T}" if expr.shape[0] == 1 else r"\mathbf{1} \mathbf{1}^{T}"
+
+    def _print_ZeroMatrix(self, expr: Any) -> str:
+        return r"\mathbf{0}"
+
+    def _print_Norm(self, expr: Any, exp: str | None = None) -> str:
+        text = f"\\left\\| {self._print(expr.args[0])} \\right\\|"
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+    # ------------------------------------------------------------------------------------------- others
+
+    def _print_Result(self, expr: Any) -> str:
+        operation, _, *operands = expr.args
+        if operation.name == "getitem":
+            return self._indexed(self._base(operands[0]), [escaped(part) for part in operation.said[:1]])
+        said = [part for part in operation.said if not part.startswith("#") and "=" in part]
+        given = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in said]]
+        place = next((f"_{{{part[1:]}}}" for part in operation.said if part.startswith("#")), "")
+        word = WORDS.get(operation.name, f"\\operatorname{{{escaped(operation.name)}}}")
+        return f"{word}{place}\\left({', '.join(given)}\\right)"
+
+    _print_MatrixResult = _print_ArrayResult = _print_Result
+
+    def _print_Str(self, expr: Any) -> str:
+        return f"\\mathrm{{{escaped(expr.name)}}}"
+
+    def _print_Piecewise(self, expr: Any) -> str:
+        parts = [(self._print(x), holds) for x, holds in expr.args]
+        if len(parts) == 2 and (expr.args[0].expr, expr.args[1].expr) == (1, 0):
+            return f"\\left[{self._print(parts[0][1])}\\right]"
+        texts = [f"{x} \\;\\text{{if}}\\; {self._print(holds)}" if holds != True else x for x, holds in parts]  # noqa: E712
+        return "\\left(" + r" \;\text{else}\; ".join(texts) + "\\right)"
+
+    _print_Choice = _print_Piecewise
 
 
-def _within(x: Expression, index: Index, level: int) -> str:
-    """An expression as part of another, in parentheses if it holds together less than that asks for."""
-    text, own = _write(x, index)
-    return f"\\left({text}\\right)" if own < level else text
+def _place(factor: Any) -> tuple[bool, Any]:
+    """Where a factor stands in a product: arrays before functions of them."""
+    return not isinstance(factor, Entry), sp.default_sort_key(factor)
 
 
-def _part(x: Expression, whole: Expression, index: Index) -> Index:
-    """The letters that an argument of an elementwise operation gets, where the whole gets those of `index`."""
-    if index is None:
-        return None
-    own = index[len(index) - x.ndim :] if x.ndim else ()
-    lengths = zip(x.shape, whole.shape[whole.ndim - x.ndim :], own, strict=True)
-    return Letters([letter if n == full else "0" for n, full, letter in lengths], index.used)
-
-
-def _indexed(text: str, level: int, index: Index) -> Written:
-    """An array with letters for its elements."""
-    if not index:
-        return text, level
-    plain = level == ATOM and "_" not in text and "^" not in text
-    return f"{text if plain else f'({text})'}_{{{''.join(index)}}}", ATOM
-
-
-def _symbol(x: Expression, index: Index) -> Written:
-    return _indexed(name(x.data), ATOM, index)
-
-
-def _number(x: Expression, index: Index) -> Written:
-    text, level = figures_of(x.data)
-    return (text, level) if index is not None or not x.ndim else _times([(text, level), (r"\mathbf{1}", ATOM)], x.data == 1)
-
-
-def _times(parts: list[Written], first_is_one: bool) -> Written:
-    return parts[1] if first_is_one else (SPACE.join(text for text, _ in parts), PRODUCT)
-
-
-def _add(x: Expression, index: Index) -> Written:
-    terms = sorted(x.args, key=_is_negative) if _is_negative(x.args[0]) else list(x.args)  # b - a, not -a + b
-    text = ""
-    for term in terms:
-        part = _within(term, _part(term, x, index), SUM)
-        if index is None and term.is_number() and not term.ndim and x.ndim:
-            part = figures_of(term.data)[0]
-        text += f" - {part[1:]}" if text and part[0] == "-" else f" + {part}" if text else part
-    return text, SUM
-
-
-def _is_negative(x: Expression) -> bool:
-    first = x.args[0] if x.head == "mul" and x.args else x
-    return bool(first.is_number() and not isinstance(first.data, complex) and first.data < 0)
-
-
-def _mul(x: Expression, index: Index) -> Written:
-    """A product: a sign, a number, and a fraction if there are denominators."""
-    above, below = [], []
-    value: Any = 1
-    for factor in x.args:
-        if factor.is_number() and not isinstance(factor.data, complex):
-            value *= factor.data
-        elif factor.head == "pow" and factor.args[1].is_number() and _is_negative(factor.args[1]):
-            base, exponent = factor.args
-            below.append(ex.power(base, ex.number(-exponent.data), factor.shape))
-        else:
-            above.append(factor)
-    sign = "-" if value < 0 else ""
-    value = abs(value)
-    if below and isinstance(value, Fraction):
-        below, value = [ex.number(value.denominator), *below], value.numerator
-    figures = [] if value == 1 else [figures_of(value)]
-    if index is None and x.ndim and len(above) == 1 and not below and above[0].ndim and above[0].shape != x.shape:
-        return _repeated(above[0], x, [text for text, _ in figures], sign)
-    above.sort(key=_place)
-    top, bottom = _product(above, x, index), _product(below, x, index)
-    if below:
-        if len(below) == 1:
-            bottom = written(below[0], _part(below[0], x, index))
-        if len(above) == 1 and not figures:
-            top = written(above[0], _part(above[0], x, index))
-        inner = SPACE.join([text for text, _ in figures] + ([top] if above else [])) or "1"
-        ones = index is None and x.ndim and not any(arg.ndim for arg in x.args)
-        return f"{sign}\\frac{{{inner}}}{{{bottom}}}" + (SPACE + r"\mathbf{1}" if ones else ""), SUM if sign else PRODUCT
-    parts = [text for text, _ in figures] + ([top] if above else [])
-    if index is None and x.ndim and not any(arg.ndim for arg in above):
-        parts.append(r"\mathbf{1}")
-    if len(above) == 1 and not figures and not sign and len(parts) == 1:
-        return _write(above[0], _part(above[0], x, index))
-    level = SERIES if above and _is_series(above[-1]) else PRODUCT
-    return sign + (SPACE.join(parts) or "1"), SUM if sign else level
-
-
-def _repeated(part: Expression, whole: Expression, figures: list[str], sign: str) -> Written:
-    """A vector that is repeated as the rows or the columns of a matrix: a product with a vector of ones."""
-    ones = r"\mathbf{1}"
-    if whole.ndim == 2 and part.shape in ((whole.shape[1],), (1, whole.shape[1])):
-        parts = [ones, _transposed(part) if part.ndim == 1 else _within(part, None, PRODUCT)]
-    elif whole.ndim == 2 and part.shape == (whole.shape[0], 1):
-        parts = [_within(part, None, PRODUCT), ones + r"^{\top}"]
-    else:
-        lengths = ", ".join(map(str, whole.shape))
-        parts = [f"\\operatorname{{broadcast}}\\left({written(part)}, ({lengths})\\right)"]
-    return sign + SPACE.join([*figures, *parts]), SUM if sign else PRODUCT
-
-
-def _place(factor: Expression) -> int:
-    """Where a factor stands in a product: symbols first, as in ``x sin(x)``, sums over elements last."""
-    is_short = factor.head in ("symbol", "number") or (factor.head == "pow" and factor.args[0].head == "symbol")
-    return 2 if _is_series(factor) else 0 if is_short else 1
-
-
-def _is_series(x: Expression) -> bool:
-    """Whether an expression is written as a sum, a product or an extremum over elements, which reaches to the right."""
-    return (x.head == "sum" and not _is_square(x)) or (x.head == "call" and x.data.opname in EXTREMA)
-
-
-def _is_square(x: Expression) -> bool:
-    """Whether a sum over all elements is that of squares: the square of a norm."""
-    (inner,) = x.args
-    return (
-        len(x.data[0]) == inner.ndim and inner.head == "pow" and inner.args[1].is_number(2) and inner.args[0].shape == inner.shape
-    )
-
-
-def _product(factors: list[Expression], whole: Expression, index: Index) -> str:
-    """Factors side by side; arrays, unless their elements are written, with a sign that says that elements are multiplied."""
-    scalars = [f for f in factors if index is not None or not f.ndim]
-    arrays = [f for f in factors if index is None and f.ndim]
-    last = [PRODUCT] * (len(scalars) - 1) + [PRODUCT if arrays else SERIES]
-    texts = [_within(f, _part(f, whole, index), level) for f, level in zip(scalars, last, strict=False)]
-    joined = r" \odot ".join(
-        [_within(f, None, POWER if f.head in ("add", "mul") and len(arrays) > 1 else PRODUCT) for f in arrays]
-    )
-    return SPACE.join([*texts, joined] if arrays else texts)
-
-
-def _pow(x: Expression, index: Index) -> Written:
-    base, exponent = x.args
-    inner = _part(base, x, index)
-    if exponent.is_number() and exponent.data == Fraction(1, 2):
-        return f"\\sqrt{{{written(base, inner)}}}", ATOM
-    if exponent.is_number() and not isinstance(exponent.data, complex) and exponent.data < 0:
-        below = ex.power(base, ex.number(-exponent.data), x.shape)
-        return f"\\frac{{1}}{{{written(below, index)}}}", PRODUCT
-    power = written(exponent, _part(exponent, x, index))
-    sign = r"\odot " if index is None and base.ndim else ""
-    text, level = _write(base, inner)
-    if base.head == "call" and base.data.opname in KNOWN - {"exp"} and not sign and exponent.is_number():
-        function, _, rest = text.partition("\\left(")
-        return f"{function}^{{{power}}}\\left({rest}", POWER
-    return f"{_base(text, level)}^{{{sign}{power}}}", POWER
-
-
-def _base(text: str, level: int) -> str:
-    """What a power is of: in parentheses, unless it is one sign."""
-    return text if level == ATOM and "^" not in text else f"\\left({text}\\right)"
-
-
-def _matmul(x: Expression, index: Index) -> Written:
-    factors = list(x.args)
-    texts = [_within(factor, None, PRODUCT if factor.head not in ("mul", "call") else POWER) for factor in factors]
-    if factors[0].ndim == 1:
-        texts[0] = _transposed(factors[0])
-    return _indexed(SPACE.join(texts), PRODUCT, index)
-
-
-def _transposed(x: Expression) -> str:
-    text, level = _write(x, None)
-    return f"{_base(text, level)}^{{\\top}}"
-
-
-def _transpose(x: Expression, index: Index) -> Written:
-    return (_transposed(x.args[0]), POWER) if index is None else _write(x.args[0], Letters(index[::-1], index.used))
-
-
-def _column(x: Expression, index: Index) -> Written:
-    return _write(x.args[0], None if index is None else Letters(index[:1], index.used))
-
-
-def _row(x: Expression, index: Index) -> Written:
-    return (_transposed(x.args[0]), POWER) if index is None else _write(x.args[0], Letters(index[1:], index.used))
-
-
-def _sum(x: Expression, index: Index) -> Written:
-    """A sum over elements; of squares, the square of a norm."""
-    (inner,), (axes, keepdims) = x.args, x.data
-    if _is_square(x):
-        return f"\\left\\| {written(inner.args[0])} \\right\\|^{{2}}", POWER
-    return _over(r"\sum", inner, axes, keepdims, index)
-
-
-def _over(sign: str, inner: Expression, axes: tuple[int, ...], keepdims: bool, index: Index) -> Written:
-    """A sum, a product or an extremum over axes of an array, of which the other axes have the letters of `index`."""
-    others = [axis for axis in range(inner.ndim) if axis not in axes]
-    used = frozenset() if index is None else index.used
-    free = [letter for letter in LETTERS if letter not in used]
-    if index is None:
-        given = free[len(axes) : inner.ndim]
-    else:
-        given = [letter for axis, letter in enumerate(index) if axis not in axes] if keepdims else list(index)
-    letters = dict(zip(axes, free, strict=False)) | dict(zip(others, given, strict=True))
-    every = Letters([letters[axis] for axis in range(inner.ndim)], used)
-    text = f"{sign}_{{{','.join(letters[axis] for axis in axes)}}} {_within(inner, every, SERIES)}"
-    return (f"\\left({text}\\right)_{{{''.join(given)}}}", ATOM) if index is None and others else (text, SERIES)
-
-
-def _call(x: Expression, index: Index) -> Written:
-    what, args = x.data, x.args
-    opname = what.opname
-    inner = [_part(arg, x, index) if what.is_elementwise else None for arg in args]
-    outer = None if what.is_elementwise else index
-    if opname == "exp":
-        return f"e^{{{written(args[0], inner[0])}}}", POWER
-    if opname in RELATIONS and len(args) == 2:
-        one, other = [_within(arg, i, SUM) for arg, i in zip(args, inner, strict=True)]
-        return f"\\left[{one} {RELATIONS[opname]} {other}\\right]", ATOM
-    if opname == "where" and len(args) == 3:
-        chosen, one, other = [_bare(arg, i) for arg, i in zip(args, inner, strict=True)]
-        return f"\\left({one} \\;\\text{{if}}\\; {chosen} \\;\\text{{else}}\\; {other}\\right)", ATOM
-    if opname in AROUND and len(args) == 1:
-        return _indexed(AROUND[opname].format(written(args[0], inner[0])), ATOM, outer)
-    if opname == "unit":
-        return (f"\\mathbf{{e}}_{{{what.said[0]}}}", ATOM) if index is None else (f"[{index[0]} = {what.said[0]}]", ATOM)
-    if opname in ("bitwise_and", "logical_and", "bitwise_or", "logical_or"):
-        return r" \wedge ".join(_bare(a, i) for a, i in zip(args, inner, strict=True)).replace(
-            r"\wedge", r"\wedge" if "and" in opname else r"\vee"), CONDITION  # fmt: skip
-    if opname == "inverse" and args[0].head == "transpose":
-        return _indexed(f"{_within(args[0].args[0], None, ATOM)}^{{-\\top}}", POWER, index)
-    if opname == "inverse":
-        return _indexed(f"{_within(args[0], None, ATOM)}^{{-1}}", POWER, index)
-    if opname == "option":
-        return r"\mathrm{none}" if what.options["value"] is None else told(what.said[0]), ATOM
-    if opname in EXTREMA and len(args) == 1 and not args[0].ndim:
-        return _write(args[0], index)
-    if opname in EXTREMA and not set(what.options) - {"axis"} and len(args) == 1:
-        axis = what.options.get("axis")
-        axes = tuple(range(args[0].ndim)) if axis is None else tuple([int(a) % args[0].ndim for a in as_tuple(axis)])
-        return _over(EXTREMA[opname], args[0], axes, False, index)
-    if opname == "einsum" and "." not in what.options["subscripts"]:
-        return _einsum(x, index)
-    if opname == "identity":
-        return (r"\mathbf{I}", ATOM) if index is None else (f"[{index[0]} = {index[1]}]", ATOM)
-    if opname in ("getitem", "component"):
-        return _element(x, index)
-    word = f"\\{opname}" if opname in KNOWN else WORDS.get(opname, f"\\operatorname{{{escaped(without_room(opname))}}}")
-    given = [written(arg, i) for arg, i in zip(args, inner, strict=True)]
-    given += [f"\\mathrm{{{escaped(key)}}}={told(value)}" for key, value in what.said]
-    text = f"{word}\\left({', '.join(given)}\\right)"
-    return _indexed(text, POWER, outer)
-
-
-def _bare(x: Expression, index: Index) -> str:
-    """A condition without brackets."""
-    text = written(x, index)
-    is_relation = x.head == "call" and x.data.opname in RELATIONS
-    return text.removeprefix("\\left[").removesuffix("\\right]") if is_relation else text
-
-
-def _element(x: Expression, index: Index) -> Written:
-    """Elements and parts of an array, numbered from 0, as NumPy does: ``x_{1}``, ``x_{1:, 0}``."""
-    what = x.data
-    text = written(x.args[0])
-    parts = what.options["index"] if what.opname == "getitem" else what.said
-    below = ", ".join(map(index_of, as_tuple(parts)))
-    first, level = _write(x.args[0], None)
-    is_plain = level == ATOM and (not first.endswith("}") or first == r"\mathbf{I}")
-    text = first if is_plain else f"\\left({first}\\right)"
-    return _indexed(f"{text}_{{{below}}}", ATOM, index)
-
-
-def _einsum(x: Expression, index: Index) -> Written:
-    """A sum of products of elements, by the letters it was given."""
-    inputs, arrow, output = x.data.options["subscripts"].replace(" ", "").partition("->")
-    output = output if arrow else "".join(sorted(c for c in inputs if c != "," and inputs.count(c) == 1))
-    used = frozenset() if index is None else index.used
-    summed = sorted({*inputs} - {*output, ","})
-    free = [letter for letter in [*summed, *LETTERS] if letter not in used and letter not in output]
-    letters = dict(zip(output, output if index is None else index, strict=True))
-    letters |= dict(zip(summed, dict.fromkeys(free), strict=False))
-    every = used | set(letters.values())
-    factors = [(arg, Letters([letters[c] for c in given], every)) for arg, given in zip(x.args, inputs.split(","), strict=True)]
-    text = SPACE.join([_within(arg, own, PRODUCT) for arg, own in factors if not arg.is_number(1)]) or "1"
-    text = f"\\sum_{{{','.join([letters[c] for c in summed])}}} {text}" if summed else text
-    if index is None and output:
-        return f"\\left({text}\\right)_{{{output}}}", ATOM
-    return text, SERIES if summed else PRODUCT
+def _slice(part: Any, length: int) -> str:
+    start, stop, step = map(int, part)
+    if stop - start == 1 < length:
+        return str(start)
+    text = f"{start or ''}:{'' if stop >= length else stop}"
+    return text if step == 1 else f"{text}:{step}"

@@ -25,48 +25,46 @@ def derivative(node: Any, wrt: Any = None) -> str:
 def test_scalars() -> None:
     x = variable(0.5, "x")
     forms = {
-        r"\sin\left(x\right) + x \, \cos\left(x\right)": np.sin(x) * x,
-        r"3 \, x^{2}": x**3,
-        r"\frac{e^{-x}}{\left(1 + e^{-x}\right)^{2}}": 1 / (1 + np.exp(-x)),
-        r"\frac{x}{\sqrt{1 + x^{2}}}": np.sqrt(1 + x**2),
-        r"\sigma\left(x\right) \, \left(1 - \sigma\left(x\right)\right)": cg.sigmoid(x),
-        r"-x \, e^{-\frac{1}{2} \, x^{2}}": np.exp(-(x**2) / 2),
+        r"x \cos{\left(x \right)} + \sin{\left(x \right)}": np.sin(x) * x,
+        r"3 x^{2}": x**3,
+        r"\frac{e^{- x}}{\left(1 + e^{- x}\right)^{2}}": 1 / (1 + np.exp(-x)),
+        r"\frac{x}{\sqrt{x^{2} + 1}}": np.sqrt(1 + x**2),
+        r"- x e^{- \frac{x^{2}}{2}}": np.exp(-(x**2) / 2),
         r"\frac{1}{x}": np.log(x),
         r"\left(2 \;\text{if}\; x > 0 \;\text{else}\; -1\right)": np.where(x > 0, x * 2, -x),
         "1": x + 3,
         "7": 7 * x,
     }
-    for text, node in forms.items():
-        assert derivative(node) == text
+    assert [derivative(node) for node in forms.values()] == list(forms)
 
 
 def test_losses() -> None:
     w, weights = variable(RNG.normal(size=3), "w"), variable(RNG.normal(size=(3, 4)), "W_1")
     forms = {
-        r"2 \, X^{\top} \, \left(X \, w - y\right)": np.sum((X @ w - Y) ** 2),
-        r"\frac{X^{\top} \, \left(X \, w - y\right)}{\left\| X \, w - y \right\|}": np.linalg.norm(X @ w - Y),
-        r"-0.2 \, X^{\top} \, \left(y \odot \sigma\left(-y \odot X \, w\right)\right)": np.mean(cg.softplus(-Y * (X @ w))),
-        r"0.2 \, X^{\top} \, \left(\operatorname{softmax}\left(X \, W_{1}\right) - C_{1}\right)": cg.softmax_cross_entropy(
+        r"2 X^{T} \left(X w - y\right)": np.sum((X @ w - Y) ** 2),
+        r"X^{T} \left(\frac{X w - y}{\left\| X w - y \right\|}\right)": np.linalg.norm(X @ w - Y),
+        r"X^{T} \left(-\frac{y}{5 \left(e^{\left(X w\right) \odot y} + 1\right)}\right)": np.mean(cg.softplus(-Y * (X @ w))),
+        r"\frac{1}{5} X^{T} \left(\operatorname{softmax}\left(X W_{1}\right) - C_{1}\right)": cg.softmax_cross_entropy(
             X @ weights, np.array([0, 1, 2, 3, 0])
         ),
-        r"2 \, w": w @ w,
-        r"\sin\left(w\right) + w \odot \cos\left(w\right)": np.sum(np.sin(w) * w),
+        r"X^{T} \left(1 - \tanh^{2}{\left(X W_{1} \right)}\right)": np.sum(np.tanh(X @ weights)),
+        r"2 w": w @ w,
+        r"w \odot \cos{\left(w \right)} + \sin{\left(w \right)}": np.sum(np.sin(w) * w),
     }
-    for text, node in forms.items():
-        assert derivative(node) == text
+    assert [derivative(node) for node in forms.values()] == list(forms)
 
 
 def test_shapes_and_letters() -> None:
     x = variable(np.ones(3), "x")
     formula = ad.latex(x @ x)
-    assert formula.equations == [r"f = x^{\top} \, x", r"\nabla_{x} f = 2 \, x"]
+    assert formula.equations == [r"f = x^{T} x", r"\nabla_{x} f = 2 x"]
     assert formula.shapes == [r"x \in \mathbb{R}^{3}"]
     f = variable(2.0, "f")
-    assert ad.latex(f * f).equations[1] == r"\frac{d F}{d f} = 2 \, f"
+    assert ad.latex(f * f).equations[1] == r"\frac{d F}{d f} = 2 f"
     assert ad.latex(f * variable(5.0, "f")).equations[2].startswith(r"\frac{\partial F}{\partial f'} = ")
     y = variable(3.0, "y")
     assert ad.latex(cg.multiply(f, y, name="loss"), wrt=[y]).equations == [
-        r"\mathrm{loss} = f \, y", r"\frac{d \mathrm{loss}}{d y} = f",
+        r"\mathrm{loss} = f y", r"\frac{d \mathrm{loss}}{d y} = f",
     ]  # fmt: skip
 
 

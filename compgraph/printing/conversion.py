@@ -1,0 +1,543 @@
+"""From graphs to SymPy: one expression per result, and one per intermediate value that has a name or would be too long."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from .. import operations
+from ..graph import walk
+from ..operations import Configured, Keyworded, Output
+from ..storage import Write
+from ..values import ConstantNode, Joint, Value, settled
+from . import symbolic_arrays as arrays
+from .names import is_automatic, is_number
+from .symbolic_arrays import Entry, Operation, Shape
+from .symbolic_functions import ELEMENTWISE, OF_BOOLEANS, truth
+
+LARGE = 40  # an expression of so many parts gets an equation of its own
+SHARED = 20  # and one that is used more than once, of so many
+LONGEST = 20_000  # operations of a graph
+MOST = 1000  # parts of an expression without abbreviations: SymPy walks through them by recursion, and copies shared ones
+SIMPLIFIED = 40  # parts of an expression that is simplified: it takes SymPy milliseconds then
+DEEPEST = 60  # operations one within the other, of an expression without abbreviations
+SAME = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_gradient", "astype"}
+OF_REAL = {"conj", "real"}
+FILLED = {"ones_like": 1, "zeros_like": 0}
+RESHAPING = {"reshape", "ravel", "expand_dims", "squeeze", "flatten", "atleast_1d"}
+FUNCTIONS = {"relu", "sigmoid", "softplus", "where", "clip", "over", "real", "imag"}  # elementwise, and no ufuncs
+TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
+MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
+
+
+class Converter:
+    """Converts graphs to SymPy.
+
+    Parameters
+    ----------
+    named : mapping from str to array
+        Names of plain arrays.
+    abbreviates : bool
+        Whether intermediate values that the user named, and large ones, get symbols, and equations in `lines`.
+
+    Attributes
+    ----------
+    lines : dict
+        The expressions of abbreviated values, by name.
+    symbols : dict
+        The shape and dtype of each array, by its name.
+    constants : dict
+        The plain arrays, by their names.
+    """
+
+    def __init__(self, named: Mapping[str, Any], abbreviates: bool = True) -> None:
+        self.lines: dict[str, Any] = {}
+        self.symbols: dict[str, tuple[Shape, Any]] = {}
+        self.constants: dict[str, Any] = {}
+        self._abbreviates = abbreviates
+        self._bodies: dict[Any, sp.Expr] = {}
+        self._depths: dict[Any, int] = {}
+        self._names: dict[Any, str] = {}
+        self._known: dict[Any, sp.Expr] = {}
+        self._taken: set[str] = set(named)
+        self._counts = {"c": 0, "C": 0, "z": 0}
+        for name, array in named.items():
+            self._enter(name, np.asarray(array))
+
+    def convert(self, nodes: list[Any], who: str) -> list[Any]:
+        """The expressions of some nodes; these are not abbreviated."""
+        items = sorted(walk(nodes, _operands), key=lambda item: (bool(item.args), item.tick))
+        if len(items) > LONGEST:
+            raise ValueError(
+                f"{who}: the graph has {len(items)} operations and leaves, and formulas are written of at most {LONGEST}; "
+                "compgraph.program(node) writes the last steps, and those that repeat once"
+            )
+        kept, uses = frozenset(nodes), dict[Any, int]()
+        for item in items:
+            if isinstance(item, Write) or (isinstance(item, Value) and item.memory):
+                raise ValueError(
+                    f"{who}: an array was written in place ({item.line or 'its line was not recorded'}), and a formula has no "
+                    "order of steps; compgraph.program(node) writes the steps, in order"
+                )
+            for operand in _operands(item):
+                uses[operand] = uses.get(operand, 0) + 1
+        for item in items:
+            if isinstance(item, Value) and not is_automatic(item):
+                self.symbols.setdefault(item.name, (item.shape, item.dtype))
+        for item in items:
+            if isinstance(item, Joint):
+                self._depths[item] = 1 + max([self._depths[each] for each in _operands(item)], default=0)
+            elif item not in self._bodies:
+                body = self._operation(item) if item.args else self._leaf(item)
+                self._bodies[item] = self._limited(item, body, uses.get(item, 0), item in kept, who)
+        return [arrays.matrix(shortened(self._bodies[node]), node.shape) for node in nodes]
+
+    def name_of(self, node: Any) -> str:
+        """The name by which expressions call a leaf that was converted."""
+        return str(self._names.get(node, node.name))
+
+    def _limited(self, item: Any, body: sp.Expr, uses: int, is_result: bool, who: str) -> sp.Expr:
+        """A body, or the symbol that abbreviates it; a ValueError if it is too long for either."""
+        self._depths[item] = 1 + max([self._depths[operand] for operand in _operands(item)], default=0)
+        if not item.args or body.is_Atom or (isinstance(body, Entry) and body.array.is_symbol):
+            return body
+        is_chosen = not is_automatic(item)
+        most = (LARGE if uses < 2 else SHARED) if self._abbreviates else MOST
+        is_large = arrays.is_larger(body, most)
+        if not self._abbreviates:
+            if is_large or self._depths[item] > DEEPEST:
+                raise ValueError(
+                    f"{who}: the expression is too long ({MOST} parts, or {DEEPEST} operations one within the other, are the "
+                    "most); convert a part of the graph, or use compgraph.latex(node), which abbreviates, or compgraph.program"
+                )
+            return body
+        if is_result or not (is_chosen or is_large):
+            return body
+        self._depths[item] = 1
+        name = self._free(item.name) if is_chosen else self._new("z")
+        self.lines[name] = arrays.matrix(shortened(body), item.shape)
+        return arrays.symbol(name, item.shape, item.dtype.kind)
+
+    # ---------------------------------------------------------------------------------------------- leaves
+
+    def _new(self, letter: str) -> str:
+        while True:
+            self._counts[letter] += 1
+            name = f"{letter}_{self._counts[letter]}"
+            if name not in self.symbols:
+                return name
+
+    def _free(self, name: str) -> str:
+        """A name, with primes if others have it."""
+        while name in self._taken:
+            name += "'"
+        self._taken.add(name)
+        return name
+
+    def _leaf(self, node: Any) -> sp.Expr:
+        if isinstance(node, ConstantNode) and is_automatic(node):
+            return self._constant(node.plain)
+        name = self._names[node] = self._free(node.name)
+        self.symbols[name] = node.shape, node.dtype
+        return arrays.symbol(name, node.shape, node.dtype.kind)
+
+    def _enter(self, name: str, array: Any) -> sp.Expr:
+        """A plain array by a name, also as its transpose and with the other sign, as derivatives use it."""
+        body = arrays.symbol(name, array.shape, array.dtype.kind)
+        self.symbols[name], self.constants[name] = (array.shape, array.dtype), array
+        self._known.setdefault(_key(array), body)
+        if array.dtype.kind in "fc":
+            self._known.setdefault(_key(-array), -body)
+        if array.ndim == 2:
+            self._known.setdefault(_key(array.T), arrays.turned(body))
+        return body
+
+    def _constant(self, value: Any) -> sp.Expr:
+        array = np.asarray(value)
+        known = self._known.get(_key(array)) if array.ndim else None
+        if known is not None:
+            return known
+        if not array.size:
+            return sp.S.Zero
+        if is_identity(array):
+            return number(array[0, 0]) * Entry(sp.Identity(len(array)), True)
+        if array.ndim == 0 or (array.ravel()[:1] == array).all():
+            return number(array.ravel()[0])
+        return self._enter(self._new("C" if array.ndim > 1 else "c"), array)
+
+    # ------------------------------------------------------------------------------------------ operations
+
+    def _body(self, value: Any) -> Any:
+        """The body of an operand; text of an option."""
+        if isinstance(value, Value):
+            return self._constant(value.plain) if is_number(value) else self._bodies[value]
+        value = settled(value)
+        if isinstance(value, (tuple, list, slice, str, dict)) or value is None or value is Ellipsis:
+            return sp.core.symbol.Str(_said(value))
+        return self._constant(value)
+
+    def _matrix(self, value: Any) -> Any:
+        body = self._body(value)
+        return body if isinstance(body, sp.core.symbol.Str) else arrays.matrix(body, np.shape(_plain(value)))
+
+    def _operation(self, item: Any) -> sp.Expr:
+        opname = item.opname
+        if opname in FILLED or 0 in item.shape:
+            return sp.Integer(FILLED.get(opname, 0))
+        if opname in SAME or (opname in OF_REAL and _kind(item.args[0]) != "c"):
+            return self._same(item)
+        if opname == "imag" and _kind(item.args[0]) != "c":
+            return sp.S.Zero
+        body = self._elementwise(item)
+        convert = getattr(self, f"_{opname}", None) if not isinstance(item.function, (Configured, Keyworded)) else None
+        if body is None and convert is not None:
+            body = convert(item)
+        return self._result(item) if body is None else body
+
+    def _same(self, item: Any) -> sp.Expr:
+        """Of an operation that changes dtype or shape only."""
+        x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
+        x = arrays.turned(x) if len(source) == 1 and item.ndim > 1 else x
+        if item.opname != "astype":
+            return x
+        before, after = _kind(item.args[0]), item.dtype.kind
+        if before == "c" and after != "c":
+            x = sp.re(x)
+        if after == "b" != before:
+            return truth(sp.Ne(x, 0))
+        return ELEMENTWISE["trunc"](x) if after in "iu" and before in "fc" else x
+
+    def _elementwise(self, item: Any) -> sp.Expr | None:
+        """Of an operation element by element; None of others."""
+        record = item.args[0] if isinstance(item.function, Output) else item
+        function, name = record.function, record.opname
+        is_ufunc = (isinstance(function, np.ufunc) and function.signature is None) or function is operations.power
+        if not is_ufunc and name not in FUNCTIONS:
+            return None
+        if (record.options and name != "over") or (name == "where" and len(record.args) != 3):
+            return None
+        if record is not item:
+            name = f"{name}_{item.function.index}"
+        kinds = [_kind(a) for a in record.args if a is not None]
+        name = OF_BOOLEANS.get(name, name) if set(kinds) == {"b"} else name
+        bodies = [None if a is None else self._body(a) for a in record.args]
+        bodies = [
+            arrays.turned(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
+            for a, body in zip(record.args, bodies, strict=True)
+        ]
+        if name in ELEMENTWISE and not (name in ONLY_REAL and "c" in kinds):
+            return sp.sympify(ELEMENTWISE[name](*bodies))
+        if not any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
+            made: sp.Expr = sp.Function(MODULES.sub("", name), **({} if item.dtype.kind == "c" else {"real": True}))(*bodies)
+            return made
+        return None
+
+    def _result(self, item: Any) -> sp.Expr:
+        """Of an operation without a counterpart."""
+        record = item.args[0] if isinstance(item.function, Output) else item
+        operands, options = record.args, _chosen(record.options)
+        compute = record.function
+        if record.function is operations.getitem:
+            operands, index = record.args[:1], record.args[1] if len(record.args) == 2 else tuple(record.args[1:])
+            options = {"index": index}
+        said = tuple(f"{name}={_said(value)}" if name != "index" else _said(value) for name, value in options.items())
+        if record is not item:
+            said = (f"#{item.function.index}", *said)
+        key = 0 if all(map(_is_simple, options.values())) else id(record)
+        name = MODULES.sub("", record.opname)
+        operation = Operation(name, (*said, str(key)) if key else said, (compute, record, getattr(item.function, "index", None)))
+        given = [self._matrix(operand) for operand in operands]
+        return arrays.result(operation, given, item.shape, item.dtype.kind != "c")
+
+    # Each of the following gives the body of an operation, or None where it has no counterpart.
+
+    def _getitem(self, item: Any) -> sp.Expr | None:
+        index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])
+        x, shape = self._body(item.args[0]), item.args[0].shape
+        parts = index if isinstance(index, tuple) else (index,)
+        parts = tuple([settled(part) for part in parts])
+        if len(parts) == 1 and isinstance(parts[0], np.ndarray) and parts[0].dtype == bool and parts[0].all():
+            return x if item.shape == shape else None
+        if not all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in parts):
+            return None
+        if any(isinstance(part, (bool, np.bool)) for part in parts):
+            return None
+        if not x.has(Entry):
+            return x
+        count = sum(part is not None and part is not Ellipsis for part in parts)
+        rest = (slice(None),) * (len(shape) - count)
+        at = next((place for place, part in enumerate(parts) if part is Ellipsis), None)
+        parts = (*parts, *rest) if at is None else (*parts[:at], *rest, *parts[at + 1 :])
+        if None in parts:
+            is_whole = all(part is None or part == slice(None) for part in parts)
+            return self._reshaped(x, shape, item.shape) if is_whole else None
+        if all(isinstance(part, (int, np.integer)) for part in parts):
+            return arrays.element(x, [int(part) % n for part, n in zip(parts, shape, strict=True)], shape)
+        return arrays.part(x, parts, shape)
+
+    def _reshaped(self, x: sp.Expr, old: Shape, new: Shape) -> sp.Expr | None:
+        """Of a change of shape that leaves the order of axes, among vectors, columns and rows."""
+        if old == new or not x.has(Entry):
+            return x
+        if math.prod(old) == 1 and not new:
+            return arrays.element(x, [0] * len(old), old)
+        if len(old) > 2 or len(new) > 2 or [n for n in old if n != 1] != [n for n in new if n != 1]:
+            return None
+        is_row = [len(shape) == 2 and shape[0] == 1 and shape[1] != 1 for shape in (old, new)]
+        return x if is_row[0] == is_row[1] else arrays.turned(x)
+
+    def _reshape(self, item: Any) -> sp.Expr | None:
+        source = item.args[0]
+        if getattr(source, "opname", None) == "scatter" and len(source.args) == 3 and source.ndim == 1:
+            index, piece = settled(source.args[2]), self._body(source.args[1])
+            if isinstance(index, np.ndarray) and is_diagonal(index, item.shape) and not piece.has(Entry):
+                return piece * Entry(sp.Identity(item.shape[0]), True)
+        return self._reshaped(self._body(source), source.shape, item.shape)
+
+    _ravel = _flatten = _expand_dims = _squeeze = _reshape
+
+    def _sum(self, item: Any) -> sp.Expr | None:
+        if not set(_chosen(item.options)) <= {"axis", "keepdims"} or len(item.args) != 1:
+            return None
+        x, shape, axes = self._body(item.args[0]), np.shape(_plain(item.args[0])), _axes(item)
+        if not x.has(Entry):
+            return x * math.prod(shape[axis] for axis in axes)
+        if len(axes) == len(shape):
+            return arrays.total(x, shape)
+        if len(shape) != 2 or len(axes) != 1:
+            return None if axes else x
+        x = arrays.turned(x) if axes == (0,) else x
+        rows, columns = shape[::-1] if axes == (0,) else shape
+        summed = arrays.body_of(
+            arrays.product(arrays.matrix(x, (rows, columns)), sp.OneMatrix(columns, 1)), item.dtype.kind != "c"
+        )
+        return arrays.turned(summed) if axes == (0,) and item.ndim == 2 else summed
+
+    def _mean(self, item: Any) -> sp.Expr | None:
+        summed = self._sum(item)
+        return None if summed is None else summed / math.prod(np.shape(_plain(item.args[0]))[axis] for axis in _axes(item))
+
+    def _matmul(self, item: Any) -> sp.Expr | None:
+        a, b = item.args
+        dims = np.ndim(_plain(a)), np.ndim(_plain(b))
+        if not all(0 < each < 3 for each in dims) or item.options:
+            return None
+        x, y, is_real = self._matrix(a), self._matrix(b), item.dtype.kind != "c"
+        if 0 in np.shape(_plain(a)):
+            return sp.S.Zero
+        if dims == (1, 1):
+            return arrays.inner(x, y)
+        return arrays.body_of(arrays.product(arrays.transposed(y), x) if dims == (1, 2) else arrays.product(x, y), is_real)
+
+    def _dot(self, item: Any) -> sp.Expr | None:
+        if not all(np.ndim(_plain(a)) for a in item.args):
+            return sp.Mul(*[self._body(a) for a in item.args])
+        return self._matmul(item)
+
+    def _inner(self, item: Any) -> sp.Expr | None:
+        return self._dot(item) if max(np.ndim(_plain(a)) for a in item.args) <= 1 else None
+
+    def _vdot(self, item: Any) -> sp.Expr | None:
+        return self._inner(item) if all(_kind(a) != "c" for a in item.args) else None
+
+    _vecdot = _vdot
+
+    def _outer(self, item: Any) -> sp.Expr | None:
+        a, b = item.args
+        if np.ndim(_plain(a)) != 1 or np.ndim(_plain(b)) != 1:
+            return None
+        return arrays.body_of(arrays.product(self._matrix(a), arrays.transposed(self._matrix(b))), item.dtype.kind != "c")
+
+    def _transpose(self, item: Any) -> sp.Expr | None:
+        axes = item.options.get("axes")
+        if item.ndim < 2:
+            return self._body(item.args[0])
+        is_turn = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
+        return arrays.turned(self._body(item.args[0])) if is_turn else None
+
+    def _swapaxes(self, item: Any) -> sp.Expr | None:
+        axes = {int(item.options.get(name, 0)) % 2 for name in ("axis1", "axis2")}
+        return arrays.turned(self._body(item.args[0])) if item.ndim == 2 and len(axes) == 2 else None
+
+    def _moveaxis(self, item: Any) -> sp.Expr | None:
+        source, destination = [np.atleast_1d(item.options[name]) % item.ndim for name in ("source", "destination")]
+        x = self._body(item.args[0])
+        if np.array_equal(source, destination):
+            return x
+        return arrays.turned(x) if item.ndim == 2 and source.size == 1 else None
+
+    def _trace(self, item: Any) -> sp.Expr | None:
+        is_square = len(set(item.args[0].shape)) == 1 and item.args[0].ndim == 2
+        return arrays.Trace(self._matrix(item.args[0])) if is_square and not _chosen(item.options) else None
+
+    def _linalg_det(self, item: Any) -> sp.Expr | None:
+        return arrays.Determinant(self._matrix(item.args[0])) if item.ndim == 0 else None
+
+    def _linalg_norm(self, item: Any) -> sp.Expr | None:
+        is_usual = (
+            item.ndim == 0 and item.args[0].ndim < 3 and not any(v is not None and v is not False for v in item.options.values())
+        )
+        return arrays.Norm(self._matrix(item.args[0])) if is_usual else None
+
+    def _linalg_inv(self, item: Any) -> sp.Expr | None:
+        return self._solved(item, item.args[0]) if item.ndim == 2 else None
+
+    def _linalg_solve(self, item: Any) -> sp.Expr | None:
+        a, b = item.args
+        return self._solved(item, a, self._matrix(b)) if np.ndim(_plain(a)) == 2 and item.ndim < 3 else None
+
+    def _solved(self, item: Any, a: Any, *right: Any) -> sp.Expr | None:
+        a = self._matrix(a)
+        if isinstance(a, (sp.OneMatrix, sp.ZeroMatrix)) or (
+            isinstance(a, sp.MatMul) and not a.as_coeff_matrices()[1][0].is_square
+        ):
+            return None
+        return arrays.body_of(arrays.product(sp.Inverse(a), *right), item.dtype.kind != "c")
+
+    def _scatter(self, item: Any) -> sp.Expr | None:
+        """The derivative of elements and parts: a sum of pieces, each at its place."""
+        pieces: list[sp.Expr] = []
+        start = 1
+        for count in item.options["layout"]:
+            index = tuple([settled(part) for part in item.args[start + 1 : start + 1 + count]])
+            index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+            piece, own = self._body(item.args[start]), np.shape(_plain(item.args[start]))
+            if item.ndim == 1 and len(own) == len(index) == 2 and any(part is None for part in index):  # a column, or a row
+                piece, own = piece if index[1] is None else arrays.turned(piece), (max(own),)
+                index = tuple(part for part in index if part is not None)
+            placed = arrays.placed(piece, own, index, item.shape)
+            if placed is None:
+                return None
+            pieces.append(placed)
+            start += 1 + count
+        return sp.Add(*pieces)
+
+    def _einsum(self, item: Any) -> sp.Expr | None:
+        inputs, arrow, output = item.options["subscripts"].replace(" ", "").partition("->")
+        if "." in inputs or item.ndim > 2 or len(item.options) > 1 or len(set(output)) < len(output):
+            return None
+        output = output if arrow else "".join(sorted(c for c in inputs if c != "," and inputs.count(c) == 1))
+        bodies = [self._body(a) for a in item.args]
+        free = arrays.free_names(arrays.letters(*bodies), *map(sp.Symbol, set(inputs) - {","}))
+        own = set(arrays.free_names(inputs, *bodies))
+        letters = {
+            c: sp.Symbol(c if c in own else next(free), integer=True) for c in [*output, *sorted(set(inputs) - {*output, ","})]
+        }
+        lengths: dict[str, int] = {}
+        factors = []
+        for operand, body, subscripts in zip(item.args, bodies, inputs.split(","), strict=True):
+            shape = np.shape(_plain(operand))
+            for c, n in zip(subscripts, shape, strict=True):
+                lengths[c] = max(n, lengths.get(c, 1))
+            factors.append(arrays.element(body, [letters[c] for c in subscripts], shape) if shape else body)
+        limits = [(letter, 0, lengths[c] - 1) for c, letter in letters.items() if c not in output]
+        value = sp.Sum(arrays.enclosed(sp.Mul(*factors)), *limits) if limits else sp.Mul(*factors)
+        if not output:
+            return value
+        indices = [letters[c] for c in output] + [sp.Symbol(next(free), integer=True)] * (len(output) == 1)
+        entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.enclosed(value)))
+        return Entry(entries, item.dtype.kind != "c")
+
+
+# Functions that SymPy defines for real numbers only, or by another convention.
+ONLY_REAL = {
+    "maximum", "minimum", "fmax", "fmin", "clip", "relu", "greater", "greater_equal", "less", "less_equal", "softplus", "sigmoid",
+}  # fmt: skip
+
+
+def shortened(body: sp.Expr) -> sp.Expr:
+    """The shortest of a body and what SymPy makes of it; a long one stays."""
+    if body.is_Atom or arrays.is_larger(body, SIMPLIFIED) or body.has(sp.Float, sp.MatrixExpr, sp.Sum, arrays.Result):
+        return body
+    forms = [body, sp.factor_terms(body)]
+    if body.has(sp.Piecewise):
+        forms.append(sp.piecewise_fold(body))
+    elif body.has(*TRIGONOMETRIC):
+        forms.append(sp.trigsimp(body))
+    return min(forms, key=lambda form: sp.count_ops(form) + 2 * form.count(sp.Piecewise))
+
+
+def number(value: Any) -> sp.Expr:
+    """A number; whole ones, short fractions and short multiples of pi as such, also those that a float is a rounded one of."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, complex):
+        return number(value.real) + sp.I * number(value.imag)
+    if isinstance(value, (bool, int)):
+        return sp.Integer(int(value))
+    if not math.isfinite(value):
+        return sp.Symbol("NaN") if value != value else sp.oo if value > 0 else -sp.oo
+    for unit, most in ((1.0, 1000), (math.pi, 12)):
+        found = Fraction(value / unit).limit_denominator(most)
+        above, below = found.numerator, found.denominator
+        if abs(above) < 10**15 and value in (above * unit / below, above / below * unit):
+            return sp.Rational(above, below) * (sp.pi if unit > 1 else 1)
+    return sp.Float(value)
+
+
+def is_diagonal(index: Any, shape: Shape) -> bool:
+    """Whether places in a matrix, counted row by row, are those of its diagonal."""
+    return len(shape) == 2 and shape[0] == shape[1] and np.array_equal(index, np.arange(0, shape[0] ** 2, shape[0] + 1))
+
+
+def is_identity(array: Any) -> bool:
+    """Whether an array of real numbers is the identity matrix, or a multiple of it that is not zero."""
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2 or array.dtype.kind not in "iuf":
+        return False
+    return bool(array[0, 0] != 0 and np.array_equal(array, array[0, 0] * np.eye(len(array))))
+
+
+def _operands(item: Any) -> tuple[Any, ...]:
+    """What an expression of an item is of: of arrays that are filled with a number nothing."""
+    if isinstance(item, Write):
+        return ()
+    written = item.memory.log if isinstance(item, Value) and item.memory else ()
+    return (*written, *[item.args[p] for p in item.edges]) if getattr(item, "opname", None) not in FILLED else ()
+
+
+def _plain(value: Any) -> Any:
+    return value.plain if isinstance(value, Value) else settled(value)
+
+
+def _kind(value: Any) -> str:
+    return value.dtype.kind if isinstance(value, Value) else np.asarray(settled(value)).dtype.kind
+
+
+def _axes(item: Any) -> tuple[int, ...]:
+    axis, ndim = item.options.get("axis"), np.ndim(_plain(item.args[0]))
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(sorted(int(each) % ndim for each in (axis if isinstance(axis, tuple) else (axis,)))) if ndim else ()
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options, without those that say what holds anyway."""
+    usual = {"where": True, "keepdims": False, "offset": 0, "axis1": 0, "axis2": 1}
+    return {name: value for name, value in options.items() if value is not None and value is not usual.get(name, options)}
+
+
+def _said(value: Any) -> str:
+    """An option as text."""
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(_said, value))
+    if isinstance(value, slice):
+        return ":".join("" if end is None else str(end) for end in (value.start, value.stop, value.step)).removesuffix(":")
+    if isinstance(value, (Value, np.ndarray)) and np.ndim(value):
+        return "index"
+    return "..." if value is Ellipsis else str(_plain(value))
+
+
+def _is_simple(value: Any) -> bool:
+    """Whether the text of an option says all of it."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_simple, value))
+    return value is None or value is Ellipsis or isinstance(value, (int, float, str, np.integer, slice))
+
+
+def _key(array: Any) -> Any:
+    return array.shape, array.tobytes(), array.dtype

@@ -1,0 +1,433 @@
+"""Arrays in SymPy: entries, elementwise functions of matrices, and operations without a counterpart.
+
+A value of any shape is one scalar expression, its *body*. An `Entry` in it stands for "the entry of this array at the position of
+the result", so that elementwise operations, sums and products of arrays are simplified as those of numbers. Vectors are matrices
+of one column. In a vector's body all entries are columns; in others a matrix takes the last two axes; axes of length 1 broadcast.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.functions.special.tensor_functions import KroneckerDelta
+from sympy.matrices.expressions.matexpr import MatrixElement, MatrixExpr
+from sympy.matrices.expressions.slice import MatrixSlice
+from sympy.printing.precedence import precedence
+from sympy.tensor.array.expressions import ArrayElement, ArraySymbol
+from sympy.tensor.array.expressions.array_expressions import _ArrayExpr
+
+Shape = tuple[int, ...]
+
+
+class Entry(sp.Symbol):
+    """The entry of an array at the position of the result: for SymPy a symbol."""
+
+    array: Any
+
+    def __new__(cls, array: Any, is_real: bool) -> Entry:
+        """Make a symbol, named by what the array is made of, for the order of factors."""
+        name = " ".join(str(part) if part.is_Atom else part.func.__name__ for part in sp.preorder_traversal(array))
+        made: Entry = sp.Symbol.__xnew__(cls, array.name if array.is_symbol else name, **({"real": True} if is_real else {}))
+        made.array = array
+        return made
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.array, self.is_real
+
+    def _numpycode(self, printer: Any) -> str:
+        return f"({printer._print(self.array)})"
+
+
+class Choice(sp.Expr):
+    """A `sympy.Piecewise` below a sum, a function of entries or a condition, out of which SymPy would take it, wrongly.
+
+    ``args`` are its pairs of expression and condition.
+    """
+
+    def doit(self, **hints: Any) -> sp.Expr:
+        """The `sympy.Piecewise`."""
+        return sp.Piecewise(*[pair.doit(**hints) for pair in self.args])
+
+    is_commutative = True
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return True if all(pair.expr.is_extended_real for pair in self.args) else None
+
+    def _numpycode(self, printer: Any) -> str:
+        *pairs, last = self.args
+        code: str = printer._print(last.expr)
+        for pair in reversed(pairs):
+            code = (
+                f"{printer._module_format('numpy.where')}({_condition(pair.cond, printer)}, {printer._print(pair.expr)}, {code})"
+            )
+        return code
+
+
+def _condition(condition: Any, printer: Any) -> str:
+    """Code of a condition on arrays of several shapes."""
+    sign = {sp.And: " & ", sp.Or: " | ", sp.Xor: " ^ "}.get(condition.func)
+    if sign is not None:
+        return sign.join(f"({_condition(part, printer)})" for part in condition.args)
+    return str(printer._print(condition))
+
+
+def enclosed(expression: Any) -> Any:
+    """An expression that may stand below a sum, a function of entries or a condition."""
+    return expression.replace(sp.Piecewise, Choice)
+
+
+class _OfEntries:
+    """What functions of the entries of arrays have in common; ``args`` are a lambda, the shape, and the arrays."""
+
+    args: Any
+
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes."""
+        return tuple(self.args[1])
+
+    @property
+    def body(self) -> sp.Expr:
+        """The function, of entries."""
+        variables = self.args[0].variables
+        entries = [Entry(array, bool(a.is_real)) for a, array in zip(variables, self.args[2:], strict=True)]
+        return self.args[0].expr.xreplace(dict(zip(variables, entries, strict=True)))
+
+    def _numpycode(self, printer: Any) -> str:
+        body = self.body
+        for extremum in (sp.Max, sp.Min):  # which SymPy writes for arrays of one shape only
+            body = body.replace(extremum, lambda *args, extremum=extremum: extremum(*args).rewrite(sp.Piecewise))
+        body = enclosed(body)
+        return f"{printer._module_format('numpy.broadcast_to')}({printer._print(body)}, {tuple(map(int, self.shape))})"
+
+
+class Elementwise(_OfEntries, MatrixExpr):
+    """A function of the entries of matrices that broadcast to a shape."""
+
+    @property
+    def precedence(self) -> int:
+        """For printers: how tightly it binds."""
+        return int(precedence(self.args[0].expr))
+
+    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+        return element(self.body, (i, j), self.shape)
+
+
+class ArrayElementwise(_OfEntries, _ArrayExpr):
+    """A function of the entries of arrays that broadcast to a shape of three or more axes."""
+
+
+class Entries(sp.FunctionMatrix):
+    """A matrix given by a function of row and column."""
+
+    def _numpycode(self, printer: Any) -> str:
+        (i, j), (rows, columns) = map(printer._print, self.args[2].variables), self.shape
+        rows_text = f"[{printer._print(self.args[2].expr)} for {j} in range({columns})]"
+        return f"{printer._module_format('numpy.array')}([{rows_text} for {i} in range({rows})])"
+
+
+class Unit(MatrixExpr):
+    """A column that is 1 at one row, and 0 elsewhere: ``Unit(rows, row)``."""
+
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes."""
+        return self.args[0], sp.S.One
+
+    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+        return KroneckerDelta(i, self.args[1])
+
+    def _numpycode(self, printer: Any) -> str:
+        rows, row = self.args
+        return f"{printer._module_format('numpy.eye')}({rows})[:, {row}:{row + 1}]"
+
+
+class Norm(sp.Expr):
+    """The square root of the sum of all squared entries of a matrix."""
+
+    is_commutative = is_extended_real = is_nonnegative = True
+
+    def doit(self, **hints: Any) -> sp.Expr:
+        """The square root."""
+        matrix = self.args[0].doit(**hints)
+        return sp.sqrt(total(sp.Abs(Entry(matrix, False)) ** 2, tuple(map(int, matrix.shape))).doit())
+
+    def _numpycode(self, printer: Any) -> str:
+        return f"{printer._module_format('numpy.linalg.norm')}({printer._print(self.args[0])})"
+
+
+class Trace(sp.Trace):
+    """The sum of the diagonal, with code for it."""
+
+    def _numpycode(self, printer: Any) -> str:
+        return f"{printer._module_format('numpy.trace')}({printer._print(self.args[0])})"
+
+
+class Determinant(sp.Determinant):
+    """The determinant, with code for it."""
+
+    def _numpycode(self, printer: Any) -> str:
+        return f"{printer._module_format('numpy.linalg.det')}({printer._print(self.args[0])})"
+
+
+class Operation(sp.Atom):
+    """An operation without a counterpart in SymPy: its name, its options as text, and what computes it."""
+
+    def __new__(cls, name: str, said: tuple[str, ...] = (), compute: Any = None) -> Operation:
+        """Make an operation; those of equal names and options are equal."""
+        made: Operation = super().__new__(cls)
+        made.name, made.said, made.compute = name, said, compute
+        return made
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return self.name, self.said
+
+    def _sympystr(self, printer: Any) -> str:
+        return str(self.name)
+
+
+class Result(sp.Expr):
+    """A number computed by an `Operation`: ``Result(operation, shape, *operands)``."""
+
+    is_commutative = True
+
+
+class MatrixResult(MatrixExpr):
+    """A matrix computed by an `Operation`: ``MatrixResult(operation, shape, *operands)``."""
+
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes."""
+        return tuple(self.args[1])
+
+    def _entry(self, i: Any, j: Any, **kwargs: Any) -> sp.Expr:
+        return MatrixElement(self, i, j)
+
+
+class ArrayResult(_ArrayExpr):
+    """An array of three or more axes, computed by an `Operation`: ``ArrayResult(operation, shape, *operands)``."""
+
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes."""
+        return tuple(self.args[1])
+
+
+def is_larger(expression: Any, most: int) -> bool:
+    """Whether an expression has more than so many parts, those of arrays included."""
+    queue = [expression]
+    for _ in range(most):
+        if not queue:
+            return False
+        part = queue.pop()
+        queue += (part.array,) if isinstance(part, Entry) else () if part.is_symbol else part.args
+    return bool(queue)
+
+
+def symbol(name: str, shape: Shape, kind: str) -> sp.Expr:
+    """The body of an array with a name; `kind` is that of its dtype."""
+    if not shape:
+        return sp.Symbol(name, **({"complex": True} if kind == "c" else {"real": True} if kind == "f" else {"integer": True}))
+    is_real = kind != "c"
+    if len(shape) > 2:
+        return Entry(ArraySymbol(sp.Symbol(name), shape), is_real)
+    return Entry(sp.MatrixSymbol(name, *as_matrix_shape(shape)), is_real)
+
+
+def as_matrix_shape(shape: Shape) -> tuple[int, int]:
+    """Rows and columns; a vector has one column."""
+    return (*shape, 1)[:2]  # type: ignore[return-value]
+
+
+def result(operation: Operation, operands: Sequence[Any], shape: Shape, is_real: bool) -> sp.Expr:
+    """The body of what an operation without a counterpart computes."""
+    given = [sp.Tuple(*(as_matrix_shape(shape) if len(shape) in (1, 2) else shape)), *operands]
+    if not shape:
+        return Result(operation, *given)
+    return Entry((MatrixResult if len(shape) < 3 else ArrayResult)(operation, *given), is_real)
+
+
+def matrix(body: sp.Expr, shape: Shape) -> Any:
+    """A body as a matrix, sums and multiples as such; as an array for three or more axes; itself for none."""
+    if not shape:
+        return body
+    if len(shape) > 2:
+        if isinstance(body, Entry) and tuple(body.array.shape) == shape:
+            return body.array
+        return _of_entries(ArrayElementwise, body, shape)
+    full = as_matrix_shape(shape)
+    content, primitive = body.primitive()
+    terms = [_linear(term, full) for term in sp.Add.make_args(primitive)]
+    if all(term is not None for term in terms):
+        return _times(content, terms[0] if len(terms) == 1 else sp.MatAdd(*terms))
+    return _of_entries(Elementwise, body, full)
+
+
+def _of_entries(kind: Any, body: sp.Expr, shape: Shape) -> Any:
+    entries = sorted(body.atoms(Entry), key=sp.default_sort_key)
+    free = free_names((f"a_{k}" for k in itertools.count()), body)
+    variables = [sp.Symbol(name, real=each.is_real) for name, each in zip(free, entries, strict=False)]
+    function = sp.Lambda(tuple(variables), enclosed(body).xreplace(dict(zip(entries, variables, strict=True))))
+    return kind(function, sp.Tuple(*shape), *[each.array for each in entries])
+
+
+def _linear(term: sp.Expr, full: tuple[int, int]) -> Any:
+    """A term as a number times a matrix; None for others."""
+    factors = sp.Mul.make_args(term)
+    arrays = [factor for factor in factors if factor.has(Entry)]
+    scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
+    if not arrays:
+        return sp.ZeroMatrix(*full) if scalar == 0 else _times(scalar, sp.OneMatrix(*full))
+    array = repeated(arrays[0].array, full) if len(arrays) == 1 and isinstance(arrays[0], Entry) else None
+    return None if array is None else _times(scalar, array)
+
+
+def repeated(array: Any, full: Shape) -> Any:
+    """A matrix of a shape; a row, a column or an element is repeated, by a product with ones."""
+    rows, columns = array.shape
+    if (rows, columns) != full and columns == full[1]:
+        return sp.MatMul(sp.OneMatrix(full[0], 1), array)
+    if (rows, columns) != full and rows == full[0]:
+        return sp.MatMul(array, sp.OneMatrix(1, full[1]))
+    return array if (rows, columns) == full else sp.MatMul(MatrixElement(array, 0, 0), sp.OneMatrix(*full))
+
+
+def _times(scalar: sp.Expr, matrix: Any) -> Any:
+    if scalar == 1 or isinstance(matrix, sp.ZeroMatrix):
+        return matrix
+    coefficient, factors = matrix.as_coeff_matrices() if isinstance(matrix, sp.MatMul) else (sp.S.One, (matrix,))
+    return sp.MatMul(scalar * coefficient, *factors)
+
+
+def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
+    """The body of a matrix: the sum of those of its terms, and numbers before entries."""
+    if isinstance(matrix, sp.MatAdd):
+        return sp.Add(*[body_of(term, is_real) for term in matrix.args])
+    if isinstance(matrix, sp.MatMul):
+        scalar, factors = matrix.as_coeff_matrices()
+        if scalar != 1:
+            rest = factors[0] if len(factors) == 1 else sp.MatMul(*factors)
+            return scalar * body_of(rest, is_real)
+        if isinstance(factors[0], sp.OneMatrix) and len(factors) == 2 and factors[1].shape[0] == 1:  # a row, repeated
+            return body_of(factors[1], is_real)
+    if isinstance(matrix, Elementwise):
+        return matrix.body
+    if isinstance(matrix, (sp.OneMatrix, sp.ZeroMatrix)):
+        return sp.Integer(isinstance(matrix, sp.OneMatrix))
+    return Entry(matrix, is_real)
+
+
+def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
+    """A body at an index: one for each axis; a vector's may be one."""
+    found = {}
+    for entry in body.atoms(Entry):
+        array = entry.array
+        lengths = tuple(array.shape)
+        own = [*index, 0] if len(index) == 1 and len(lengths) == 2 else list(index)[-len(lengths) :]
+        own = [sp.S.Zero if length == 1 else i for i, length in zip(own, lengths, strict=True)]
+        if isinstance(array, sp.Transpose):
+            array, own = array.arg, own[::-1]
+        found[entry] = MatrixElement(array, *own) if isinstance(array, MatrixExpr) else ArrayElement(array, tuple(own))
+    return body.xreplace(found)
+
+
+def transposed(matrix: Any) -> Any:
+    """The transpose, with that of sums and products carried out."""
+    return sp.Transpose(matrix).doit(deep=False)
+
+
+def total(body: sp.Expr, shape: Shape) -> sp.Expr:
+    """The sum of all elements; what is the same in all stands before it, and the sum of squares is that of a norm."""
+    factors = sp.Mul.make_args(body)
+    scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
+    rest = sp.Mul(*[factor for factor in factors if factor.has(Entry)])
+    if rest == 1 or 0 in shape:
+        return scalar * math.prod(shape)
+    if isinstance(rest, sp.Pow) and rest.exp == 2 and rest.base.is_real and len(shape) < 3:
+        inside = matrix(rest.base, shape)
+        return scalar * Norm(inside.arg if isinstance(inside, sp.Transpose) else inside) ** 2
+    indices = [sp.Symbol(letter, integer=True) for letter, _ in zip(letters(rest), shape, strict=False)]
+    limits = [(index, 0, length - 1) for index, length in zip(indices, shape, strict=True) if length > 1]
+    place = [index if length > 1 else 0 for index, length in zip(indices, shape, strict=True)]
+    inner = element(rest, place, shape)
+    return scalar * (sp.Sum(enclosed(inner), *limits) if limits else inner)
+
+
+def free_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
+    """Those of some names that no symbol in some bodies has."""
+    found = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
+    inside = {each for entry in found if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
+    used = set(map(str, found | inside))
+    return (name for name in names if name not in used)
+
+
+def letters(*bodies: sp.Expr) -> Iterator[str]:
+    """Letters for indices that no symbol in some bodies has."""
+    return free_names(itertools.chain("ijklmnpqrst", (f"i_{k}" for k in itertools.count())), *bodies)
+
+
+def turned(body: sp.Expr) -> sp.Expr:
+    """The body of the transpose of a matrix; of a vector as a row."""
+    return body.xreplace({entry: Entry(transposed(entry.array), bool(entry.is_real)) for entry in body.atoms(Entry)})
+
+
+def product(*factors: Any) -> Any:
+    """A product of matrices, with numbers before it, and without identity matrices."""
+    return sp.MatMul(*factors).doit(deep=False) if len(factors) > 1 else factors[0]
+
+
+def inner(x: Any, y: Any) -> sp.Expr:
+    """The inner product of two columns."""
+    scalar, factors = product(transposed(x), y).as_coeff_mmul()
+    return scalar * MatrixElement(factors, 0, 0)
+
+
+def part(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+    """A vector or matrix at an index of integers and slices; None where it is none that SymPy has."""
+    if len(shape) > 2:
+        return None
+    places = [slice(i % n, i % n + 1) if not isinstance(i, slice) else i for i, n in zip(index, shape, strict=True)]
+    bounds = [each.indices(n) for each, n in zip(places, shape, strict=True)]
+    if any(step < 0 or start >= stop for start, stop, step in bounds):
+        return None
+    if all(bound == (0, n, 1) for bound, n in zip(bounds, shape, strict=True)):
+        return turned(body) if len(shape) == 2 and not isinstance(index[0], slice) else body
+    bounds = [*bounds, (0, 1, 1)][:2]
+    chosen = MatrixSlice(matrix(body, shape), *bounds)
+    is_row = len(shape) == 2 and not isinstance(index[0], slice)
+    return Entry(transposed(chosen) if is_row else chosen, all(entry.is_real for entry in body.atoms(Entry)))
+
+
+def placed(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+    """Zeros of a shape, a vector's or a matrix's, with a piece at an index; None where that is no product."""
+    if len(shape) not in (1, 2) or len(index) > len(shape) or not all(isinstance(i, (int, np.integer, slice)) for i in index):
+        return None
+    index = [*index, *[slice(None)] * (len(shape) - len(index))]
+    ranges = [
+        range(*i.indices(n)) if isinstance(i, slice) else range(i % n, i % n + 1) for i, n in zip(index, shape, strict=True)
+    ]
+    lengths = tuple([len(r) for i, r in zip(index, ranges, strict=True) if isinstance(i, slice)])
+    if own != lengths or 0 in lengths or any(r.step < 0 for r in ranges):
+        return None
+    sides = [_columns(i, r, n) for i, r, n in zip(index, ranges, shape, strict=True)]
+    scalar, middle = (piece, []) if not own else (sp.S.One, [matrix(piece, own)])
+    if len(shape) == 2 and own and not isinstance(index[0], slice):
+        middle = [transposed(middle[0])]
+    right = [transposed(side) for side in sides[1:] if side is not None]
+    factors = [*[side for side in sides[:1] if side is not None], *middle, *right]
+    is_real = all(entry.is_real for entry in piece.atoms(Entry)) if own else piece.is_real is not False
+    return scalar * body_of(product(*factors), is_real)
+
+
+def _columns(index: Any, places: range, length: int) -> Any:
+    """The columns of the identity matrix at an index; None for all."""
+    if not isinstance(index, slice):
+        return Unit(sp.Integer(length), sp.Integer(places[0]))
+    if places == range(length):
+        return None
+    return MatrixSlice(sp.Identity(length), (0, length, 1), (places.start, places.stop, places.step))
