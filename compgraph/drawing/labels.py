@@ -8,19 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from .. import operations
 from ..storage import Write
 from ..values import ConstantNode, Joint, Value
 from .words import as_mathematics, brief, chosen_name, name_of, number
 from .writes import Item, Later, Steps, part_of, value_then
 
+TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
+BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # which pictures name
 INFIX = {
-    "add": "+", "sub": "−", "mul": "·", "div": "/", "floor_divide": "//", "mod": "mod", "matmul": "@", "pow": "^",
-    "greater": ">", "greater_equal": "≥", "less": "<", "less_equal": "≤", "equal": "=", "not_equal": "≠",
-}  # fmt: skip
+    operations.opname_of(function): TYPOGRAPHY.get(sign, sign)
+    for function, sign in operations.INFIX.items()
+    if sign not in BITWISE
+}
 PREFIX = {"neg": "−", "sqrt": "√"}
 SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box would not be seen
 # How tightly signs bind: what binds less tightly than the sign around it stands in parentheses.
-BINDING = {"add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "mod": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5}
+BINDING = {"add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "remainder": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5}
 SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 MOST = 12  # a formula names at most so many operands

@@ -11,8 +11,8 @@ import keyword
 import linecache
 import re
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class NumPyBackend:
 
     def compile(self, schedule: Schedule) -> NumPyProgram:
         """A function that runs the units one after the other."""
-        return NumPyProgram(*_Writer(schedule).written())
+        return NumPyProgram(*_ProgramWriter(schedule).written())
 
 
 class NumPyProgram:
@@ -72,21 +72,141 @@ class NumPyProgram:
         linecache.cache.pop(_FILE.format(id(self)), None)
 
 
-class _Writer:
-    """Writes the text of a schedule, line by line, and names the results, and the objects that it needs."""
+class Names(Protocol):
+    """How generated code refers to the items of a graph and to objects."""
+
+    def __getitem__(self, item: Any) -> str:
+        """The name of an item that was defined."""
+
+    def define(self, item: Any) -> str:
+        """The name that a statement assigns an item to."""
+
+    def function(self, function: Any) -> str:
+        """A function."""
+
+    def literal(self, value: Any) -> str:
+        """A value that is no item."""
+
+    def index(self, index: Any) -> str:
+        """What stands between brackets."""
+
+    def bind(self, value: Any, wanted: str) -> str:
+        """A name for an object."""
+
+
+class Writer:
+    """Generates Python, one statement per item of a graph.
+
+    Subclasses choose the form of calls and of leaves: programs that run use the recorded calls and bound names,
+    `compgraph.program` the user's names, operators and methods.
+
+    Parameters
+    ----------
+    names : Names
+        Names of items and objects.
+    items : iterable of Node, Joint and Write
+        What is written.
+    """
+
+    def __init__(self, names: Names, items: Iterable[Any]) -> None:
+        self.names = names
+        self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
+
+    def statement(self, item: Any) -> str:
+        """The statement that does what an item records: ``v3 = tanh(v2)``, ``b[0] = v1``; of a leaf, what defines it."""
+        if isinstance(item, Write):
+            return f"{self.target(item)}[{self.names.index(item.index)}] = {self.operand(item.args[0], item)}"
+        return f"{self.names.define(item)} = {self.operation(item)}" if item.args else self.leaf(item)
+
+    def operation(self, item: Any) -> str:
+        """The expression that computes an operation, or an output of one with several."""
+        if isinstance(item.function, operations.Output):
+            return f"{self.operand(item.args[0], item)}[{item.function.index}]"
+        return self.call(item)
+
+    def call(self, item: Any) -> str:
+        """The call of the recorded function, with its operands and options."""
+        raise NotImplementedError
+
+    def leaf(self, item: Any) -> str:
+        """The statement that defines a leaf; empty if its name is bound already."""
+        raise NotImplementedError
+
+    def operand(self, operand: Any, item: Any) -> str:
+        """An operand of an item: its name, or a value."""
+        return str(self.names[operand] if isinstance(operand, (Value, Joint)) else self.names.literal(settled(operand)))
+
+    def target(self, write: Write) -> str:
+        """The array that a write stores into: the root of the buffer, or a view of it."""
+        root = self.roots[id(write.memory)]
+        if write.window is root.plain:
+            return str(self.names[root])
+        place = {name: self.names.literal(value) for name, value in place_in(root.plain, write.window).items()}
+        arguments = ", ".join(f"{name}={value}" for name, value in place.items())
+        return f"{self.names.function(window)}({self.names[root]}, {arguments})"
+
+
+class _Globals:
+    """Names of a program that runs: results are ``v0``, ``v1`` ..., objects are globals of the generated function."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {"np": np}
+        self._names: dict[Any, str] = {}
+        self._numbers = itertools.count()
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self._names
+
+    def __getitem__(self, item: Any) -> str:
+        return self._names[item]
+
+    def define(self, item: Any, name: str | None = None) -> str:
+        """The next name of a result; or, for an item, one that is bound."""
+        self._names[item] = name = f"v{len(self._names)}" if name is None else name
+        return name
+
+    def bind(self, value: Any, wanted: str) -> str:
+        """A literal for a simple value, else a new global name."""
+        if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
+            return repr(value)
+        name = f"{wanted}{next(self._numbers)}"
+        self.objects[name] = value
+        return name
+
+    def literal(self, value: Any) -> str:
+        """A value, as `bind`."""
+        return self.bind(value, "c")
+
+    def index(self, index: Any) -> str:
+        """An index, as `bind`."""
+        return self.bind(index, "i")
+
+    def function(self, function: Any) -> str:
+        """The name of a function in the text: NumPy's own if it stands in ``np`` under it, else that with a number."""
+        ufunc = getattr(function, "__self__", None)
+        if isinstance(ufunc, np.ufunc):
+            return self.bind(function, f"{_readable(ufunc)}_{_readable(function)}_")
+        name = _readable(function)
+        if getattr(np, name, None) is not function or name in _TAKEN or _NUMBERED.fullmatch(name):
+            return self.bind(function, f"{name}_")
+        self.objects[name] = function
+        return name
+
+
+class _ProgramWriter(Writer):
+    """Writes the text of a schedule: statements, groups that run block by block, checks, and what is freed."""
+
+    names: _Globals
 
     def __init__(self, schedule: Schedule) -> None:
+        super().__init__(_Globals(), schedule.items)
         self._schedule = schedule
-        self._names: dict[Any, str] = {}
-        self._objects: dict[str, Any] = {"np": np}
-        self._numbers = itertools.count()
         self._lines: list[str] = []
         self._given = frozenset(schedule.inputs)
-        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
 
     def written(self) -> tuple[str, dict[str, Any]]:
         """The text, and what its global names stand for."""
-        parameters = ", ".join(map(self._new_name, self._schedule.inputs))
+        parameters = ", ".join(map(self.names.define, self._schedule.inputs))
         for place, unit in enumerate(self._schedule.units):
             if isinstance(unit, Group):
                 self._emit_group(unit)
@@ -96,7 +216,7 @@ class _Writer:
                 self._emit_checks(item)
             self._emit_freed(place)
         self._lines.append(f"return ({', '.join(self._results())},)")
-        return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self._objects
+        return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self.names.objects
 
     def _results(self) -> list[str]:
         """The outputs, each in memory of its own."""
@@ -104,89 +224,48 @@ class _Writer:
         results = []
         for node in self._schedule.outputs:
             own = node not in taken and node.args and node not in self._given and _is_fresh(node)
-            results.append(self._names[node] if own else f"np.array({self._names[node]})[()]")
+            results.append(self.names[node] if own else f"np.array({self.names[node]})[()]")
             taken.add(node)
         return results
-
-    # ---------------------------------------------------------------------------------------- the names
-
-    def _bound(self, value: Any, prefix: str) -> str:
-        """How the text names an object: a literal for simple ones, else a new global name."""
-        if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
-            return repr(value)
-        name = f"{prefix}{next(self._numbers)}"
-        self._objects[name] = value
-        return name
-
-    def _function(self, function: Any) -> str:
-        """The name of a function in the text: NumPy's own if it stands in ``np`` under it, else that with a number."""
-        ufunc = getattr(function, "__self__", None)
-        if isinstance(ufunc, np.ufunc):
-            return self._bound(function, f"{_readable(ufunc)}_{_readable(function)}_")
-        name = _readable(function)
-        if getattr(np, name, None) is not function or name in _TAKEN or _NUMBERED.fullmatch(name):
-            return self._bound(function, f"{name}_")
-        self._objects[name] = function
-        return name
-
-    def _name(self, operand: Any) -> str:
-        return self._names[operand] if isinstance(operand, (Value, Joint)) else self._bound(settled(operand), "c")
-
-    def _new_name(self, item: Any) -> str:
-        self._names[item] = name = f"v{len(self._names)}"
-        return name
 
     # ---------------------------------------------------------------------------------------- the lines
 
     def _emit(self, item: Any) -> None:
         if isinstance(item, Guard):
-            asked = ", ".join(map(self._name, item.args))
-            self._lines.append(f"{self._bound(item.check, 'guard')}({asked})")
-        elif isinstance(item, Write):
-            target, index = self._target(item), self._bound(item.index, "i")
-            self._lines.append(f"{target}[{index}] = {self._name(item.args[0])}")
+            asked = ", ".join(self.operand(operand, item) for operand in item.args)
+            self._lines.append(f"{self.names.bind(item.check, 'guard')}({asked})")
         elif item in self._given:
-            name = self._names[item]
+            name = self.names[item]
             if item.memory:  # it will be written into
                 self._lines.append(f"{name} = {name}.copy()")
-        elif not item.args:
-            self._emit_leaf(item)
-        elif isinstance(item.function, operations.Output):
-            joint = self._name(item.args[0])
-            self._lines.append(f"{self._new_name(item)} = {joint}[{item.function.index}]")
-        else:
-            self._lines.append(f"{self._new_name(item)} = {self._call(item)}")
+        elif statement := self.statement(item):
+            self._lines.append(statement)
 
     def _emit_checks(self, item: Any) -> None:
-        for require, expected in self._schedule.checks.get(item, ()) if item in self._names else ():
-            told = repr(expected) if type(expected) is tuple else self._bound(expected, "c")
-            self._lines.append(f"{self._bound(require, f'{require.__name__}_')}({self._names[item]}, {told})")
+        for require, expected in self._schedule.checks.get(item, ()) if item in self.names else ():
+            told = repr(expected) if type(expected) is tuple else self.names.literal(expected)
+            self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {told})")
 
-    def _emit_leaf(self, item: Any) -> None:
-        bound = self._bound(item.plain, "c")
-        if item.memory:
-            self._lines.append(f"{self._new_name(item)} = {bound}.copy()")
-            self._objects[bound] = value_at(item, item.tick)
-        else:
-            self._names[item] = bound
+    def leaf(self, item: Any) -> str:
+        """A global name; a copy of it where it is written into."""
+        bound = self.names.literal(item.plain)
+        if not item.memory:
+            self.names.define(item, bound)
+            return ""
+        self.names.objects[bound] = value_at(item, item.tick)
+        return f"{self.names.define(item)} = {bound}.copy()"
 
-    def _call(self, item: Any) -> str:
-        arguments = list(map(self._name, item.args))
+    def call(self, item: Any) -> str:
+        """The recorded call; into a buffer, where the schedule has one."""
+        arguments = [self.operand(operand, item) for operand in item.args]
         buffer = self._schedule.buffers.get(item)
         if buffer is not None:
-            name = self._bound(buffer, "b")
+            name = self.names.bind(buffer, "b")
             arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)  # as NumPy wants it
         function, options = shortest(item.function, item.options)
         if options:
-            arguments.append(f"**{self._bound(options, 'o')}")
-        return f"{self._function(function)}({', '.join(arguments)})"
-
-    def _target(self, write: Write) -> str:
-        root = self._roots[id(write.memory)]
-        name = self._names[root]
-        if write.window is root.plain:
-            return name
-        return f"{self._function(window)}({name}, **{self._bound(place_in(root.plain, write.window), 'o')})"
+            arguments.append(f"**{self.names.bind(options, 'o')}")
+        return f"{self.names.function(function)}({', '.join(arguments)})"
 
     def _emit_group(self, group: Group) -> None:
         """A loop over blocks of the elements: all operations of the group on one block, then on the next."""
@@ -194,13 +273,14 @@ class _Writer:
         lines = self._lines
         flat = {x: f"{name}_" for x, name in outside.items()}
         for x, name in flat.items():
-            lines.append(f"{name} = {self._names[x]}.reshape(-1)")
+            lines.append(f"{name} = {self.names[x]}.reshape(-1)")
         for node in group.kept:
             buffer = self._schedule.buffers.get(node)
-            full = self._new_name(node)
-            made = f"np.empty({node.shape}, {self._bound(node.dtype, 'd')})" if buffer is None else self._bound(buffer, "b")
+            full = self.names.define(node)
+            dtype = self.names.bind(node.dtype, "d") if buffer is None else ""
+            made = f"np.empty({node.shape}, {dtype})" if buffer is None else self.names.bind(buffer, "b")
             lines += [f"{full} = {made}", f"{full}_ = {full}.reshape(-1)"]
-        scratch = {k: self._bound(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch)}
+        scratch = {k: self.names.bind(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch)}
         lines.append(f"for start in range(0, {group.size}, {BLOCK}):")
         inner = [f"stop = min(start + {BLOCK}, {group.size})"]
         inner += [f"{name} = {flat[x]}[start:stop]" for x, name in outside.items()]
@@ -208,21 +288,22 @@ class _Writer:
         there = dict(outside)
         for node in group:
             arguments = [self._in_block(a, there) for a in node.args]
-            there[node] = f"{self._names[node]}_[start:stop]" if node in group.kept else f"t{group.place[node]}"
+            there[node] = f"{self.names[node]}_[start:stop]" if node in group.kept else f"t{group.place[node]}"
             if node in group.kept:
-                inner.append(f"y{self._names[node]} = {there[node]}")
-                there[node] = f"y{self._names[node]}"
-            inner.append(f"{self._function(node.function)}({', '.join([*arguments, there[node]])})")
+                inner.append(f"y{self.names[node]} = {there[node]}")
+                there[node] = f"y{self.names[node]}"
+            inner.append(f"{self.names.function(node.function)}({', '.join([*arguments, there[node]])})")
         lines += [f"    {line}" for line in inner]
 
     def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
         if isinstance(operand, Value) and operand in there:
             return there[operand]
         number = repeated(operand, self._given) if isinstance(operand, Value) else None
-        return self._name(operand) if number is None else self._bound(number, "c")
+        return self.operand(operand, None) if number is None else self.names.bind(number, "c")
 
     def _emit_freed(self, place: int) -> None:
-        names = [self._names[node] for node in self._schedule.frees.get(place, ()) if self._names.get(node, "").startswith("v")]
+        freed = [node for node in self._schedule.frees.get(place, ()) if node in self.names]
+        names = [name for name in map(self.names.__getitem__, freed) if name.startswith("v")]
         if names:
             self._lines.append(f"del {', '.join(names)}")
 

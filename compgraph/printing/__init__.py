@@ -3,7 +3,7 @@
 ====================  ============================================================================================
 `steps`               what was done, in order, to compute some nodes
 `names`               names for them that Python takes; values as Python writes them
-`calls`               a single step as Python writes it
+`calls`               the executor's code generator, in the form that users write
 `folding`             steps that repeat
 `listing`             what users call: `program`, and the `Listing` that it returns
 `symbolic_arrays`     arrays in SymPy

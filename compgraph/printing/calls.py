@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import operations
-from ..operations import PIECEWISE, Configured, Keyworded, OnAxes, Output, Packed
-from ..storage import owner_of, place_in, value_at, window
+from ..executor import Writer
+from ..operations import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
+from ..storage import Write, owner_of, place_in, value_at
 from ..values import Joint, Value, settled
 from .names import Names, is_number
 
-INFIX: dict[Any, str] = {
-    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.matmul: "@", operations.power: "**",
-    np.remainder: "%", np.floor_divide: "//", np.greater: ">", np.greater_equal: ">=", np.less: "<", np.less_equal: "<=",
-    np.equal: "==", np.not_equal: "!=", np.bitwise_and: "&", np.bitwise_or: "|", np.bitwise_xor: "^",
-    np.left_shift: "<<", np.right_shift: ">>",
-}  # fmt: skip
-PREFIX: dict[Any, str] = {np.negative: "-", np.invert: "~"}
 # Methods of arrays, with their usual options.
 METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
     operations.astype: ("astype", {"order": "K", "casting": "unsafe", "copy": True, "subok": True}),
@@ -29,8 +23,8 @@ METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
 }
 
 
-class Writer:
-    """Writes the steps of a graph.
+class ListingWriter(Writer):
+    """The executor's code generator in the form that users write: operators, methods, keywords, and the user's names.
 
     Parameters
     ----------
@@ -40,21 +34,20 @@ class Writer:
         The steps.
     """
 
+    names: Names
+
     def __init__(self, names: Names, items: list[Any]) -> None:
-        self.names = names
+        super().__init__(names, items)
         self._views = {id(item.plain): item for item in items if isinstance(item, Value)}
-        self._roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
 
     # ------------------------------------------------------------------------------------- operations
 
-    def operation(self, item: Any) -> str:
+    def call(self, item: Any) -> str:
         """What computes an operation: ``np.tanh(v2)``."""
         function, options = item.function, dict(item.options)
-        if isinstance(function, Output):
-            return f"{self.names[item.args[0]]}[{function.index}]"
         if function is operations.getitem:
             first, *index = [item.args[0], *map(settled, item.args[1:])]
-            return f"{self._operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
+            return f"{self.operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
         if function is operations.einsum:
             function, first = np.einsum, [self.names.literal(options.pop("subscripts"))]
             return self._call("np.einsum", [*first, *self._operands(item)], options)
@@ -93,8 +86,8 @@ class Writer:
         """A call whose last operands are named; counts are integers."""
         cut = len(item.args) - len(function.names)
         named = function.named(tuple(map(settled, item.args[cut:])))
-        texts = [f"{name}={self._operand(value, item)}" for name, value in named.items()]
-        first = [self._operand(value, item) for value in item.args[:cut]]
+        texts = [f"{name}={self.operand(value, item)}" for name, value in named.items()]
+        first = [self.operand(value, item) for value in item.args[:cut]]
         return self._call(self.names.function(function.function), first, options, texts)
 
     def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
@@ -104,9 +97,10 @@ class Writer:
         return f"{function}({', '.join([*operands, *named, *given])})"
 
     def _operands(self, item: Any) -> list[str]:
-        return [self._operand(operand, item) for operand in item.args]
+        return [self.operand(operand, item) for operand in item.args]
 
-    def _operand(self, operand: Any, item: Any) -> str:
+    def operand(self, operand: Any, item: Any) -> str:
+        """An operand of an item: its name, or a value as Python writes it."""
         if isinstance(operand, (Value, Joint)) and operand in self.names:
             return self.names[operand]
         value = operand.plain if isinstance(operand, Value) else settled(operand)
@@ -116,14 +110,22 @@ class Writer:
 
     def _is_double(self, item: Any) -> bool:
         """Whether a number of Python's own gives what one of double precision gives, as an operand of this operation."""
+        if isinstance(item, Write):
+            return False
         ufunc = isinstance(item.function, np.ufunc) or item.function is operations.power
         kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Value) and not is_number(a)]}
         return bool(ufunc and item.function not in PIECEWISE and kinds <= {np.dtype(float), np.dtype(complex)})
 
     # ------------------------------------------------------------------------------------------ buffers
 
-    def buffer(self, item: Any) -> str:
-        """What makes an array that is written into: ``np.zeros((3,))``, or a copy of what was given."""
+    def leaf(self, item: Any) -> str:
+        """A name, bound to the value; or what makes an array that is written into: ``np.zeros(3)``, or a copy of a plain one."""
+        if item.kind != "buffer" and not item.memory:
+            self.names.bound[self.names[item]] = item.plain
+            return self.names[item]
+        return f"{self.names[item]} = {self._buffer(item)}"
+
+    def _buffer(self, item: Any) -> str:
         start = value_at(item, item.tick) if item.memory else item.plain
         dtype = "" if item.dtype == np.float64 else f", {self.names.literal(item.dtype)}"
         shape = repr(item.shape[0] if item.ndim == 1 else item.shape)
@@ -133,15 +135,9 @@ class Writer:
                 return f"np.{name}({shape}{dtype})"
         return f"{self.names.array(np.array(start))}.copy()"
 
-    def write(self, item: Any) -> str:
-        """A write into an array: ``b[0] = v1``."""
-        value = item.args[0]
-        text = self.names[value] if isinstance(value, Value) and value in self.names else self.names.literal(settled(value))
-        return f"{self._window(item)}[{self.names.index(item.index)}] = {text}"
-
-    def _window(self, write: Any) -> str:
+    def target(self, write: Any) -> str:
         """The array that is written through: a node, or a part of the root."""
-        root = self._roots[id(write.memory)]
+        root = self.roots[id(write.memory)]
         known = self._views.get(id(write.window))
         if known is not None and known.tick <= write.tick:
             return self.names[known]
@@ -149,8 +145,7 @@ class Writer:
         index = as_slices(root.plain, place) if owner_of(write.window) is owner_of(root.plain) else None
         if index is not None:
             return f"{self.names[root]}[{self.names.index(index)}]"
-        given = ", ".join(f"{name}={self.names.literal(value)}" for name, value in place.items())
-        return f"{self.names.bind(window, 'window')}({self.names[root]}, {given})"
+        return super().target(write)
 
 
 def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ..drawing import FOLDED_FROM, place_of
 from ..guards import guards_of
 from ..storage import Write
 from ..values import Joint, Value, VariableNode
-from .calls import Writer
+from .calls import ListingWriter
 from .folding import runs_of
 from .names import Names, is_number
 from .steps import LISTS, results_of, steps_of
@@ -102,7 +102,7 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
     nodes = results_of("program", results)
     items = steps_of(nodes)
     names = Names(items)
-    writer = Writer(names, items)
+    writer = ListingWriter(names, items)
     updated = _updated(items)
     lines = [line for item in items for line in _lines(item, writer, item in updated)]
     result = _nested(results, names)
@@ -125,23 +125,16 @@ def _updated(items: list[Any]) -> set[Any]:
     return {node for node, reader in read if isinstance(node, VariableNode) and node.tick > reader.tick}
 
 
-def _lines(item: Any, writer: Writer, is_updated: bool) -> list[Line]:
+def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
     """The lines that say what one item is."""
-    names, scope, line = writer.names, getattr(item, "scope", ()), place_of(item.line)
-    if isinstance(item, Write):
-        return [Line(writer.write(item), line, scope, item)]
-    if is_number(item):
+    if not isinstance(item, Write) and is_number(item):
         return []
+    code, line = writer.statement(item), place_of(item.line)
+    if isinstance(item, Write):
+        return [Line(code, line, getattr(item, "scope", ()), item)]
     parts = [_described(item), "" if item.args else item.what, line, "updated since it was read" if is_updated else ""]
-    told = ", ".join(filter(None, parts))
-    if item.args:
-        return [Line(f"{names[item]} = {writer.operation(item)}", told, scope, item)]
-    if item.kind == "buffer":
-        return [Line(f"{names[item]} = {writer.buffer(item)}", told, scope, item)]
-    if not item.memory:
-        names.bound[names[item]] = item.plain
-        return [Line(names[item], told, (), item)]
-    return [Line(f"{names[item]} = {writer.buffer(item)}", told, (), item)]
+    is_made = item.args or item.kind == "buffer"
+    return [Line(code, ", ".join(filter(None, parts)), getattr(item, "scope", ()) if is_made else (), item)]
 
 
 def _described(item: Any) -> str:
@@ -180,7 +173,7 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
     return kept, bool(hidden)
 
 
-def _with_guards(lines: list[Line], items: list[Any], writer: Writer) -> list[Line]:
+def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """The lines, with comments on what Python was told of values, each where it was told."""
     guards, escaped = guards_of(items)
     told = [(guard.tick, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
@@ -197,7 +190,7 @@ def _with_guards(lines: list[Line], items: list[Any], writer: Writer) -> list[Li
     return found + [Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(escaped)]
 
 
-def _answer(guard: Any, writer: Writer) -> str:
+def _answer(guard: Any, writer: ListingWriter) -> str:
     """What Python was told: ``bool(v3 > 0) gave True, train.py:12``."""
     about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Value))
     what = guard.what.removesuffix("()")
@@ -206,7 +199,7 @@ def _answer(guard: Any, writer: Writer) -> str:
     return ", ".join(filter(None, [f"{asked} gave {guard.answer!r}", place_of(line)]))
 
 
-def _asked(node: Any, writer: Writer) -> str:
+def _asked(node: Any, writer: ListingWriter) -> str:
     """What a guard is about: a node of the graph, or what was computed from such nodes."""
     if node in writer.names:
         return writer.names[node]

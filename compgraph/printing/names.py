@@ -61,6 +61,10 @@ class Names:
     def __getitem__(self, item: Any) -> str:
         return self._names[item]
 
+    def define(self, item: Any) -> str:
+        """The name of an item, which it has from the start."""
+        return self._names[item]
+
     def bind(self, value: Any, wanted: str) -> str:
         """A name for an object, which is bound to it: the same one each time."""
         known = next((name for name, other in self.bound.items() if other is value), None)

@@ -12,6 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
+from compgraph.executor import NumPyBackend, Schedule
 from compgraph.printing.calls import as_slices
 from compgraph.values import Node
 from tests.support.checks.program import again, same
@@ -85,6 +86,18 @@ def test_writes_stand_in_order() -> None:
     assert same(again(cg.program(b)), b)
     assert any("100" in line for line in codes(cg.program(b)))
     assert codes(listing)[1:3] == ["v0 = np.zeros((3, 4))", "v0[0] = x"]
+
+
+def test_program_has_the_statements_of_the_executors_code() -> None:
+    """One generator writes both: each statement of the one stores or defines, calls and indexes as that of the other."""
+    x = variable([1.0, 2.0, 3.0, 4.0], "x")
+    total = np.sum(written(x) * np.tanh(x)[:, None][:3])
+    executed = NumPyBackend().compile(Schedule.of([total], [], [x])).source
+    lines = [line.strip() for line in executed.splitlines()[1:-1]]
+    kinds = ["store" if "[" in line.split(" = ")[0] else "define" for line in lines if not line.startswith("x")]
+    listed = [line for line in codes(cg.program(total)) if " = " in line]
+    assert ["store" if "[" in line.split(" = ")[0] else "define" for line in listed] == kinds
+    assert {"store", "define"} == {*kinds}
 
 
 def test_an_array_that_was_given_is_not_written_into() -> None:
