@@ -23,7 +23,7 @@ from .symbolic_functions import ELEMENTWISE, OF_BOOLEANS, truth
 
 LARGE = 40  # an expression of so many parts gets an equation of its own
 SHARED = 20  # and one that is used more than once, of so many
-LONGEST = 20_000  # operations of a graph
+LONGEST = 10_000  # operations of a graph
 MOST = 1000  # parts of an expression without abbreviations: SymPy walks through them by recursion, and copies shared ones
 SIMPLIFIED = 40  # parts of an expression that is simplified: it takes SymPy milliseconds then
 DEEPEST = 60  # operations one within the other, of an expression without abbreviations
@@ -96,7 +96,7 @@ class Converter:
             elif item not in self._bodies:
                 body = self._operation(item) if item.args else self._leaf(item)
                 self._bodies[item] = self._limited(item, body, uses.get(item, 0), item in kept, who)
-        return [arrays.matrix(shortened(self._bodies[node]), node.shape) for node in nodes]
+        return [arrays.matrix(simplified(self._bodies[node]), node.shape) for node in nodes]
 
     def name_of(self, node: Any) -> str:
         """The name by which expressions call a leaf that was converted."""
@@ -105,7 +105,7 @@ class Converter:
     def _limited(self, item: Any, body: sp.Expr, uses: int, is_result: bool, who: str) -> sp.Expr:
         """A body, or the symbol that abbreviates it; a ValueError if it is too long for either."""
         self._depths[item] = 1 + max([self._depths[operand] for operand in _operands(item)], default=0)
-        if not item.args or body.is_Atom or (isinstance(body, Entry) and body.array.is_symbol):
+        if not item.args or (body.array.is_symbol if isinstance(body, Entry) else body.is_Atom):
             return body
         is_chosen = not is_automatic(item)
         most = (LARGE if uses < 2 else SHARED) if self._abbreviates else MOST
@@ -121,7 +121,7 @@ class Converter:
             return body
         self._depths[item] = 1
         name = self._free(item.name) if is_chosen else self._new("z")
-        self.lines[name] = arrays.matrix(shortened(body), item.shape)
+        self.lines[name] = arrays.matrix(simplified(body), item.shape)
         return arrays.symbol(name, item.shape, item.dtype.kind)
 
     # ---------------------------------------------------------------------------------------------- leaves
@@ -155,7 +155,7 @@ class Converter:
         if array.dtype.kind in "fc":
             self._known.setdefault(_key(-array), -body)
         if array.ndim == 2:
-            self._known.setdefault(_key(array.T), arrays.turned(body))
+            self._known.setdefault(_key(array.T), arrays.transposed_body(body))
         return body
 
     def _constant(self, value: Any) -> sp.Expr:
@@ -179,7 +179,7 @@ class Converter:
             return self._constant(value.plain) if is_number(value) else self._bodies[value]
         value = settled(value)
         if isinstance(value, (tuple, list, slice, str, dict)) or value is None or value is Ellipsis:
-            return sp.core.symbol.Str(_said(value))
+            return sp.core.symbol.Str(_option_text(value))
         return self._constant(value)
 
     def _matrix(self, value: Any) -> Any:
@@ -203,7 +203,7 @@ class Converter:
     def _same(self, item: Any) -> sp.Expr:
         """Of an operation that changes dtype or shape only."""
         x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
-        x = arrays.turned(x) if len(source) == 1 and item.ndim > 1 else x
+        x = arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
         if item.opname != "astype":
             return x
         before, after = _kind(item.args[0]), item.dtype.kind
@@ -228,7 +228,7 @@ class Converter:
         name = OF_BOOLEANS.get(name, name) if set(kinds) == {"b"} else name
         bodies = [None if a is None else self._body(a) for a in record.args]
         bodies = [
-            arrays.turned(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
+            arrays.transposed_body(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
             for a, body in zip(record.args, bodies, strict=True)
         ]
         if name in ELEMENTWISE and not (name in ONLY_REAL and "c" in kinds):
@@ -241,17 +241,20 @@ class Converter:
     def _result(self, item: Any) -> sp.Expr:
         """Of an operation without a counterpart."""
         record = item.args[0] if isinstance(item.function, Output) else item
-        operands, options = record.args, _chosen(record.options)
+        operands, options = record.args, _nondefault(record.options)
         compute = record.function
         if record.function is operations.getitem:
-            operands, index = record.args[:1], record.args[1] if len(record.args) == 2 else tuple(record.args[1:])
-            options = {"index": index}
-        said = tuple(f"{name}={_said(value)}" if name != "index" else _said(value) for name, value in options.items())
+            parts = record.args[1] if len(record.args) == 2 and isinstance(record.args[1], tuple) else record.args[1:]
+            operands = record.args[:1] + tuple(part for part in parts if isinstance(part, Value))
+            options = {"index": tuple(part for part in parts if not isinstance(part, Value))}
+        texts = tuple(("" if name == "index" else f"{name}=") + _option_text(value) for name, value in options.items())
         if record is not item:
-            said = (f"#{item.function.index}", *said)
+            texts = (f"#{item.function.index}", *texts)
         key = 0 if all(map(_is_simple, options.values())) else id(record)
         name = MODULES.sub("", record.opname)
-        operation = Operation(name, (*said, str(key)) if key else said, (compute, record, getattr(item.function, "index", None)))
+        operation = Operation(
+            name, (*texts, str(key)) if key else texts, (compute, record, getattr(item.function, "index", None))
+        )
         given = [self._matrix(operand) for operand in operands]
         return arrays.result(operation, given, item.shape, item.dtype.kind != "c")
 
@@ -279,7 +282,7 @@ class Converter:
             return self._reshaped(x, shape, item.shape) if is_whole else None
         if all(isinstance(part, (int, np.integer)) for part in parts):
             return arrays.element(x, [int(part) % n for part, n in zip(parts, shape, strict=True)], shape)
-        return arrays.part(x, parts, shape)
+        return arrays.selection(x, parts, shape)
 
     def _reshaped(self, x: sp.Expr, old: Shape, new: Shape) -> sp.Expr | None:
         """Of a change of shape that leaves the order of axes, among vectors, columns and rows."""
@@ -290,7 +293,7 @@ class Converter:
         if len(old) > 2 or len(new) > 2 or [n for n in old if n != 1] != [n for n in new if n != 1]:
             return None
         is_row = [len(shape) == 2 and shape[0] == 1 and shape[1] != 1 for shape in (old, new)]
-        return x if is_row[0] == is_row[1] else arrays.turned(x)
+        return x if is_row[0] == is_row[1] else arrays.transposed_body(x)
 
     def _reshape(self, item: Any) -> sp.Expr | None:
         source = item.args[0]
@@ -303,7 +306,7 @@ class Converter:
     _ravel = _flatten = _expand_dims = _squeeze = _reshape
 
     def _sum(self, item: Any) -> sp.Expr | None:
-        if not set(_chosen(item.options)) <= {"axis", "keepdims"} or len(item.args) != 1:
+        if not set(_nondefault(item.options)) <= {"axis", "keepdims"} or len(item.args) != 1:
             return None
         x, shape, axes = self._body(item.args[0]), np.shape(_plain(item.args[0])), _axes(item)
         if not x.has(Entry):
@@ -312,12 +315,12 @@ class Converter:
             return arrays.total(x, shape)
         if len(shape) != 2 or len(axes) != 1:
             return None if axes else x
-        x = arrays.turned(x) if axes == (0,) else x
+        x = arrays.transposed_body(x) if axes == (0,) else x
         rows, columns = shape[::-1] if axes == (0,) else shape
         summed = arrays.body_of(
             arrays.product(arrays.matrix(x, (rows, columns)), sp.OneMatrix(columns, 1)), item.dtype.kind != "c"
         )
-        return arrays.turned(summed) if axes == (0,) and item.ndim == 2 else summed
+        return arrays.transposed_body(summed) if axes == (0,) and item.ndim == 2 else summed
 
     def _mean(self, item: Any) -> sp.Expr | None:
         summed = self._sum(item)
@@ -333,7 +336,7 @@ class Converter:
             return sp.S.Zero
         if dims == (1, 1):
             return arrays.inner(x, y)
-        return arrays.body_of(arrays.product(arrays.transposed(y), x) if dims == (1, 2) else arrays.product(x, y), is_real)
+        return arrays.body_of(arrays.product(arrays.transpose(y), x) if dims == (1, 2) else arrays.product(x, y), is_real)
 
     def _dot(self, item: Any) -> sp.Expr | None:
         if not all(np.ndim(_plain(a)) for a in item.args):
@@ -352,29 +355,29 @@ class Converter:
         a, b = item.args
         if np.ndim(_plain(a)) != 1 or np.ndim(_plain(b)) != 1:
             return None
-        return arrays.body_of(arrays.product(self._matrix(a), arrays.transposed(self._matrix(b))), item.dtype.kind != "c")
+        return arrays.body_of(arrays.product(self._matrix(a), arrays.transpose(self._matrix(b))), item.dtype.kind != "c")
 
     def _transpose(self, item: Any) -> sp.Expr | None:
         axes = item.options.get("axes")
         if item.ndim < 2:
             return self._body(item.args[0])
         is_turn = item.ndim == 2 and (axes is None or tuple(int(axis) % 2 for axis in axes) == (1, 0))
-        return arrays.turned(self._body(item.args[0])) if is_turn else None
+        return arrays.transposed_body(self._body(item.args[0])) if is_turn else None
 
     def _swapaxes(self, item: Any) -> sp.Expr | None:
         axes = {int(item.options.get(name, 0)) % 2 for name in ("axis1", "axis2")}
-        return arrays.turned(self._body(item.args[0])) if item.ndim == 2 and len(axes) == 2 else None
+        return arrays.transposed_body(self._body(item.args[0])) if item.ndim == 2 and len(axes) == 2 else None
 
     def _moveaxis(self, item: Any) -> sp.Expr | None:
         source, destination = [np.atleast_1d(item.options[name]) % item.ndim for name in ("source", "destination")]
         x = self._body(item.args[0])
         if np.array_equal(source, destination):
             return x
-        return arrays.turned(x) if item.ndim == 2 and source.size == 1 else None
+        return arrays.transposed_body(x) if item.ndim == 2 and source.size == 1 else None
 
     def _trace(self, item: Any) -> sp.Expr | None:
         is_square = len(set(item.args[0].shape)) == 1 and item.args[0].ndim == 2
-        return arrays.Trace(self._matrix(item.args[0])) if is_square and not _chosen(item.options) else None
+        return arrays.Trace(self._matrix(item.args[0])) if is_square and not _nondefault(item.options) else None
 
     def _linalg_det(self, item: Any) -> sp.Expr | None:
         return arrays.Determinant(self._matrix(item.args[0])) if item.ndim == 0 else None
@@ -409,9 +412,9 @@ class Converter:
             index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
             piece, own = self._body(item.args[start]), np.shape(_plain(item.args[start]))
             if item.ndim == 1 and len(own) == len(index) == 2 and any(part is None for part in index):  # a column, or a row
-                piece, own = piece if index[1] is None else arrays.turned(piece), (max(own),)
+                piece, own = piece if index[1] is None else arrays.transposed_body(piece), (max(own),)
                 index = tuple(part for part in index if part is not None)
-            placed = arrays.placed(piece, own, index, item.shape)
+            placed = arrays.scattered(piece, own, index, item.shape)
             if placed is None:
                 return None
             pieces.append(placed)
@@ -424,8 +427,8 @@ class Converter:
             return None
         output = output if arrow else "".join(sorted(c for c in inputs if c != "," and inputs.count(c) == 1))
         bodies = [self._body(a) for a in item.args]
-        free = arrays.free_names(arrays.letters(*bodies), *map(sp.Symbol, set(inputs) - {","}))
-        own = set(arrays.free_names(inputs, *bodies))
+        free = arrays.unused_names(arrays.letters(*bodies), *map(sp.Symbol, set(inputs) - {","}))
+        own = set(arrays.unused_names(inputs, *bodies))
         letters = {
             c: sp.Symbol(c if c in own else next(free), integer=True) for c in [*output, *sorted(set(inputs) - {*output, ","})]
         }
@@ -437,11 +440,11 @@ class Converter:
                 lengths[c] = max(n, lengths.get(c, 1))
             factors.append(arrays.element(body, [letters[c] for c in subscripts], shape) if shape else body)
         limits = [(letter, 0, lengths[c] - 1) for c, letter in letters.items() if c not in output]
-        value = sp.Sum(arrays.enclosed(sp.Mul(*factors)), *limits) if limits else sp.Mul(*factors)
+        value = sp.Sum(arrays.protected(sp.Mul(*factors)), *limits) if limits else sp.Mul(*factors)
         if not output:
             return value
         indices = [letters[c] for c in output] + [sp.Symbol(next(free), integer=True)] * (len(output) == 1)
-        entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.enclosed(value)))
+        entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.protected(value)))
         return Entry(entries, item.dtype.kind != "c")
 
 
@@ -451,7 +454,7 @@ ONLY_REAL = {
 }  # fmt: skip
 
 
-def shortened(body: sp.Expr) -> sp.Expr:
+def simplified(body: sp.Expr) -> sp.Expr:
     """The shortest of a body and what SymPy makes of it; a long one stays."""
     if body.is_Atom or arrays.is_larger(body, SIMPLIFIED) or body.has(sp.Float, sp.MatrixExpr, sp.Sum, arrays.Result):
         return body
@@ -515,16 +518,16 @@ def _axes(item: Any) -> tuple[int, ...]:
     return tuple(sorted(int(each) % ndim for each in (axis if isinstance(axis, tuple) else (axis,)))) if ndim else ()
 
 
-def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+def _nondefault(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options, without those that say what holds anyway."""
     usual = {"where": True, "keepdims": False, "offset": 0, "axis1": 0, "axis2": 1}
     return {name: value for name, value in options.items() if value is not None and value is not usual.get(name, options)}
 
 
-def _said(value: Any) -> str:
+def _option_text(value: Any) -> str:
     """An option as text."""
     if isinstance(value, (tuple, list)):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_option_text, value))
     if isinstance(value, slice):
         return ":".join("" if end is None else str(end) for end in (value.start, value.stop, value.step)).removesuffix(":")
     if isinstance(value, (Value, np.ndarray)) and np.ndim(value):

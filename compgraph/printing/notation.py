@@ -7,9 +7,10 @@ from typing import Any
 import sympy as sp
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
+from sympy.tensor.array.expressions import ArraySymbol
 
 from .names import escaped, latex_name
-from .symbolic_arrays import Entry, Unit, repeated
+from .symbolic_arrays import Entry, Unit, broadcast
 
 WORDS = {"det": r"\det", "max": r"\max", "min": r"\min", "inverse": r"\operatorname{inv}"}
 
@@ -38,7 +39,7 @@ class Printer(LatexPrinter):
         return str(self._print(expr.array))
 
     def _print_Elementwise(self, expr: Any) -> str:
-        full = {entry: Entry(repeated(entry.array, expr.shape), bool(entry.is_real)) for entry in expr.body.atoms(Entry)}
+        full = {entry: Entry(broadcast(entry.array, expr.shape), bool(entry.is_real)) for entry in expr.body.atoms(Entry)}
         return str(self._print(expr.body.xreplace(full)))
 
     def _print_ArrayElementwise(self, expr: Any) -> str:
@@ -84,7 +85,11 @@ class Printer(LatexPrinter):
         return f"{self._base(expr.arg)}^{{T}}"
 
     def _base(self, expr: Any) -> str:
-        return str(self._print(expr)) if expr.is_symbol or isinstance(expr, (Unit, sp.Identity)) else self._parentheses(expr)
+        return (
+            str(self._print(expr))
+            if expr.is_symbol or isinstance(expr, (Unit, sp.Identity, ArraySymbol))
+            else self._parentheses(expr)
+        )
 
     def _parentheses(self, expr: Any) -> str:
         return f"\\left({self._print(expr)}\\right)"
@@ -143,10 +148,11 @@ class Printer(LatexPrinter):
     def _print_Result(self, expr: Any) -> str:
         operation, _, *operands = expr.args
         if operation.name == "getitem":
-            return self._indexed(self._base(operands[0]), [escaped(part) for part in operation.said[:1]])
-        said = [part for part in operation.said if not part.startswith("#") and "=" in part]
-        given = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in said]]
-        place = next((f"_{{{part[1:]}}}" for part in operation.said if part.startswith("#")), "")
+            constants = [escaped(part) for part in operation.options[:1] if part]
+            return self._indexed(self._base(operands[0]), [*operands[1:], *constants])
+        options = [part for part in operation.options if not part.startswith("#") and "=" in part]
+        given = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in options]]
+        place = next((f"_{{{part[1:]}}}" for part in operation.options if part.startswith("#")), "")
         word = WORDS.get(operation.name, f"\\operatorname{{{escaped(operation.name)}}}")
         return f"{word}{place}\\left({', '.join(given)}\\right)"
 

@@ -76,7 +76,7 @@ def _condition(condition: Any, printer: Any) -> str:
     return str(printer._print(condition))
 
 
-def enclosed(expression: Any) -> Any:
+def protected(expression: Any) -> Any:
     """An expression that may stand below a sum, a function of entries or a condition."""
     return expression.replace(sp.Piecewise, Choice)
 
@@ -102,7 +102,7 @@ class _OfEntries:
         body = self.body
         for extremum in (sp.Max, sp.Min):  # which SymPy writes for arrays of one shape only
             body = body.replace(extremum, lambda *args, extremum=extremum: extremum(*args).rewrite(sp.Piecewise))
-        body = enclosed(body)
+        body = protected(body)
         return f"{printer._module_format('numpy.broadcast_to')}({printer._print(body)}, {tuple(map(int, self.shape))})"
 
 
@@ -178,14 +178,14 @@ class Determinant(sp.Determinant):
 class Operation(sp.Atom):
     """An operation without a counterpart in SymPy: its name, its options as text, and what computes it."""
 
-    def __new__(cls, name: str, said: tuple[str, ...] = (), compute: Any = None) -> Operation:
+    def __new__(cls, name: str, options: tuple[str, ...] = (), compute: Any = None) -> Operation:
         """Make an operation; those of equal names and options are equal."""
         made: Operation = super().__new__(cls)
-        made.name, made.said, made.compute = name, said, compute
+        made.name, made.options, made.compute = name, options, compute
         return made
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        return self.name, self.said
+        return self.name, self.options
 
     def _sympystr(self, printer: Any) -> str:
         return str(self.name)
@@ -270,9 +270,9 @@ def matrix(body: sp.Expr, shape: Shape) -> Any:
 
 def _of_entries(kind: Any, body: sp.Expr, shape: Shape) -> Any:
     entries = sorted(body.atoms(Entry), key=sp.default_sort_key)
-    free = free_names((f"a_{k}" for k in itertools.count()), body)
+    free = unused_names((f"a_{k}" for k in itertools.count()), body)
     variables = [sp.Symbol(name, real=each.is_real) for name, each in zip(free, entries, strict=False)]
-    function = sp.Lambda(tuple(variables), enclosed(body).xreplace(dict(zip(entries, variables, strict=True))))
+    function = sp.Lambda(tuple(variables), protected(body).xreplace(dict(zip(entries, variables, strict=True))))
     return kind(function, sp.Tuple(*shape), *[each.array for each in entries])
 
 
@@ -283,11 +283,11 @@ def _linear(term: sp.Expr, full: tuple[int, int]) -> Any:
     scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
     if not arrays:
         return sp.ZeroMatrix(*full) if scalar == 0 else _times(scalar, sp.OneMatrix(*full))
-    array = repeated(arrays[0].array, full) if len(arrays) == 1 and isinstance(arrays[0], Entry) else None
+    array = broadcast(arrays[0].array, full) if len(arrays) == 1 and isinstance(arrays[0], Entry) else None
     return None if array is None else _times(scalar, array)
 
 
-def repeated(array: Any, full: Shape) -> Any:
+def broadcast(array: Any, full: Shape) -> Any:
     """A matrix of a shape; a row, a column or an element is repeated, by a product with ones."""
     rows, columns = array.shape
     if (rows, columns) != full and columns == full[1]:
@@ -336,7 +336,7 @@ def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
     return body.xreplace(found)
 
 
-def transposed(matrix: Any) -> Any:
+def transpose(matrix: Any) -> Any:
     """The transpose, with that of sums and products carried out."""
     return sp.Transpose(matrix).doit(deep=False)
 
@@ -355,10 +355,10 @@ def total(body: sp.Expr, shape: Shape) -> sp.Expr:
     limits = [(index, 0, length - 1) for index, length in zip(indices, shape, strict=True) if length > 1]
     place = [index if length > 1 else 0 for index, length in zip(indices, shape, strict=True)]
     inner = element(rest, place, shape)
-    return scalar * (sp.Sum(enclosed(inner), *limits) if limits else inner)
+    return scalar * (sp.Sum(protected(inner), *limits) if limits else inner)
 
 
-def free_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
+def unused_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
     """Those of some names that no symbol in some bodies has."""
     found = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
     inside = {each for entry in found if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
@@ -368,12 +368,12 @@ def free_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
 
 def letters(*bodies: sp.Expr) -> Iterator[str]:
     """Letters for indices that no symbol in some bodies has."""
-    return free_names(itertools.chain("ijklmnpqrst", (f"i_{k}" for k in itertools.count())), *bodies)
+    return unused_names(itertools.chain("ijklmnpqrst", (f"i_{k}" for k in itertools.count())), *bodies)
 
 
-def turned(body: sp.Expr) -> sp.Expr:
+def transposed_body(body: sp.Expr) -> sp.Expr:
     """The body of the transpose of a matrix; of a vector as a row."""
-    return body.xreplace({entry: Entry(transposed(entry.array), bool(entry.is_real)) for entry in body.atoms(Entry)})
+    return body.xreplace({entry: Entry(transpose(entry.array), bool(entry.is_real)) for entry in body.atoms(Entry)})
 
 
 def product(*factors: Any) -> Any:
@@ -383,11 +383,11 @@ def product(*factors: Any) -> Any:
 
 def inner(x: Any, y: Any) -> sp.Expr:
     """The inner product of two columns."""
-    scalar, factors = product(transposed(x), y).as_coeff_mmul()
+    scalar, factors = product(transpose(x), y).as_coeff_mmul()
     return scalar * MatrixElement(factors, 0, 0)
 
 
-def part(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
     """A vector or matrix at an index of integers and slices; None where it is none that SymPy has."""
     if len(shape) > 2:
         return None
@@ -396,14 +396,14 @@ def part(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
     if any(step < 0 or start >= stop for start, stop, step in bounds):
         return None
     if all(bound == (0, n, 1) for bound, n in zip(bounds, shape, strict=True)):
-        return turned(body) if len(shape) == 2 and not isinstance(index[0], slice) else body
+        return transposed_body(body) if len(shape) == 2 and not isinstance(index[0], slice) else body
     bounds = [*bounds, (0, 1, 1)][:2]
     chosen = MatrixSlice(matrix(body, shape), *bounds)
     is_row = len(shape) == 2 and not isinstance(index[0], slice)
-    return Entry(transposed(chosen) if is_row else chosen, all(entry.is_real for entry in body.atoms(Entry)))
+    return Entry(transpose(chosen) if is_row else chosen, bool(body.is_real))
 
 
-def placed(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
+def scattered(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
     """Zeros of a shape, a vector's or a matrix's, with a piece at an index; None where that is no product."""
     if len(shape) not in (1, 2) or len(index) > len(shape) or not all(isinstance(i, (int, np.integer, slice)) for i in index):
         return None
@@ -417,11 +417,10 @@ def placed(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp
     sides = [_columns(i, r, n) for i, r, n in zip(index, ranges, shape, strict=True)]
     scalar, middle = (piece, []) if not own else (sp.S.One, [matrix(piece, own)])
     if len(shape) == 2 and own and not isinstance(index[0], slice):
-        middle = [transposed(middle[0])]
-    right = [transposed(side) for side in sides[1:] if side is not None]
+        middle = [transpose(middle[0])]
+    right = [transpose(side) for side in sides[1:] if side is not None]
     factors = [*[side for side in sides[:1] if side is not None], *middle, *right]
-    is_real = all(entry.is_real for entry in piece.atoms(Entry)) if own else piece.is_real is not False
-    return scalar * body_of(product(*factors), is_real)
+    return scalar * body_of(product(*factors), not own or bool(piece.is_real))
 
 
 def _columns(index: Any, places: range, length: int) -> Any:

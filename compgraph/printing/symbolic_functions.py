@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy as sp
 
-from .symbolic_arrays import Choice, enclosed
+from .symbolic_arrays import Choice, protected
 
 E = Any  # an expression of SymPy's, which has no types
 
@@ -19,21 +19,21 @@ def condition(x: E) -> Any:
     """A number as a condition."""
     if isinstance(x, (sp.Piecewise, Choice)) and len(x.args) == 2 and (x.args[0].expr, x.args[1].expr) == (1, 0):
         return x.args[0].cond
-    return sp.Ne(enclosed(x), 0)
+    return sp.Ne(protected(x), 0)
 
 
 def truth(holds: Any) -> E:
     """A condition as a number."""
-    return sp.Piecewise((1, enclosed(sp.sympify(holds))), (0, True))
+    return sp.Piecewise((1, protected(sp.sympify(holds))), (0, True))
 
 
 def choice(holds: E, x: E, y: E) -> E:
     """One value or another, as `np.where`."""
-    return sp.Piecewise((x, enclosed(condition(holds))), (y, True))
+    return sp.Piecewise((x, protected(condition(holds))), (y, True))
 
 
 def _comparison(relation: Any) -> Callable[[E, E], E]:
-    return lambda x, y: truth(relation(enclosed(x), enclosed(y)))
+    return lambda x, y: truth(relation(protected(x), protected(y)))
 
 
 def _connective(connective: Any) -> Callable[..., E]:
@@ -101,8 +101,8 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("rad2deg", "degrees"), lambda x: x * 180 / sp.pi),
     **dict.fromkeys(("abs", "fabs"), sp.Abs),
     "sign": sp.sign,
-    "copysign": lambda x, y: sp.Abs(x) * sp.Piecewise((-1, enclosed(y) < 0), (1, True)),
-    "heaviside": lambda x, middle: sp.Piecewise((0, enclosed(x) < 0), (middle, sp.Eq(enclosed(x), 0)), (1, True)),
+    "copysign": lambda x, y: sp.Abs(x) * sp.Piecewise((-1, protected(y) < 0), (1, True)),
+    "heaviside": lambda x, middle: sp.Piecewise((0, protected(x) < 0), (middle, sp.Eq(protected(x), 0)), (1, True)),
     **dict.fromkeys(("maximum", "fmax"), sp.Max),
     **dict.fromkeys(("minimum", "fmin"), sp.Min),
     "clip": _clip,

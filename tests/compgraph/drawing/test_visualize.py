@@ -542,7 +542,8 @@ def test_formulas() -> None:
     x, w = variable([1.0, 2.0], "x"), variable([3.0, 4.0], "W_1")
     cases = {
         "x + W₁": x + w, "2 − x": 2 - x, "x · W₁": x * w, "x²": x**2, "x⁻¹": x**-1, "x ^ W₁": x**w, "x ^ 0.5": x**0.5,
-        "x @ W₁": x @ w, "−x": -x, "√x": np.sqrt(x), "sin(x)": np.sin(x), "x ≥ W₁": x >= w, "x mod W₁": x % w, "x // 2": x // 2, "x[0]": x[0],
+        "x mod W₁": x % w, "x // 2": x // 2,
+        "x @ W₁": x @ w, "−x": -x, "√x": np.sqrt(x), "sin(x)": np.sin(x), "x ≥ W₁": x >= w, "x[0]": x[0],
         "sum(x, axis=0)": np.sum(x, axis=0),
     }  # fmt: skip
     assert {formula(node) for node in cases.values()} == set(cases)

@@ -183,6 +183,13 @@ def test_latex_matrix_derivatives_are_those_of_textbooks() -> None:
     assert [ad.latex(node, wrt=wrt).equations[1].split(" = ")[1] for node, wrt in forms.values()] == list(forms)
 
 
+def test_latex_computed_index_stays_in_the_formula() -> None:
+    x = variable([1.0, 3.0, 2.0], "x")
+    largest = x[np.argmax(x)]
+    assert cg.latex(largest).equations == [r"x_{\operatorname{argmax}\left(x\right)}"]
+    assert "argmax" in str(cg.to_sympy(largest))
+
+
 def test_latex_einsum_indices() -> None:
     a, v = variable(np.arange(9.0).reshape(3, 3), "A"), variable([1.0, 2.0, 4.0], "v")
     i = variable([1.0, 2.0, 4.0], "i")  # an array named as an index
@@ -225,6 +232,8 @@ def test_latex_names_of_users_stay() -> None:
     assert formula.shapes == [r"x \in \mathbb{R}^{2}", r"W_{1} \in \mathbb{R}^{2 \times 2}"]
     assert formula._repr_latex_().startswith("$$")
     require_valid(formula)
+    product = cg.matmul(weights, x, name="p")  # a product alone has a name as well
+    assert cg.latex(product * x).where == ["p = W_{1} x"]
 
 
 def test_latex_equal_names_get_primes() -> None:
@@ -278,6 +287,14 @@ def test_latex_of_a_long_chain_takes_no_recursion() -> None:
     for _ in range(2000):
         x = np.sin(x)
     assert len(cg.latex(x).where) > 30
+    weights, others, y = variable(np.eye(2), "W"), variable(np.eye(2), "V"), variable(np.ones(2), "y")
+    for _ in range(250):
+        y = others @ (weights @ y)
+    formula = cg.latex(y)
+    assert len(formula.where) > 5
+    assert max(map(len, lines_of(formula))) < 300
+    with pytest.raises(ValueError, match="too long"):
+        cg.to_sympy(y)
     for _ in range(LONGEST - 2000):
         x = np.sin(x)
     with pytest.raises(ValueError, match=f"latex: the graph has {LONGEST + 1} operations and leaves.*program"):

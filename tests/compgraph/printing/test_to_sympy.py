@@ -139,6 +139,12 @@ def test_to_sympy_keeps_values_where_careless_algebra_changes_them() -> None:
     ]
     for complex_form, z in itertools.product(complex_forms, (-2.5 + 4j, -1 - 0.1j, 0.3 - 3.5j, 2 + 7j)):
         require_same(complex_form(variable(z, "z")), {"z": z})
+    x = variable([1.5, -2.0, 3.0], "x")
+    turned = (1 + 1j) * x  # whose parts are no real arrays, although its leaf is
+    for part in (turned[1:], turned[None, :], (2 * np.eye(3)) @ turned, turned * x + 2j):
+        require_same(np.sqrt(part**2), {"x": x.value[:, None]})
+    found = gradient(np.sum(np.abs(turned[1:] + 1)), [x], create_graph=True)[x]
+    require_same(np.sqrt(found**2), {"x": x.value[:, None]})
 
 
 def test_to_sympy_declares_symbols_by_dtype() -> None:
