@@ -102,10 +102,15 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         return _attribute(_value(node.value, frame), node.attr)
     if not isinstance(node, ast.Name):
         return unknown
-    for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
-        if node.id in names:
-            return names[node.id]
-    return unknown
+    name, code = node.id, frame.f_code
+    # Before Python 3.13 a function keeps what `f_locals` has held, so it is read for local names alone.
+    is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
+    if not is_function or name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
+        if name in frame.f_locals:
+            return frame.f_locals[name]
+        if is_function:
+            return unknown
+    return frame.f_globals[name] if name in frame.f_globals else frame.f_builtins.get(name, unknown)
 
 
 # Kinds of attributes of a class whose binding to an instance runs nobody's code.
