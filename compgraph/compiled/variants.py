@@ -314,11 +314,6 @@ def _told(error: Exception) -> str:
     """An error of a trace, which plain NumPy does not raise, in words."""
     place = raised_at(error)
     where = f" ({place})" if place is not None and place not in str(error) else ""
-    if isinstance(error, IndexError) and "arrays used as indices" in str(error):
-        return (
-            "a plain array is indexed by a value of the arguments, of which it knows nothing; make it an argument, or take from "
-            f"cg.constant(array){where}"
-        )
     return f"tracing it raised {type(error).__name__}: {error}{where}"
 
 
