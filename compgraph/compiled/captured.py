@@ -315,7 +315,7 @@ class Captured:
             kind is base or kind in BASES or _is_of_user(kind) or (base is tuple and _is_of_library(kind))
         ):
             self._container(value, base, label)
-            if kind is not base and _is_of_user(kind):
+            if _is_of_user(kind):
                 self._of_user(value, kind, label)
         elif _is_of_user(kind):
             if issubclass(kind, BaseException):
