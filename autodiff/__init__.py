@@ -19,6 +19,7 @@ from compgraph.context import imported
 from compgraph.protocols import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
+from .arguments import LostGraphError
 from .batching import vmap
 from .checks import check_grads
 from .custom import checkpoint, checkpointed_chain, custom_gradient, fixed_point, odeint, root
@@ -52,11 +53,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "DetachedGradientError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl", "custom_gradient",
-    "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient", "grads",
-    "hessian", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "latex", "linearize",
-    "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor", "value_and_grad",
-    "vjp", "vmap",
+    "DetachedGradientError", "LostGraphError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl",
+    "custom_gradient", "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient",
+    "grads", "hessian", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "latex",
+    "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 # Names that other packages have.

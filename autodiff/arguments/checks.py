@@ -17,6 +17,12 @@ from .asked import function_of
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 
 
+class LostGraphError(TypeError):
+    """A differentiated function returned plain numbers after values had left the graph, so its derivative is unknown."""
+
+    __module__ = "autodiff"  # as users know it, in a traceback
+
+
 def as_direction(value: Any, like: Any, name: str, of: str) -> Any:
     """A tangent or an adjoint of a value: an array or node of its shape, and real if that is."""
     found = as_argument(value, name, "write its numbers as floats")
@@ -75,16 +81,17 @@ def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
     )
 
 
-def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None) -> str:
-    """What to say of a function whose result is no node."""
+def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None, advice: str = "") -> TypeError:
+    """The error to raise for a function whose result is no node: a `LostGraphError` if it holds numbers."""
     code = getattr(function_of(f), "__code__", None)
     place = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
     if out is None:
-        return f"{operator}: the function returned None; it lacks a return statement{place}"
-    return (
+        return TypeError(f"{operator}: the function returned None; it lacks a return statement{place}{advice}")
+    kind = LostGraphError if isinstance(out, (np.ndarray, np.generic, bool, int, float, complex)) else TypeError
+    return kind(
         f"{operator}: the function returned a plain {type(out).__name__}, which does not remember how it depends on the "
         f"arguments{place}: the graph was lost on the way. Usual causes are plain[1:-1] = node (make the array by cg.zeros or "
         "np.zeros_like(node)), a function of SciPy other than its special ufuncs, np.asarray(x), np.array([x[0], ...]) (use "
         "cg.asarray, cg.array), float(x) and math.sin(x). "
-        f"A constant result after such a conversion is returned as cg.constant(value){told(escapes, '. ')}"
+        f"A constant result after such a conversion is returned as cg.constant(value){told(escapes, '. ')}{advice}"
     )

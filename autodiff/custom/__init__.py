@@ -4,6 +4,7 @@ from . import compiled as compiled  # answers for compiled functions that are ca
 from . import scipy as scipy  # names who answers for functions of SciPy's
 from .call import Opaque as Opaque
 from .call import has_node as has_node
+from .call import transposed as transposed
 from .call import zeros_for as zeros_for
 from .checkpoint import checkpoint, checkpointed_chain
 from .custom_gradient import custom_gradient

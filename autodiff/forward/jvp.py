@@ -153,7 +153,7 @@ def pushed_anew(
     if not around:
         require_same_value("jvp", f, points, alone, outs)
     if not outs:
-        raise TypeError(lost_graph("jvp", result, escapes, f))
+        raise lost_graph("jvp", result, escapes, f)
     parts = [_parted(out, level, escapes, f) for out in outs]
     if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
@@ -219,7 +219,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
         return out.primal, out.tangent
     out = as_constant(out, escapes)
     if not isinstance(out, Value):
-        raise TypeError(lost_graph("jvp", out, escapes, f))
+        raise lost_graph("jvp", out, escapes, f)
     if out.level > level:
         raise TypeError(
             "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "

@@ -6,10 +6,10 @@ from .hessians import hessian, hessian_vector_product, hvp
 from .jacobians import jacfwd, jacobian, jacrev, linearize
 from .joint import as_joint, handed
 from .taylor import taylor
-from .trace import Trace
+from .trace import Trace, in_a_row
 
 __all__ = [
     "Trace", "as_joint", "curl", "directional_derivative", "divergence", "elementwise_grad", "grad", "handed", "hessian",
-    "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "taylor",
+    "hessian_vector_product", "hvp", "in_a_row", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "linearize", "taylor",
     "value_and_grad", "vjp",
 ]  # fmt: skip

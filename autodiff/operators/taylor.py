@@ -106,7 +106,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         outs = [as_constant(out, escapes) for out in outs]
         for out in outs or [result]:
             if not isinstance(out, Value):
-                raise TypeError(lost_graph("taylor", out, escapes, f))
+                raise lost_graph("taylor", out, escapes, f)
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:

@@ -169,7 +169,7 @@ class Trace:
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise TypeError(lost_graph(self.operator + where, out, self.escapes, self.arguments.f) + self.arguments.advice)
+                raise lost_graph(self.operator + where, out, self.escapes, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
         return self.leaves

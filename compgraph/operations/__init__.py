@@ -60,6 +60,7 @@ from .private_numpy import (
     copies,
     dispatchers,
     implementation,
+    sequence_of_arrays,
 )
 from .spec import OpSpec, is_elementwise
 from .tables import (
@@ -103,12 +104,12 @@ __all__ = [
     "COUNTING", "DISPATCHING", "FOLDS", "INDEXED", "INDICES_OF_SHAPE", "INFIX", "INLINED", "INSTEAD_FUNCTIONS",
     "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS",
     "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES",
-    "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_SPECIALS", "SMOOTH_UFUNCS", "SPECS",
-    "STACKING_FUNCTIONS", "UNARY_OPERATORS", "UNDISPATCHED", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS",
-    "Configured", "Keyworded", "Missing", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
-    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers", "einsum",
-    "ensure_array", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation",
-    "input_of", "is_elementwise", "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count",
-    "operand_names", "opname_of", "output", "power", "public_functions", "refuse_options", "saying", "spec_of", "stacked_matmul",
+    "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS",
+    "UNARY_OPERATORS", "UNDISPATCHED", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured", "Keyworded",
+    "Missing", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign",
+    "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers", "einsum", "ensure_array", "enter",
+    "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "is_elementwise",
+    "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of",
+    "output", "power", "public_functions", "refuse_options", "saying", "sequence_of_arrays", "spec_of", "stacked_matmul",
     "stop_gradient", "ufunc_method", "view", "without_missing",
 ]  # fmt: skip

@@ -18,6 +18,10 @@ CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that 
 METHODS_MODULE = "numpy._core._methods"  # where the Python functions behind the methods of a plain array are defined
 
 
+# The dispatcher of ``np.stack``, ``np.vstack`` and others calls it; it raises for iterators.
+sequence_of_arrays: FunctionType = np._core.shape_base._arrays_for_stack_dispatcher  # type: ignore[attr-defined]
+
+
 def implementation(function: Any) -> Any:
     """NumPy's code of a function without the dispatch to ``__array_function__``; the function itself if it never dispatches."""
     return getattr(function, "_implementation", function)

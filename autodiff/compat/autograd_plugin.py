@@ -1,0 +1,12 @@
+"""A plugin of pytest, ``-p autodiff.compat.autograd_plugin``: the tests run with autograd's names meaning this package."""
+
+from __future__ import annotations
+
+from . import autograd
+
+autograd.install()
+
+
+def pytest_report_header() -> str:
+    """The line in the header of a run."""
+    return "autograd: autodiff.compat.autograd"

@@ -1,0 +1,122 @@
+"""Names of ``autograd.numpy`` that NumPy does not have, and lists of arrays that are given as iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from compgraph import operations
+from compgraph.interception import exchange
+
+from .boxes import getval
+
+Function = Callable[..., Any]
+
+
+def metadata(value: Any) -> tuple[tuple[int, ...], int, Any, bool]:
+    """The shape, the number of axes and the dtype of a value, and whether it is complex."""
+    array = np.asarray(getval(value))
+    return array.shape, array.ndim, array.dtype, array.dtype.kind == "c"
+
+
+def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
+    """The sum of a cotangent over the axes along which its operand was broadcast.
+
+    Parameters
+    ----------
+    x : array or box
+        The cotangent.
+    target_meta : tuple
+        The `metadata` of the operand.
+    broadcast_idx : int
+        At which axis broadcasting inserted axes.
+
+    Returns
+    -------
+    array or box
+        Of the shape of the operand, and real if that is.
+
+    Examples
+    --------
+    >>> unbroadcast(np.ones((3, 2)), metadata(np.ones((1, 2))))
+    array([[3., 3.]])
+    """
+    shape, ndim, _, is_complex = target_meta
+    while np.ndim(x) > ndim:
+        x = np.sum(x, axis=broadcast_idx)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            x = np.sum(x, axis=axis, keepdims=True)
+    return np.real(x) if np.iscomplexobj(x) and not is_complex else x
+
+
+def unbroadcast_f(target: Any, f: Function) -> Function:
+    """The function that applies `f` to a cotangent and sums the result to the shape of `target`.
+
+    Examples
+    --------
+    >>> unbroadcast_f(2.0, lambda g: 10.0 * g)(np.ones(3))
+    np.float64(30.0)
+    """
+    target_meta = metadata(target)
+    return lambda g: unbroadcast(f(g), target_meta)
+
+
+def match_complex(target: Any, x: Any) -> Any:
+    """`x`, real or complex as `target` is."""
+    if np.iscomplexobj(x) and not np.iscomplexobj(target):
+        return np.real(x)
+    return x + 0j if np.iscomplexobj(target) and not np.iscomplexobj(x) else x
+
+
+def replace_zero(x: Any, val: Any) -> Any:
+    """`x` with `val` in place of its zeros."""
+    return np.where(x, x, val)
+
+
+def balanced_eq(x: Any, z: Any, y: Any) -> Any:
+    """One where `x` equals `z` and `y` does not, one half where all are equal, else zero."""
+    return (x == z) / (1.0 + (x == y))
+
+
+def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:  # noqa: N803  (autograd's name)
+    """Matrices with the vectors `D` as their diagonals, in the last two axes.
+
+    Examples
+    --------
+    >>> make_diagonal(np.array([1.0, 2.0]), axis1=-1, axis2=-2)
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    if (offset, axis1, axis2) != (0, -1, -2):
+        raise NotImplementedError("make_diagonal only supports offset=0, axis1=-1, axis2=-2")
+    return D[..., None] * np.eye(np.shape(D)[-1])
+
+
+def concatenate_args(axis: int, *args: Any) -> Any:
+    """``np.concatenate(args, axis)``."""
+    return np.concatenate(args, axis)
+
+
+def array_from_args(array_args: Any, array_kwargs: Any, *args: Any) -> Any:
+    """The array of the list of `args`."""
+    return np.array([*args], *array_args, **array_kwargs)
+
+
+class _Listed(list[Any]):
+    """Arrays that were given to a function of NumPy as an iterator: NumPy calls its protocol, which passes the list."""
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function([*self], *args[1:], **kwargs)
+
+
+def accept_iterators() -> None:
+    """Let ``np.stack``, ``np.vstack``, ``np.hstack``, ``np.dstack`` and ``np.column_stack`` take iterators of arrays."""
+    exchange(operations.sequence_of_arrays, _listed, always=True)
+
+
+def _listed(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    arrays = args[0] if args else kwargs["arrays"]
+    return original(arrays) if hasattr(arrays, "__getitem__") or not hasattr(arrays, "__next__") else (_Listed(arrays),)

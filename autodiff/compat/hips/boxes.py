@@ -1,0 +1,135 @@
+"""Boxes: in this package the values of the graph themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import to_plain
+from compgraph.values import BUFFERS, INERT, Value, class_of, plainly
+
+from ...arguments import flatten
+from ...batching import base_of
+
+_type = type
+
+
+def isbox(value: Any) -> bool:
+    """Whether a derivative may pass a value.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for the values that a differentiated function computes from its argument.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> grad(lambda x: x * isbox(x) + 2.0 * isbox(x > 0))(3.0)
+    np.float64(1.0)
+    """
+    if not isinstance(value, Value):
+        return False
+    return value.dtype.kind in "fc" and _type(base_of(value)) not in INERT
+
+
+def holds_box(value: Any) -> bool:
+    """Whether a box is in a value: the value itself, or nested in it."""
+    return isbox(value) or (isinstance(value, (list, tuple, dict)) and any(map(isbox, flatten(value)[0])))
+
+
+def getval(value: Any) -> Any:
+    """The numbers of a box; through them no derivative passes.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    object
+        A plain array or number; `value` itself if it is no box.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> grad(lambda x: x * getval(x))(3.0)
+    np.float64(3.0)
+    """
+    if not isinstance(value, Value):
+        return plainly(value)
+    plain = to_plain(value)
+    return plain[()] if isinstance(plain, np.ndarray) and not plain.ndim else plain
+
+
+def kind_of(value: Any) -> type:
+    """The class of a value, of a box that of its numbers."""
+    if isinstance(value, Value):
+        return class_of(value)
+    return np.ndarray if _type(value) in BUFFERS else _type(value)
+
+
+def is_instance(value: Any, classes: Any) -> bool:
+    """Whether a value, of a box its numbers, is an instance of one of `classes`."""
+    if not isinstance(value, Value):
+        return isinstance(value, classes)
+    return issubclass(class_of(value), classes)
+
+
+class _ByContent(type):
+    """A metaclass by which instances are recognized by what they are, not by their class."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return bool(cls._recognizes(instance))  # type: ignore[attr-defined]
+
+
+class Box(Value, metaclass=_ByContent):
+    """The class of boxes, for ``isinstance``. Boxes are tracers of this package; none is made by a call.
+
+    It derives from `Value` so that the ``isinstance`` of traced functions does not take a tracer for a number.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Raise: boxes are made by the operators."""
+        raise TypeError(f"{cls.__name__}: boxes are the tracers of autodiff, which its operators make")
+
+    @classmethod
+    def _recognizes(cls, instance: Any) -> bool:
+        return cls is Box and isbox(instance)
+
+    @classmethod
+    def register(cls, value_type: type) -> None:
+        """Accept a class of values, as autograd does; arrays and containers alone can be differentiated."""
+
+
+class ArrayBox(Box):
+    """The class of arrays and numbers that are boxes, for ``isinstance``."""
+
+    @classmethod
+    def _recognizes(cls, instance: Any) -> bool:
+        return isbox(instance)
+
+
+class SequenceBox(Box):
+    """The class of lists and tuples that hold boxes, for ``isinstance``."""
+
+    @classmethod
+    def _recognizes(cls, instance: Any) -> bool:
+        return isinstance(instance, (list, tuple)) and holds_box(instance)
+
+
+class DictBox(Box):
+    """The class of dictionaries that hold boxes, for ``isinstance``."""
+
+    @classmethod
+    def _recognizes(cls, instance: Any) -> bool:
+        return isinstance(instance, dict) and holds_box(instance)

@@ -1,0 +1,65 @@
+"""The names of autograd-gamma. The derivatives by the parameters are exact here, and differences there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+from scipy.special import beta, betainc, betaincinv, gamma, gammainc, gammaincc, gammainccinv, gammaincinv
+
+from .primitives import defjvp, defvjp, primitive
+
+__all__ = [
+    "beta", "betainc", "betaincinv", "betaincln", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammainccln", "gammaincinv",
+    "gammaincln",
+]  # fmt: skip
+
+_SMALLEST = 1e-35
+
+
+def _clipped(p: Any) -> Any:
+    return np.clip(p, _SMALLEST, 1 - _SMALLEST)
+
+
+@primitive
+def _log(p: Any) -> Any:
+    """The logarithm of a probability, at least log(1e-35). Its derivative does not vanish at probabilities below."""
+    return np.log(_clipped(p))
+
+
+defvjp(_log, lambda ans, p: lambda g: g / _clipped(p))
+defjvp(_log, lambda g, ans, p: g / _clipped(p))
+
+
+def gammaincln(a: Any, x: Any) -> Any:
+    """The logarithm of the regularized lower incomplete gamma function.
+
+    Examples
+    --------
+    >>> gammaincln(1.0, np.log(2.0)).round(6) + 0
+    np.float64(-0.693147)
+    """
+    return _log(special.gammainc(a, x))
+
+
+def gammainccln(a: Any, x: Any) -> Any:
+    """The logarithm of the regularized upper incomplete gamma function.
+
+    Examples
+    --------
+    >>> gammainccln(1.0, 2.0).round(6)
+    np.float64(-2.0)
+    """
+    return _log(special.gammaincc(a, x))
+
+
+def betaincln(a: Any, b: Any, x: Any) -> Any:
+    """The logarithm of the regularized incomplete beta function.
+
+    Examples
+    --------
+    >>> betaincln(1.0, 1.0, 0.5).round(6)
+    np.float64(-0.693147)
+    """
+    return _log(special.betainc(a, b, x))

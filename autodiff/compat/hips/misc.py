@@ -1,0 +1,225 @@
+"""The names of ``autograd.misc``: flattening, optimizers, fixed points."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .operators import make_vjp
+from .primitives import defvjp, primitive
+from .vspaces import vspace
+
+Function = Callable[..., Any]
+
+
+def flatten(value: Any) -> tuple[Any, Function]:
+    """The numbers of nested lists, tuples and dictionaries in one vector, and the function that nests such a vector.
+
+    Parameters
+    ----------
+    value : array, number, list, tuple or dict
+        Dictionaries are flattened in the order of their sorted keys.
+
+    Returns
+    -------
+    vector : array
+        Of one axis.
+    unflatten : callable
+        Takes a vector of the same length.
+
+    Examples
+    --------
+    >>> vector, unflatten = flatten({"b": np.ones(2), "a": 3.0})
+    >>> vector, unflatten(vector)
+    (array([3., 1., 1.]), {'b': array([1., 1.]), 'a': np.float64(3.0)})
+    """
+    parts: list[Any] = []
+    restore = _collect(value, parts)
+    vector = np.concatenate([np.ravel(part) for part in parts]) if parts else np.array([])
+
+    def unflatten(vector: Any) -> Any:
+        return restore(vector)
+
+    return vector, unflatten
+
+
+def _collect(value: Any, parts: list[Any]) -> Function:
+    """Append the arrays in a value to `parts`; return the function of the vector of all that restores this value."""
+    if isinstance(value, dict):
+        of_keys = {key: _collect(value[key], parts) for key in sorted(value)}
+        return lambda vector: {key: of_keys[key](vector) for key in value}
+    if isinstance(value, (list, tuple)):
+        each = [_collect(part, parts) for part in value]
+        kind = type(value)
+        return lambda vector: kind([restore(vector) for restore in each])
+    start, shape = sum(np.size(part) for part in parts), np.shape(value)
+    stop = start + np.size(value)
+    parts.append(value)
+    return lambda vector: np.reshape(vector[start:stop], shape)[()]
+
+
+def flatten_func(func: Function, example: Any) -> tuple[Function, Function, Any]:
+    """A function of nested arguments as one of vectors, the function that nests a vector, and `example` as a vector."""
+    vector, unflatten = flatten(example)
+    return lambda x, *args: flatten(func(unflatten(x), *args))[0], unflatten, vector
+
+
+def const_graph(fun: Function, *args: Any, **kwargs: Any) -> Function:
+    """`fun` with its first arguments given. autograd records its graph once; this package records it in each call."""
+    return functools.partial(fun, *args, **kwargs)
+
+
+def unflatten_optimizer(optimize: Function) -> Function:
+    """Make an optimizer of vectors one of nested lists, tuples and dictionaries."""
+
+    @functools.wraps(optimize)
+    def nested(grad: Function, x0: Any, callback: Function | None = None, *args: Any, **kwargs: Any) -> Any:
+        start, unflatten = flatten(x0)
+
+        def called(x: Any, i: int, g: Any) -> None:
+            if callback:
+                callback(unflatten(x), i, unflatten(g))
+
+        return unflatten(optimize(lambda x, i: flatten(grad(unflatten(x), i))[0], start, called, *args, **kwargs))
+
+    return nested
+
+
+@unflatten_optimizer
+def sgd(grad: Function, x: Any, callback: Function, num_iters: int = 200, step_size: float = 0.1, mass: float = 0.9) -> Any:
+    """Gradient descent with momentum.
+
+    Parameters
+    ----------
+    grad : callable
+        ``(x, i)`` returns the gradient at `x` in iteration `i`.
+    x : array or nested arrays
+        Where to begin.
+    callback : callable, optional
+        Called as ``callback(x, i, g)`` in each iteration.
+    num_iters, step_size, mass : int, float, float
+        The number of iterations, the learning rate, the momentum.
+
+    Returns
+    -------
+    array or nested arrays
+        The last iterate.
+
+    Examples
+    --------
+    >>> sgd(lambda x, i: 2 * x, np.array([1.0]), num_iters=1000).round(3) + 0
+    array([0.])
+    """
+    velocity = np.zeros(len(x))
+    for i in range(num_iters):
+        g = grad(x, i)
+        callback(x, i, g)
+        velocity = mass * velocity - (1.0 - mass) * g
+        x = x + step_size * velocity
+    return x
+
+
+@unflatten_optimizer
+def rmsprop(
+    grad: Function,
+    x: Any,
+    callback: Function,
+    num_iters: int = 100,
+    step_size: float = 0.1,
+    gamma: float = 0.9,
+    eps: float = 1e-8,
+) -> Any:
+    """RMSprop: the gradient divided by the root of its running mean square. The parameters are those of `sgd`.
+
+    Examples
+    --------
+    >>> rmsprop(lambda x, i: 2 * x, np.array([1.0]), step_size=0.01, num_iters=2).round(4)
+    array([0.9667])
+    """
+    square = np.ones(len(x))
+    for i in range(num_iters):
+        g = grad(x, i)
+        callback(x, i, g)
+        square = square * gamma + g**2 * (1 - gamma)
+        x = x - step_size * g / (np.sqrt(square) + eps)
+    return x
+
+
+@unflatten_optimizer
+def adam(
+    grad: Function,
+    x: Any,
+    callback: Function,
+    num_iters: int = 100,
+    step_size: float = 0.001,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+) -> Any:
+    """Adam (arXiv:1412.6980). The parameters are those of `sgd`.
+
+    Examples
+    --------
+    >>> adam(lambda x, i: 2 * x, np.array([1.0]), num_iters=100, step_size=0.1).round(2) + 0
+    array([0.])
+    """
+    m, v = np.zeros(len(x)), np.zeros(len(x))
+    for i in range(num_iters):
+        g = grad(x, i)
+        callback(x, i, g)
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * g**2 + b2 * v
+        x = x - step_size * (m / (1 - b1 ** (i + 1))) / (np.sqrt(v / (1 - b2 ** (i + 1))) + eps)
+    return x
+
+
+@primitive
+def fixed_point(f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Any:
+    """The fixed point of ``f(a)``, by iteration; its derivative by `a` is that of the implicit function theorem.
+
+    Parameters
+    ----------
+    f : callable
+        Of `a`, returns the function that is iterated.
+    a : array or nested arrays
+        The parameters.
+    x0 : array
+        Where to begin.
+    distance : callable
+        Of two iterates, returns a number.
+    tol : float
+        The distance of successive iterates at which to stop.
+
+    Returns
+    -------
+    array
+        The fixed point.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> newton = lambda a: lambda x: 0.5 * (x + a / x)
+    >>> grad(lambda a: fixed_point(newton, a, 1.0, lambda x, y: abs(x - y), 1e-12))(4.0)
+    np.float64(0.25)
+    """
+    step = f(a)
+    x, previous = step(x0), x0
+    while distance(x, previous) > tol:
+        x, previous = step(x), x
+    return x
+
+
+def _fixed_point_vjp(ans: Any, f: Function, a: Any, x0: Any, distance: Function, tol: float) -> Function:
+    def adjoint_step(params: Any) -> Function:
+        a, x, cotangent = params
+        pull, _ = make_vjp(f(a))(x)
+        return lambda g: vspace(x).add(pull(g), cotangent)
+
+    pull_a, _ = make_vjp(lambda a, x: f(a)(x))(a, ans)
+    return lambda g: pull_a(fixed_point(adjoint_step, (a, ans, g), vspace(ans).zeros(), distance, tol))
+
+
+defvjp(fixed_point, None, _fixed_point_vjp, None)

@@ -1,0 +1,180 @@
+"""The modules of autograd: which name stands in which."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...custom import checkpoint
+from . import arrays, boxes, checking, convolution, gamma, misc, operators, primitives, vspaces
+
+_OPERATORS = {name: getattr(operators, name) for name in operators.__all__}
+_OPERATORS |= {
+    "checkpoint": checkpoint,
+    "hessian_vector_product": operators.hessian_tensor_product,
+    "vector_jacobian_product": operators.tensor_jacobian_product,
+}
+_EXTEND = {
+    name: getattr(primitives, name)
+    for name in (
+        *("JVPNode", "VJPNode", "def_linear", "defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum"),
+        *("defvjp_argnums", "notrace_primitive", "primitive", "register_notrace"),
+    )
+}
+_EXTEND |= {"Box": boxes.Box, "SparseObject": vspaces.SparseObject, "VSpace": vspaces.VSpace, "vspace": vspaces.vspace}
+_SPACES = {name: value for name, value in vars(vspaces).items() if name.endswith("VSpace")}
+_BUILTINS = {"dict": dict, "isinstance": boxes.is_instance, "list": list, "tuple": tuple, "type": boxes.kind_of}
+_TRACER = {"Box": boxes.Box, "getval": boxes.getval, "isbox": boxes.isbox}
+_ARRAYS = {
+    name: getattr(arrays, name)
+    for name in (
+        *("array_from_args", "balanced_eq", "concatenate_args", "make_diagonal", "match_complex", "metadata", "replace_zero"),
+        *("unbroadcast", "unbroadcast_f"),
+    )
+}
+
+
+def _subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
+    """The tuple of `x` with other values at some positions."""
+    values = list(x)
+    for position, value in ivs:
+        values[position] = value
+    return tuple(values)
+
+
+def _subval(x: Any, i: int, v: Any) -> tuple[Any, ...]:
+    """The tuple of `x` with another value at one position."""
+    return _subvals(x, [(i, v)])
+
+
+def _wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: Any) -> Any:
+    """A decorator that gives a function the name and the docstring of another, or texts made of them."""
+    given = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
+
+    def named(f: Any) -> Any:
+        f.__name__, f.__doc__ = namestr.format(**given), docstr.format(**given)
+        return f
+
+    return named
+
+
+# By the module: its names. A module in it is one of its attributes as well.
+NAMES: dict[str, dict[str, Any]] = {
+    "autograd": {
+        **{name: value for name, value in _OPERATORS.items() if name not in ("make_jvp_reversemode", "unary_to_nary")},
+        "primitive": primitives.primitive,
+        **_BUILTINS,
+    },
+    "autograd.builtins": {**_BUILTINS, "DictBox": boxes.DictBox, "SequenceBox": boxes.SequenceBox, **_SPACES},
+    "autograd.core": {**_EXTEND, **_TRACER, "make_jvp": operators.make_jvp_at, "make_vjp": operators.make_vjp_at},
+    "autograd.differential_operators": _OPERATORS,
+    "autograd.extend": _EXTEND,
+    "autograd.misc": {"const_graph": misc.const_graph, "flatten": misc.flatten},
+    "autograd.misc.fixed_points": {"fixed_point": misc.fixed_point},
+    "autograd.misc.flatten": {"flatten": misc.flatten, "flatten_func": misc.flatten_func},
+    "autograd.misc.optimizers": {
+        "adam": misc.adam,
+        "rmsprop": misc.rmsprop,
+        "sgd": misc.sgd,
+        "unflatten_optimizer": misc.unflatten_optimizer,
+    },
+    "autograd.misc.tracers": {"const_graph": misc.const_graph},
+    "autograd.numpy.numpy_boxes": {"ArrayBox": boxes.ArrayBox, "Box": boxes.Box, "SequenceBox": boxes.SequenceBox},
+    "autograd.numpy.numpy_vjps": _ARRAYS,
+    "autograd.numpy.numpy_vspaces": _SPACES,
+    "autograd.numpy.numpy_wrapper": {"_np": np, **_ARRAYS},
+    "autograd.scipy": {},
+    "autograd.scipy.signal": {"convolve": convolution.convolve},
+    "autograd.test_util": {
+        name: getattr(checking, name)
+        for name in (
+            *("check_equivalent", "check_grads", "check_jvp", "check_vjp", "combo_check", "make_numerical_jvp"),
+            *("scalar_close", "EPS", "RTOL", "TOL"),
+        )
+    },
+    "autograd.tracer": {
+        **_TRACER,
+        **{name: _EXTEND[name] for name in ("notrace_primitive", "primitive", "register_notrace")},
+    },
+    "autograd.util": {"subval": _subval, "subvals": _subvals},
+    "autograd.wrap_util": {"unary_to_nary": operators.unary_to_nary, "wraps": _wraps},
+    "autograd_gamma": {name: getattr(gamma, name) for name in gamma.__all__},
+}
+# Modules whose other names are those of a module of NumPy's or SciPy's.
+OTHERS_FROM = {"autograd.numpy.numpy_wrapper": "numpy", "autograd.scipy": "scipy", "autograd.scipy.signal": "scipy.signal"}
+
+
+class Stand(ModuleType):
+    """A module of autograd's name."""
+
+
+@functools.cache
+def modules() -> dict[str, ModuleType]:
+    """The modules by their names, ``autograd.numpy`` among them, which is NumPy itself."""
+    made: dict[str, ModuleType] = {}
+    for name, names in NAMES.items():
+        made[name] = module = Stand(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
+        is_package = name in ("autograd", "autograd.misc", "autograd.scipy")
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=__file__, is_package=is_package)
+        module.__file__ = __file__
+        if is_package:
+            module.__path__ = []
+        vars(module).update(names)
+        if name in OTHERS_FROM:
+            vars(module)["__getattr__"] = functools.partial(_from, OTHERS_FROM[name])
+    made["autograd.numpy"] = np
+    for name, module in made.items():
+        parent, _, child = name.rpartition(".")
+        if parent and made[parent] is not np and child != "flatten":  # autograd.misc.flatten is the function
+            setattr(made[parent], child, module)
+    return made
+
+
+def _from(source: str, name: str) -> Any:
+    """The attribute or the submodule of a module of NumPy's or SciPy's."""
+    found = getattr(importlib.import_module(source), name, None)
+    if found is None:
+        raise AttributeError(f"{source} has no attribute {name!r}")
+    return found
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The import of ``autograd.numpy.linalg`` and ``autograd.scipy.stats``: the modules of NumPy and SciPy themselves."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        """A specification for a name of NumPy's or SciPy's below autograd; None for others."""
+        if self._source_of(fullname) is None:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Replace the new module by the one that it stands for."""
+        source = self._source_of(module.__name__)
+        package, _, name = (source or "").rpartition(".")
+        try:
+            found = importlib.import_module(source or "")
+        except ModuleNotFoundError:  # no module: autograd.scipy.stats.norm
+            found = getattr(importlib.import_module(package), name)
+        sys.modules[module.__name__] = found
+
+    def _source_of(self, fullname: str) -> str | None:
+        """The name in NumPy or SciPy that a name below autograd stands for."""
+        source = fullname.removeprefix("autograd.")
+        if source == fullname or source.partition(".")[0] not in ("numpy", "scipy"):
+            return None
+        package, _, name = source.rpartition(".")
+        if not package:
+            return None
+        parent = importlib.import_module(package)
+        return source if hasattr(parent, name) or importlib.util.find_spec(source) else None
+
+
+finder = Finder()

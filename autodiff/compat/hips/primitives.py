@@ -1,0 +1,369 @@
+"""Users' primitives, and the registration of their derivatives."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from compgraph.bind import bind
+from compgraph.context import NoGraph, recording_on
+from compgraph.graph import as_operands, to_plain
+from compgraph.values import Value
+
+from ...arguments import flatten, unflatten
+from ...custom import Opaque, has_node, transposed, zeros_for
+from .boxes import getval, holds_box, isbox
+from .vspaces import dense, vspace
+
+Function = Callable[..., Any]
+
+# By the primitive: (argnums, ans, args, kwargs) -> (g -> cotangents), and (argnums, gs, ans, args, kwargs) -> tangent.
+_vjps: dict[Any, Function] = {}
+_jvps: dict[Any, Function] = {}
+_without_trace: set[Any] = set()
+
+
+class VJPNode:
+    """The name of reverse mode, for `register_notrace`."""
+
+
+class JVPNode:
+    """The name of forward mode, for `register_notrace`."""
+
+
+def primitive(f_raw: Function) -> Function:
+    """Make a function a primitive: a call with boxes is one operation, whose derivative `defvjp` and `defjvp` state.
+
+    Parameters
+    ----------
+    f_raw : callable
+        A function that is called with plain arguments. Boxes may be positional arguments, or nested in them.
+
+    Returns
+    -------
+    callable
+        The primitive.
+
+    Raises
+    ------
+    NotImplementedError
+        When differentiated: if the derivative by an argument that depends on the variables was not defined.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> @primitive
+    ... def cube(x):
+    ...     return x**3
+    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    >>> grad(cube)(2.0), grad(grad(cube))(2.0)
+    (np.float64(12.0), np.float64(12.0))
+    """
+
+    @functools.wraps(f_raw, updated=())
+    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+        boxed = [position for position, argument in enumerate(args) if holds_box(argument)]
+        if not boxed:
+            return f_raw(*map(_plain_of_box, args), **kwargs)
+        if f_wrapped in _without_trace:
+            return f_raw(*map(_plain_deep, args), **kwargs)
+        leaves, structure = flatten([args[position] for position in boxed])
+        call = _Call(f_wrapped, f_raw, args, kwargs, boxed, structure)
+        found = bind(Opaque(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
+        return unflatten(call.results, found if isinstance(found, (tuple, list)) else [found])
+
+    made: Any = f_wrapped
+    made.__dict__.pop("__wrapped__", None)
+    made.fun, made._is_autograd_primitive = f_raw, True
+    made.defvjp, made.defgrad = _deprecated(made, "defvjp"), _deprecated(made, "defgrad")
+    made.defvjp_is_zero = functools.partial(_deprecated_zero, made)
+    return made  # type: ignore[no-any-return]
+
+
+def _name_of(f: Any) -> str:
+    return str(getattr(f, "__name__", type(f).__name__))
+
+
+def _plain_of_box(value: Any) -> Any:
+    """The numbers of a node through which no derivative passes, such as a mask."""
+    return getval(value) if isinstance(value, Value) else value
+
+
+def _plain_deep(value: Any) -> Any:
+    leaves, structure = flatten(value)
+    return unflatten(structure, [*map(getval, leaves)])
+
+
+class _Call:
+    """One call of a primitive with boxes; see `autodiff.custom.call`."""
+
+    def __init__(
+        self, function: Function, f_raw: Function, args: Sequence[Any], kwargs: dict[str, Any], boxed: list[int], structure: Any
+    ) -> None:
+        self.function, self.f_raw = function, f_raw
+        self.args = [None if position in boxed else _plain_of_box(argument) for position, argument in enumerate(args)]
+        self.kwargs, self.boxed, self.structure = kwargs, boxed, structure
+        self.results: Any = None
+
+    def compute(self, *operands: Any) -> Any:
+        """The value."""
+        leaves, self.results = flatten(self.f_raw(*self._arguments(operands), **self.kwargs))
+        values = tuple(np.asarray(to_plain(leaf))[()] for leaf in leaves)
+        for value in values:
+            if value.dtype.kind not in "biufc":
+                raise TypeError(f"primitive: {_name_of(self.function)} returned an array of dtype {value.dtype}, not of numbers")
+        return values[0] if self.results.is_leaf() else values
+
+    def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
+        """The cotangents of the operands."""
+        maker = _vjps.get(self.function)
+        if maker is None:
+            raise NotImplementedError(f"VJP of {_name_of(self.function)} wrt argnums {tuple(self.boxed)} not defined")
+        is_recorded = has_node(adjoint, *operands)
+        with recording_on() if is_recorded else NoGraph():
+            given = zeros_for(adjoint, out) if isinstance(out, tuple) else adjoint
+            vjp = maker(tuple(self.boxed), self._tree(out), self._arguments(operands), self.kwargs)
+            found = [*vjp(self._tree(given))]
+            leaves = self._cotangents(found, operands)
+        return leaves if is_recorded else [to_plain(leaf) for leaf in leaves]
+
+    def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
+        """The tangent of the value from that of one operand."""
+        maker = _jvps.get(self.function)
+        if maker is None:
+            return transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
+        tangents = [tangent if k == position else np.zeros_like(x) for k, x in enumerate(operands)]
+        counts = itertools.accumulate(child.num_leaves for child in self.structure.children())
+        k = next(k for k, end in enumerate(counts) if position < end)
+        of_argument = unflatten(self.structure, tangents)[k]
+        found = maker((self.boxed[k],), (of_argument,), self._tree(out), self._arguments(operands), self.kwargs)
+        leaves = self.results.flatten_up_to(dense(found))
+        return tuple(leaves) if isinstance(out, tuple) else leaves[0]
+
+    def _arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments, with `operands` as the leaves of those that hold boxes."""
+        args = list(self.args)
+        for position, tree in zip(self.boxed, unflatten(self.structure, [*operands]), strict=True):
+            args[position] = tree
+        return tuple(args)
+
+    def _tree(self, values: Any) -> Any:
+        """Leaves of the value, nested as the function returned them."""
+        return unflatten(self.results, [*values] if isinstance(values, tuple) else [values])
+
+    def _cotangents(self, found: list[Any], operands: Sequence[Any]) -> list[Any]:
+        """The cotangents of all operands, from those of the arguments that hold boxes."""
+        if len(found) != len(self.boxed):
+            raise ValueError(
+                f"primitive: the VJP of {_name_of(self.function)} returned {len(found)} cotangents for arguments {self.boxed}"
+            )
+        leaves: list[Any] = []
+        for cotangent, child in zip(found, self.structure.children(), strict=True):
+            below = operands[len(leaves) : len(leaves) + child.num_leaves]
+            parts = [None] * len(below) if cotangent is None else child.flatten_up_to(dense(cotangent))
+            leaves += [np.zeros_like(to_plain(x)) if part is None else dense(part) for part, x in zip(parts, below, strict=True)]
+        return [leaf if isinstance(leaf, np.ndarray) or isbox(leaf) else np.asarray(leaf)[()] for leaf in leaves]
+
+
+# ------------------------------------------------------------------------------------------- registration
+
+
+def defvjp_argnums(fun: Function, vjpmaker: Function) -> None:
+    """Define the derivative of a primitive in reverse mode, for several arguments at once.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions, NumPy's among them, the definition has no effect.
+    vjpmaker : callable
+        ``(argnums, ans, args, kwargs)`` returns a function of the cotangent of the value that returns those of the
+        arguments `argnums`.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> times = primitive(lambda x, y: x * y)
+    >>> defvjp_argnums(times, lambda argnums, ans, args, kwargs: lambda g: [g * args[1 - k] for k in argnums])
+    >>> grad(times, (0, 1))(2.0, 3.0)
+    (np.float64(3.0), np.float64(2.0))
+    """
+    _vjps[fun] = vjpmaker
+
+
+def defvjp_argnum(fun: Function, vjpmaker: Function) -> None:
+    """Define the derivative of a primitive in reverse mode, for each argument by one function.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions the definition has no effect.
+    vjpmaker : callable
+        ``(argnum, ans, args, kwargs)`` returns a function of the cotangent of the value that returns that of the
+        argument `argnum`.
+    """
+
+    def of_argnums(argnums: Sequence[int], *rest: Any) -> Function:
+        pulls = [vjpmaker(argnum, *rest) for argnum in argnums]
+        return lambda g: [pull(g) for pull in pulls]
+
+    defvjp_argnums(fun, of_argnums)
+
+
+def defvjp(fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | None = None) -> None:
+    """Define the derivative of a primitive in reverse mode.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions, NumPy's among them, the definition has no effect.
+    *vjpmakers : callable or None
+        For each argument, ``(ans, *args, **kwargs)`` returns a function of the cotangent of the value that returns that
+        of the argument; None where the derivative is zero.
+    argnums : sequence of int, optional
+        The arguments that `vjpmakers` stand for; by default the first ones.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> square = primitive(lambda x: x * x)
+    >>> defvjp(square, lambda ans, x: lambda g: g * 2 * x)
+    >>> grad(square)(3.0)
+    np.float64(6.0)
+    """
+    makers = dict(zip(itertools.count() if argnums is None else argnums, vjpmakers, strict=False))
+
+    def of_argnum(argnum: int, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Function:
+        if argnum not in makers:
+            raise NotImplementedError(f"VJP of {_name_of(fun)} wrt argnum {argnum} not defined")
+        maker = makers[argnum]
+        return (lambda g: vspace(args[argnum]).zeros()) if maker is None else maker(ans, *args, **kwargs)
+
+    defvjp_argnum(fun, of_argnum)
+
+
+def defjvp_argnums(fun: Function, jvpmaker: Function) -> None:
+    """Define the derivative of a primitive in forward mode, for several arguments at once.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions the definition has no effect.
+    jvpmaker : callable
+        ``(argnums, gs, ans, args, kwargs)`` returns the tangent of the value, given the tangents `gs` of the arguments
+        `argnums`.
+    """
+    _jvps[fun] = jvpmaker
+
+
+def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:
+    """Define the derivative of a primitive in forward mode, for each argument by one function.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions the definition has no effect.
+    jvpmaker : callable
+        ``(argnum, g, ans, args, kwargs)`` returns the tangent of the value, given the tangent of the argument `argnum`.
+    """
+
+    def of_argnums(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        tangents = [jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in zip(argnums, gs, strict=True)]
+        return functools.reduce(vspace(ans).add, map(dense, tangents))
+
+    defjvp_argnums(fun, of_argnums)
+
+
+def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int] | None = None) -> None:
+    """Define the derivative of a primitive in forward mode. Without it, forward mode transposes reverse mode.
+
+    Parameters
+    ----------
+    fun : callable
+        A primitive; for other functions the definition has no effect.
+    *jvpfuns : callable, "same" or None
+        For each argument, ``(g, ans, *args, **kwargs)`` returns the tangent of the value, given the tangent of the
+        argument; "same" if the function is linear in it, None if the tangent is zero.
+    argnums : sequence of int, optional
+        The arguments that `jvpfuns` stand for; by default the first ones.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import make_jvp
+    >>> square = primitive(lambda x: x * x)
+    >>> defjvp(square, lambda g, ans, x: g * 2 * x)
+    >>> make_jvp(square)(3.0)(1.0)
+    (np.float64(9.0), np.float64(6.0))
+    """
+    funs = dict(zip(itertools.count() if argnums is None else argnums, jvpfuns, strict=False))
+
+    def of_argnum(argnum: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if argnum not in funs:
+            raise NotImplementedError(f"JVP of {_name_of(fun)} wrt argnum {argnum} not defined")
+        given = funs[argnum]
+        if given is None:
+            return vspace(ans).zeros()
+        if given == "same":
+            return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+        return given(g, ans, *args, **kwargs)  # type: ignore[operator]
+
+    defjvp_argnum(fun, of_argnum)
+
+
+def def_linear(fun: Function) -> None:
+    """Define the derivative in forward mode of a primitive that is linear in each argument."""
+    defjvp_argnum(fun, lambda argnum, g, ans, args, kwargs: fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs))
+
+
+def notrace_primitive(f_raw: Function) -> Function:
+    """Make a function one that is called with plain arguments, and through which no derivative passes.
+
+    Examples
+    --------
+    >>> from autodiff.compat.hips.operators import grad
+    >>> largest = notrace_primitive(np.max)
+    >>> grad(lambda x: np.sum(x) / largest(x))(np.array([1.0, 4.0]))
+    array([0.25, 0.25])
+    """
+
+    @functools.wraps(f_raw)
+    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+        return f_raw(*map(getval, args), **kwargs)
+
+    return f_wrapped
+
+
+def register_notrace(trace_type: type, primitive_fun: Function) -> None:
+    """Let no derivative pass a primitive, in both modes."""
+    _without_trace.add(primitive_fun)
+
+
+# ------------------------------------------------------------------------------------------- deprecated methods
+
+
+def _deprecated(made: Function, method: str) -> Function:
+    """The method `defvjp` or `defgrad` of a primitive, of versions of autograd before 1.2."""
+    makers: dict[int, Function] = {}
+
+    def define(maker: Function, argnum: int = 0) -> None:
+        warnings.warn(
+            f"the method {method} of primitives is deprecated; use the function defvjp", DeprecationWarning, stacklevel=2
+        )
+
+        def staged(ans: Any, *args: Any, **kwargs: Any) -> Function:
+            return lambda g: maker(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
+
+        makers[argnum] = staged if method == "defvjp" else maker
+        defvjp(made, *makers.values(), argnums=[*makers])
+
+    return define
+
+
+def _deprecated_zero(made: Function, argnums: Sequence[int] = (0,)) -> None:
+    """The method `defvjp_is_zero` of a primitive, of versions of autograd before 1.2."""
+    warnings.warn("the method defvjp_is_zero of primitives is deprecated; use defvjp", DeprecationWarning, stacklevel=2)
+    defvjp(made, *[None] * len(argnums), argnums=argnums)
