@@ -18,7 +18,7 @@ COMPGRAPH += ["guards", "inplace", "arrays", "protocols", "executor", "nn", "int
 COMPGRAPH += ["scipy", "drawing", "compiled", "serialization", "printing", "profiling"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
-LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed"]
+LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed", "compat"]
 BESIDE = [  # rooms that do not know each other
     {"inplace", "arrays"},
     {"protocols", "executor"},
