@@ -12,7 +12,7 @@ import os
 import runpy
 import sys
 
-from .hips import accept_iterators, finder, modules
+from .hips import accept_iterators, add_value_attribute, finder, modules
 
 USAGE = "usage: python -m autodiff.compat.autograd (script.py | -m module) [argument ...]"
 
@@ -36,6 +36,7 @@ def install() -> None:
     if finder not in sys.meta_path:
         sys.meta_path.insert(0, finder)
         accept_iterators()
+        add_value_attribute()
 
 
 def main(arguments: list[str]) -> None:

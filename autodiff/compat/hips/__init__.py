@@ -4,6 +4,7 @@ Importing this package changes nothing; `autodiff.compat.autograd` enters its mo
 """
 
 from .arrays import accept_iterators
+from .boxes import add_value_attribute
 from .modules import finder, modules
 
-__all__ = ["accept_iterators", "finder", "modules"]
+__all__ = ["accept_iterators", "add_value_attribute", "finder", "modules"]

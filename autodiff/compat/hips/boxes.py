@@ -83,6 +83,11 @@ def is_instance(value: Any, classes: Any) -> bool:
     return issubclass(class_of(value), classes)
 
 
+def add_value_attribute() -> None:
+    """Give all boxes the attribute ``_value``: their numbers, as of `getval`."""
+    setattr(Value, "_value", property(getval))  # noqa: B010  (the class does not declare it)
+
+
 class _ByContent(type):
     """A metaclass by which instances are recognized by what they are, not by their class."""
 

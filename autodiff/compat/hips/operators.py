@@ -377,6 +377,8 @@ def deriv(fun: Function, argnum: Argnum = 0) -> Function:
 def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     """The function that returns the Jacobian of `fun`, of the shape of the value followed by that of the argument.
 
+    Reverse mode computes it, as in autograd: primitives need no `defjvp`.
+
     Parameters
     ----------
     fun : callable
@@ -397,7 +399,7 @@ def jacobian(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return operators.jacobian(fun, argnum)(*args, **kwargs)
+        return operators.jacrev(fun, argnum)(*args, **kwargs)
 
     return _nary(jacobian, derive, fun, argnum)
 
@@ -413,7 +415,7 @@ def hessian(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return operators.jacobian(operators.jacobian(fun, argnum), argnum)(*args, **kwargs)
+        return operators.jacrev(operators.jacrev(fun, argnum), argnum)(*args, **kwargs)
 
     return _nary(hessian, derive, fun, argnum)
 

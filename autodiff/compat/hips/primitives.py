@@ -109,6 +109,8 @@ class _Call:
         self.args = [None if position in boxed else _plain_of_box(argument) for position, argument in enumerate(args)]
         self.kwargs, self.boxed, self.structure = kwargs, boxed, structure
         self.results: Any = None
+        self.point: tuple[Any, tuple[Any, ...]] = None, ()  # the plain value and operands
+        self.transposable: set[int] = set()  # positions whose VJP was found to be linear
 
     def compute(self, *operands: Any) -> Any:
         """The value."""
@@ -117,7 +119,9 @@ class _Call:
         for value in values:
             if value.dtype.kind not in "biufc":
                 raise TypeError(f"primitive: {_name_of(self.function)} returned an array of dtype {value.dtype}, not of numbers")
-        return values[0] if self.results.is_leaf() else values
+        found = values[0] if self.results.is_leaf() else values
+        self.point = found, operands
+        return found
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The cotangents of the operands."""
@@ -136,6 +140,7 @@ class _Call:
         """The tangent of the value from that of one operand."""
         maker = _jvps.get(self.function)
         if maker is None:
+            self._require_transposable(position)
             return transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
         tangents = [tangent if k == position else np.zeros_like(x) for k, x in enumerate(operands)]
         counts = itertools.accumulate(child.num_leaves for child in self.structure.children())
@@ -144,6 +149,28 @@ class _Call:
         found = maker((self.boxed[k],), (of_argument,), self._tree(out), self._arguments(operands), self.kwargs)
         leaves = self.results.flatten_up_to(dense(found))
         return tuple(leaves) if isinstance(out, tuple) else leaves[0]
+
+    def _require_transposable(self, position: int) -> None:
+        """Raise unless forward mode can transpose the VJP: one that takes numbers out of the graph gives wrong tangents."""
+        if position in self.transposable:
+            return
+        out, operands = self.point
+        rng = np.random.default_rng(0)
+        several = isinstance(out, tuple)
+        parts = [rng.normal(size=np.shape(part)).astype(part.dtype)[()] for part in (out if several else (out,))]
+        tangent = rng.normal(size=np.shape(operands[position])).astype(operands[position].dtype)[()]
+        pulled = self.pull(tuple(parts) if several else parts[0], out, *operands)[position]
+        pushed = transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
+        terms = [part * t for part, t in zip(parts, pushed if several else (pushed,), strict=True)]
+        found, expected = sum(np.sum(term) for term in terms), np.sum(pulled * tangent)
+        size = sum(np.sum(np.abs(term)) for term in terms) + np.sum(np.abs(pulled * tangent))
+        if not np.abs(found - expected) <= 1e-3 * size:
+            name = _name_of(self.function)
+            raise NotImplementedError(
+                f"JVP of {name} wrt argnums {tuple(self.boxed)} not defined, and its VJP cannot be transposed: it is not linear "
+                "in the cotangent, or takes its numbers out of the graph (getval). Define it with defjvp, or use reverse mode"
+            )
+        self.transposable.add(position)
 
     def _arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The arguments, with `operands` as the leaves of those that hold boxes."""

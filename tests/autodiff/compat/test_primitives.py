@@ -76,6 +76,28 @@ def test_forward_mode_uses_the_jvp_or_transposes() -> None:
     assert make_jvp(lambda x: mul(x, 2.0))(3.0)(1.0)[1] == 7.0
 
 
+def test_a_vjp_that_leaves_the_graph_has_no_forward_mode() -> None:
+    """In reverse mode the numbers of cotangents are theirs; a transpose of such a VJP would be zero."""
+    square: Any = primitive(lambda x: x**2)
+    defvjp(square, lambda ans, x: lambda g: getval(g) * 2 * x)
+    assert jacobian(square)(X).tolist() == np.diag(2 * X).tolist()
+    with pytest.raises(NotImplementedError, match="cannot be transposed"):
+        make_jvp(square)(3.0)(1.0)
+    defvjp(square, lambda ans, x: lambda g: np.sqrt(g**2) * 2 * x)
+    with pytest.raises(NotImplementedError, match="cannot be transposed"):
+        make_jvp(square)(X)(X)
+
+
+def test_hessian_passes_a_derivative_that_is_a_primitive() -> None:
+    """As in surpyval: the derivative of the derivative takes the numbers of its cotangent."""
+    cube, slope = primitive(lambda x: x**3), primitive(lambda x: 3 * x**2)
+    defvjp(cube, lambda ans, x: lambda g: g * slope(x))
+    defvjp(slope, lambda ans, x: lambda g: getval(g) * 6 * getval(x))
+    assert hessian(cube)(2.0) == 12.0
+    assert hessian(lambda x: np.sum(cube(x) * 2))(X).tolist() == np.diag(12 * X).tolist()
+    assert jacobian(grad(lambda x: np.sum(cube(x))))(X).tolist() == np.diag(6 * X).tolist()
+
+
 def test_arguments_and_results_may_nest() -> None:
     @primitive
     def split(p: Any, kind: str) -> Any:
