@@ -18,6 +18,10 @@ def scalar_close(a: Any, b: Any) -> bool:
     return bool(abs(a - b) < TOL or abs(a - b) / abs(a + b) < RTOL)
 
 
+def _name(f: Function) -> str:
+    return getattr(f, "__name__", "[unknown name]")
+
+
 def make_numerical_jvp(f: Function, x: Any) -> Function:
     """The derivative of `f` at `x` along a direction, by a central difference."""
     x_space, y_space = vspace(x), vspace(f(x))
@@ -38,7 +42,9 @@ def check_vjp(f: Function, x: Any) -> None:
     assert vspace(found) == x_space, f"the cotangent has the space {vspace(found)}, the argument {x_space}"
     exact = x_space.inner_prod(v, found)
     numeric = y_space.inner_prod(w, make_numerical_jvp(f, x)(v))
-    assert scalar_close(numeric, exact), f"Derivative (VJP) check failed with arg {x}:\nanalytic: {exact}\nnumeric:  {numeric}"
+    assert scalar_close(numeric, exact), (
+        f"Derivative (VJP) check of {_name(f)} failed with arg {x}:\nanalytic: {exact}\nnumeric:  {numeric}"
+    )
 
 
 def check_jvp(f: Function, x: Any) -> None:
@@ -90,12 +96,17 @@ def check_grads(f: Function, x: Any, modes: Sequence[str] = ("fwd", "rev"), orde
         check_jvp(f, x)
         if order > 1:
             v = vspace(x).randn()
-            check_grads(lambda x, v: make_jvp_at(f, x)(v)[1], (0, 1), modes, order=order - 1)(x, v)
+            _check_derivative(lambda x, v: make_jvp_at(f, x)(v)[1], f"jvp_{_name(f)}", modes, order - 1, x, v)
     if "rev" in modes:
         check_vjp(f, x)
         if order > 1:
             v = vspace(f(x)).randn()
-            check_grads(lambda x, v: make_vjp_at(f, x)[0](v), (0, 1), modes, order=order - 1)(x, v)
+            _check_derivative(lambda x, v: make_vjp_at(f, x)[0](v), f"vjp_{_name(f)}", modes, order - 1, x, v)
+
+
+def _check_derivative(derivative: Function, name: str, modes: Sequence[str], order: int, *point: Any) -> None:
+    derivative.__name__ = name
+    check_grads(derivative, (0, 1), modes, order=order)(*point)
 
 
 def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:

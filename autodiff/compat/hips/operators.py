@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.context import recording_on
+from compgraph.values import Value
 
 from ... import operators
 from ...arguments import Arguments, as_direction, flatten, unflatten
@@ -63,6 +64,7 @@ def unary_to_nary(unary_operator: Function) -> Function:
                     given[position] = part
                 return fun(*given, **kwargs)
 
+            unary_f.__name__ = getattr(fun, "__name__", "[unknown name]")
             x = args[argnum] if isinstance(argnum, int) else tuple(args[position] for position in argnum)
             return unary_operator(unary_f, x, *options, **named)
 
@@ -125,7 +127,7 @@ class Linearized:
     Raises
     ------
     TypeError
-        If the value holds anything but real or complex numbers; LostGraphError if values left the graph.
+        If the value has no vector space: booleans, or anything but numbers; LostGraphError if values left the graph.
     """
 
     def __init__(
@@ -134,6 +136,11 @@ class Linearized:
         self.operator = operator
         self.trace = Trace(Arguments(operator, fun, args, kwargs, argnum), has_aux)
         self.is_independent = not any(map(isbox, self.trace.leaves))
+        for k, leaf in enumerate(self.trace.leaves):
+            if operator != "make_vjp":
+                vspace(leaf)
+            elif not isbox(leaf) and isinstance(leaf, Value):  # a comparison: its derivative is zero
+                self.trace.leaves[k] = floating(getval(leaf))
         self.outs = self.trace.outs()
         if self.is_independent:
             warnings.warn("Output seems independent of input.", UserWarning, stacklevel=4)

@@ -23,8 +23,8 @@ from .vspaces import dense, vspace
 Function = Callable[..., Any]
 
 # By the primitive: (argnums, ans, args, kwargs) -> (g -> cotangents), and (argnums, gs, ans, args, kwargs) -> tangent.
-_vjps: dict[Any, Function] = {}
-_jvps: dict[Any, Function] = {}
+primitive_vjps: dict[Any, Function] = {}
+primitive_jvps: dict[Any, Function] = {}
 _without_trace: set[Any] = set()
 
 
@@ -125,7 +125,7 @@ class _Call:
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The cotangents of the operands."""
-        maker = _vjps.get(self.function)
+        maker = primitive_vjps.get(self.function)
         if maker is None:
             raise NotImplementedError(f"VJP of {_name_of(self.function)} wrt argnums {tuple(self.boxed)} not defined")
         is_recorded = has_node(adjoint, *operands)
@@ -138,7 +138,7 @@ class _Call:
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
-        maker = _jvps.get(self.function)
+        maker = primitive_jvps.get(self.function)
         if maker is None:
             self._require_transposable(position)
             return transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
@@ -219,7 +219,7 @@ def defvjp_argnums(fun: Function, vjpmaker: Function) -> None:
     >>> grad(times, (0, 1))(2.0, 3.0)
     (np.float64(3.0), np.float64(2.0))
     """
-    _vjps[fun] = vjpmaker
+    primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Function, vjpmaker: Function) -> None:
@@ -284,7 +284,7 @@ def defjvp_argnums(fun: Function, jvpmaker: Function) -> None:
         ``(argnums, gs, ans, args, kwargs)`` returns the tangent of the value, given the tangents `gs` of the arguments
         `argnums`.
     """
-    _jvps[fun] = jvpmaker
+    primitive_jvps[fun] = jvpmaker
 
 
 def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:

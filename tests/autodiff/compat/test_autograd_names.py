@@ -59,7 +59,7 @@ from autograd import (checkpoint, deriv, dict, elementwise_grad, grad, grad_and_
     hessian_tensor_product, hessian_vector_product, holomorphic_grad, list, make_ggnvp, make_hvp, make_jvp, make_vjp,
     multigrad_dict, primitive, tensor_jacobian_product, tuple, type, value_and_grad, vector_jacobian_product)
 from autograd.builtins import DictBox, DictVSpace, ListVSpace, NamedTupleVSpace, SequenceBox, TupleVSpace
-from autograd.core import VSpace, make_vjp, make_jvp, vspace, getval, isbox
+from autograd.core import VSpace, make_vjp, make_jvp, primitive_jvps, primitive_vjps, vspace, getval, isbox
 from autograd.differential_operators import make_jvp_reversemode, unary_to_nary
 from autograd.extend import (Box, JVPNode, SparseObject, VJPNode, VSpace, def_linear, defjvp, defjvp_argnum, defjvp_argnums,
     defvjp, defvjp_argnum, defvjp_argnums, notrace_primitive, primitive, register_notrace, vspace)

@@ -89,6 +89,16 @@ def test_lost_graph_raises() -> None:
     assert not isinstance(raised.value, ad.LostGraphError)
 
 
+def test_results_without_a_vector_space_raise() -> None:
+    for f in (lambda x: x > 1, lambda x: bool(np.all(x > 1)), lambda x: 3, lambda x: "text"):
+        with pytest.raises(TypeError, match="has no vector space"):
+            grad(f)(2.0)
+    with pytest.warns(UserWarning, match="independent"):
+        pull, value = make_vjp(lambda x: x > 1)(2.0)
+    assert value
+    assert pull(1.0) == 0.0
+
+
 def test_vjp_and_jvp() -> None:
     pull, value = make_vjp(lambda x, y: x * y, (0, 1))(X, 2.0)
     assert value.tolist() == (2 * X).tolist()
@@ -138,7 +148,8 @@ def test_check_grads_compares() -> None:
     checking.check_grads(lambda x, p: np.sin(x) * p["a"], (0, 1))(X, {"a": 2.0})
     checking.combo_check(lambda x, k: np.sum(x, axis=k), 0)([np.ones((2, 3))], k=[0, 1, None])
     wrong = ad.custom_gradient(lambda x: (x**2, lambda g: g * x))
-    with pytest.raises(AssertionError, match="Derivative"):
+    wrong.__name__ = "f"
+    with pytest.raises(AssertionError, match=r"Derivative \(VJP\) check of f"):
         checking.check_grads(wrong, modes=["rev"], order=1)(2.0)
 
 
