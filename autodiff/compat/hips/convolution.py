@@ -50,6 +50,7 @@ def convolve(
         raise ValueError(f"convolve: mode is 'full', 'valid' or 'same', not {mode!r}")
     axes_a, axes_b = (range(A.ndim), range(A.ndim)) if axes is None else axes
     pairs = [(a % A.ndim, b % B.ndim) for a, b in zip(axes_a, axes_b, strict=True)]
+    convolved = [a for a, _ in pairs], [b for _, b in pairs]
     is_swapped = False
     if mode == "valid" and any(A.shape[a] < B.shape[b] for a, b in pairs):
         if any(A.shape[a] > B.shape[b] for a, b in pairs):
@@ -62,7 +63,7 @@ def convolve(
     places = [next(free) for _ in pairs]
     others = [
         [letter for k, letter in enumerate(letters) if k not in {*conv, *(d % x.ndim for d in dots)}]
-        for letters, conv, dots, x in zip((letters_a, letters_b), zip(*pairs, strict=True), dot_axes, (A, B), strict=True)
+        for letters, conv, dots, x in zip((letters_a, letters_b), convolved, dot_axes, (A, B), strict=True)
     ]
     slid, still = ((B, letters_b), (A, letters_a)) if is_swapped else ((A, letters_a), (B, letters_b))
     windows, letters = slid[0], [*slid[1]]

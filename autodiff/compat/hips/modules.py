@@ -128,20 +128,21 @@ def modules() -> dict[str, ModuleType]:
     """The modules by their names, ``autograd.numpy`` among them, which is NumPy itself."""
     made: dict[str, ModuleType] = {}
     for name, names in NAMES.items():
-        made[name] = module = Stand(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
+        module = Stand(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
         is_package = name in ("autograd", "autograd.misc", "autograd.scipy")
         module.__spec__ = importlib.machinery.ModuleSpec(name, None, origin=__file__, is_package=is_package)
         module.__file__ = __file__
         if is_package:
             module.__path__ = []
         vars(module).update(names)
+        made[name] = module
         if name in OTHERS_FROM:
             vars(module)["__getattr__"] = functools.partial(_from, OTHERS_FROM[name])
     made["autograd.numpy"] = np
-    for name, module in made.items():
+    for name, each in made.items():
         parent, _, child = name.rpartition(".")
         if parent and made[parent] is not np and child != "flatten":  # autograd.misc.flatten is the function
-            setattr(made[parent], child, module)
+            setattr(made[parent], child, each)
     return made
 
 

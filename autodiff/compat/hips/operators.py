@@ -453,7 +453,7 @@ def grad_named(fun: Function, argname: str) -> Function:
     >>> grad_named(lambda x, y: x * y, "y")(2.0, 3.0)
     np.float64(2.0)
     """
-    return grad(fun, [*inspect.signature(fun).parameters].index(argname))  # type: ignore[no-any-return]
+    return grad(fun, [*inspect.signature(fun).parameters].index(argname))
 
 
 def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
@@ -529,7 +529,7 @@ def hessian_tensor_product(fun: Function, argnum: int = 0) -> Function:
     def product(*args: Any, **kwargs: Any) -> Any:
         return np.tensordot(gradient(*args[:-1], **kwargs), args[-1], np.ndim(args[-1]))
 
-    return grad(product, argnum)  # type: ignore[no-any-return]
+    return grad(product, argnum)
 
 
 def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
@@ -544,7 +544,7 @@ def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Function:
     def product(*args: Any, **kwargs: Any) -> Any:
         return np.tensordot(args[-1], fun(*args[:-1], **kwargs), np.ndim(args[-1]))
 
-    return jacobian(product, argnum)  # type: ignore[no-any-return]
+    return jacobian(product, argnum)
 
 
 def make_jvp_reversemode(fun: Function, argnum: Argnum = 0) -> Function:

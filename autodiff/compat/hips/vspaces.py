@@ -323,10 +323,10 @@ def dense(cotangent: Any) -> Any:
 
 VSpace.register(SparseObject, lambda sparse: sparse.vs)
 VSpace.register(np.ndarray, lambda x: (ComplexArrayVSpace if np.iscomplexobj(x) else ArrayVSpace)(x))
-for kind in (float, np.longdouble, np.float64, np.float32, np.float16):
-    ArrayVSpace.register(kind)
-for kind in (complex, np.clongdouble, np.complex64, np.complex128):
-    ComplexArrayVSpace.register(kind)
+for _real in (float, np.longdouble, np.float64, np.float32, np.float16):
+    ArrayVSpace.register(_real)
+for _complex in (complex, np.clongdouble, np.complex64, np.complex128):
+    ComplexArrayVSpace.register(_complex)
 ListVSpace.register(list)
 TupleVSpace.register(tuple)
 DictVSpace.register(dict)

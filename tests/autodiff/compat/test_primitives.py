@@ -238,6 +238,8 @@ def test_convolve_agrees_with_scipy(mode: Any) -> None:
     found = convolution.convolve(images, kernels, axes=([2], [1]), dot_axes=([1], [0]), mode=mode)
     expected = [[sum(signal.convolve(i[c], kernels[c, :, o], mode) for c in range(4)) for o in range(3)] for i in images]
     np.testing.assert_allclose(found, expected)
+    product = convolution.convolve(images, kernels, axes=([], []), dot_axes=([1], [0]), mode=mode)
+    np.testing.assert_allclose(product, np.tensordot(images, kernels, ([1], [0])))
     loss = lambda k: np.sum(np.sin(convolution.convolve(a, k, mode=mode)))  # noqa: E731
     direction = rng.normal(size=b.shape)
     slope = (loss(b + 1e-6 * direction) - loss(b - 1e-6 * direction)) / 2e-6
