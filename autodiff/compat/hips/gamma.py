@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from scipy import special
-from scipy.special import beta, betainc, betaincinv, gamma, gammainc, gammaincc, gammainccinv, gammaincinv
+from scipy.special import beta, betainc, betaincinv, gamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
 from .primitives import defjvp, defvjp, primitive
 
 __all__ = [
     "beta", "betainc", "betaincinv", "betaincln", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammainccln", "gammaincinv",
-    "gammaincln",
+    "gammaincln", "gammaln",
 ]  # fmt: skip
 
 _SMALLEST = 1e-35

@@ -77,7 +77,7 @@ from autograd.test_util import check_equivalent, check_grads, check_jvp, check_v
 from autograd.tracer import Box, getval, isbox, notrace_primitive, primitive
 from autograd.util import subval, subvals
 from autograd.wrap_util import unary_to_nary
-from autograd_gamma import betainc, betaincln, gammainc, gammaincc, gammainccln, gammaincln
+from autograd_gamma import betainc, betaincln, gammainc, gammaincc, gammainccln, gammaincln, gammaln
 print(subval((1, 2, 3), 1, 5), subvals((1, 2), [(0, 7)]))
 """
     assert program(text, tmp_path) == "(1, 5, 3) (7, 2)\n"
