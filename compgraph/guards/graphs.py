@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..context import noting
 from ..storage import by_tick
+from ..tracing import is_tracing
 from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
 from .guards import Count, Guard, GuardError
 from .lineage import GoneError, Lineage, Reviver, gathered_up
@@ -226,7 +227,7 @@ class _Graph:
                 leaf = lost.lineage.node()
                 if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
                     found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
-        dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)]
+        dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
         return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
 
     def taken(self) -> list[str]:

@@ -27,7 +27,7 @@ def ensure_array(value: Any) -> Any:
 
 def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
     """Record a function of our own, as a node's protocol does with one of NumPy's; without a node, call it."""
-    node = next((x for x in operands if is_node(x)), None)
+    node = next((x for x in (*operands, *leaves([*options.values()])) if is_node(x)), None)
     if node is None:
         return function(*operands, **options)
     return node.__array_function__(function, (type(node),), operands, options)
