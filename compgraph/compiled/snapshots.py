@@ -65,7 +65,7 @@ class Contents:
         value, held = self.value, self._held
         if value.shape != held.shape or value.dtype != held.dtype:
             return False
-        if value.itemsize in _WORDS and value.flags.c_contiguous == held.flags.c_contiguous:
+        if value.itemsize in _WORDS:
             word = _WORDS[value.itemsize]
             return bool((value.view(word) == held.view(word)).all())
         return bool(value.tobytes() == held.tobytes())
