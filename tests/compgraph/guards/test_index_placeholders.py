@@ -49,6 +49,8 @@ INDEXED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("jit", [False, True])
 def test_plain_array_indexed_by_a_placeholder_is_guarded(jit: bool) -> None:
+    if jit:
+        pytest.importorskip("llvmlite", reason='pip install "compgraph[jit]"')
     with Failures("programs") as failures:
         for name, program in INDEXED.items():
             with failures.case(name):

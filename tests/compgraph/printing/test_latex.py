@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("sympy", reason='pip install "compgraph[formulas]"')
+
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.special
 
 import autodiff as ad

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("sympy", reason='pip install "compgraph[formulas]"')
+
 import itertools
 import subprocess
 import sys
@@ -10,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.special
 import sympy as sp
 
