@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.context import imported
 from compgraph.protocols import stop_gradient
 
@@ -96,4 +96,4 @@ else:
         if name in _LATE:
             room = imported(f"autodiff.{_LATE[name]}")
             return room if name == _LATE[name] else getattr(room, name)
-        raise operations.missing("autodiff", name, _ELSEWHERE)
+        raise ops.missing("autodiff", name, _ELSEWHERE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.graph import to_plain
 from compgraph.storage import Write
 from compgraph.values import Joint, Node, Value, describe
@@ -93,7 +93,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
         if type(operation) is Write:
             continue
         function = operation.function
-        if function is None or function in operations.PIECEWISE or isinstance(function, operations.Output):
+        if function is None or function in ops.PIECEWISE or isinstance(function, ops.Output):
             continue
         for position in operation.edges:
             if operation.args[position].plain.dtype.kind in "fc":

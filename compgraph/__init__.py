@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import emath, fft, linalg, operations
+from . import emath, fft, linalg, ops
 from .arrays import (
     array,
     as_strided,
@@ -52,7 +52,7 @@ from .nn import (
     softmax_cross_entropy,
     softplus,
 )
-from .operations.compositions.pieces import kaiser
+from .ops.compositions.pieces import kaiser
 from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
@@ -87,11 +87,11 @@ def __getattr__(name: str) -> Any:
         return imported(f"{__name__}.{name}")
     if name in _places:
         return globals().setdefault(name, getattr(imported(f"{__name__}.{_places[name]}"), name))
-    function = operations.public_functions().get(name)
+    function = ops.public_functions().get(name)
     if function is None:
-        raise operations.missing("compgraph", name, NAMES_ELSEWHERE)
+        raise ops.missing("compgraph", name, NAMES_ELSEWHERE)
     return globals().setdefault(name, hinting(name, named(function)))
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *operations.public_functions()})
+    return sorted({*__all__, *ops.public_functions()})

@@ -1,6 +1,6 @@
 """Writes the stub files (``compgraph/__init__.pyi`` ...), which tell editors and type checkers the names made by ``__getattr__``.
 
-Run ``python -m compgraph._stubs`` after a change of the tables in `operations` or of the rules in `autodiff.grads`; a test
+Run ``python -m compgraph._stubs`` after a change of the tables in `ops` or of the rules in `autodiff.grads`; a test
 compares the files.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import compgraph
 from autodiff import grads
 
-from . import operations
+from . import ops
 from .protocols import Primitive
 
 # Parameters that the oldest NumPy allowed does not have; the stubs name them, whichever NumPy they are written with.
@@ -29,7 +29,7 @@ def stub_text() -> str:
     """The text of the stub file of the package."""
     explicit = {name: getattr(compgraph, name) for name in compgraph.__dir__() if name[0] != "_"}
     functions = {
-        name: value.function if isinstance(value, Primitive) else operations.public_functions().get(name)
+        name: value.function if isinstance(value, Primitive) else ops.public_functions().get(name)
         for name, value in explicit.items()
     }
     imports = []
@@ -49,7 +49,7 @@ def _imported_names() -> list[tuple[str, list[str]]]:
 
 def module_stub_text(module: str) -> str:
     """The text of the stub file of ``compgraph.linalg``, ``compgraph.fft`` or ``compgraph.emath``."""
-    return _text([], operations.public_functions(MODULES[module]))
+    return _text([], ops.public_functions(MODULES[module]))
 
 
 def rules_stub_text() -> str:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import operations
+from . import ops
 from .context import is_quick, is_recording, observers, open_scopes
 from .frames import source_lines, wrapping
 from .interpreters import COMPUTING, RECORDING, Scoped, scalar
-from .operations import SAME_BITS
+from .ops import SAME_BITS
 from .storage import TRACERS
 from .tracing import LOGS, is_tracing
 from .values import (
@@ -47,7 +47,7 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
     args : tuple
         Its operands: nodes, plain arrays or numbers, of any shape and dtype that the function takes.
     options : dict
-        Its keyword arguments. A node among them is not seen; see `operations.Keyworded`.
+        Its keyword arguments. A node among them is not seen; see `ops.Keyworded`.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def concrete(node: Any) -> Any:
     """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
     if is_tracing() or node.level or not is_tracer(node):
         return node
-    return attach(operations.copy(node.plain, order="K"), operations.copy, (node,), {"order": "K"})
+    return attach(ops.copy(node.plain, order="K"), ops.copy, (node,), {"order": "K"})
 
 
 def _created(
@@ -172,12 +172,12 @@ def _created(
     >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
     'add'
     """
-    function = operations.function_named(opname)
+    function = ops.function_named(opname)
     if function is None:
         raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
     args = (operand_a,) if operand_b is None else (operand_a, operand_b)
     result = np.asarray(opresult)
-    if function not in operations.PIECEWISE and result.dtype.kind in "biu":
+    if function not in ops.PIECEWISE and result.dtype.kind in "biu":
         result = result.astype(float)  # as the operation on variables would have given
     node = attach(result[()], function, args)
     node._name = name

@@ -10,7 +10,7 @@ import numpy as np
 from .context import watcher
 from .drawing import GraphPicture, visualize_at
 from .interpreters import Observed
-from .operations import opname_of
+from .ops import opname_of
 from .storage import memory_of, root_of
 from .tracing import Strict
 from .values import Joint, Value, VariableNode

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 import autodiff  # noqa: F401  (which answers for solvers and integrals)
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.scipy import FAMILIES, policy_of
 
 MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft, "np.emath": np.emath}

@@ -13,7 +13,7 @@ from tests.support.failures import Failures
 ROOT = Path(compgraph.__file__).resolve().parent.parent
 
 # For each room, the rooms of its package that it may import, directly or not: those before it.
-COMPGRAPH = ["operations", "frames", "context", "tracing", "storage", "values", "interpreters", "bind", "graph", "trees"]
+COMPGRAPH = ["ops", "frames", "context", "tracing", "storage", "values", "interpreters", "bind", "graph", "trees"]
 COMPGRAPH += ["guards", "inplace", "arrays", "protocols", "executor", "nn", "interception"]
 COMPGRAPH += ["scipy", "drawing", "compiled", "serialization", "printing", "profiling"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
@@ -144,7 +144,7 @@ def check_that_private_modules_are_left_alone(path: Path) -> None:
     mine = name_of(path if path.name == "__init__.py" else path.parent)
     for source, name in statements(path):
         room = ROOT / Path(*source.split("."))
-        is_near = f"{mine}.".startswith(f"{source.rpartition('.')[0]}.") or mine.startswith("compgraph.operations.")
+        is_near = f"{mine}.".startswith(f"{source.rpartition('.')[0]}.") or mine.startswith("compgraph.ops.")
         if is_near or source == "compgraph.bind":  # a module that is for all packages
             continue
         assert room.is_dir(), f"{source} is private to its room"

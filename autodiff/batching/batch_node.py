@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.context import is_recording
 from compgraph.frames import callee, frame_up, is_internal, unknown
 from compgraph.graph import as_operand
 from compgraph.inplace import promoted
-from compgraph.operations import getitem
+from compgraph.ops import getitem
 from compgraph.protocols import number_methods
 from compgraph.storage import owner_of, place_in, window
 from compgraph.values import NO_OPTIONS, Carrier, DiffersError, InertNode, OperationalNode, Value, describe, leaf, reported_class
@@ -34,12 +34,12 @@ from .values import base_of, copied, depth_of, filled_rows, form, forms, plain_b
 ndarray = np.ndarray
 _NUMBERS = frozenset({int, float, bool, complex, np.float64, np.float32, np.int64, np.bool_})
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64})
-_STAYING = frozenset({operations.copy, operations.astype, operations.input_of})  # they return an array for a 0-d array
+_STAYING = frozenset({ops.copy, ops.astype, ops.input_of})  # they return an array for a 0-d array
 _ARRAYS = frozenset(
     {np.copy, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.where, np.broadcast_to}
 )  # of a scalar too
 _array_ufunc: Any = Value.__array_ufunc__
-_SHARING_NOTHING = operations.PIECEWISE - {operations.stop_gradient}
+_SHARING_NOTHING = ops.PIECEWISE - {ops.stop_gradient}
 
 
 class BatchNode(Carrier):
@@ -155,7 +155,7 @@ class BatchNode(Carrier):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """A ufunc; its ``at`` at places that may be others for each example."""
-        if len(inputs) == 1 and not options and method == "__call__" and ufunc in operations.SMOOTH_UFUNCS:  # the commonest call
+        if len(inputs) == 1 and not options and method == "__call__" and ufunc in ops.SMOOTH_UFUNCS:  # the commonest call
             return self.carry(self.level, ufunc, inputs, NO_OPTIONS)
         if method == "at" and type(promoted(inputs[0], inputs)) is BatchNode:
             target, index, *others = inputs
@@ -172,9 +172,9 @@ class BatchNode(Carrier):
         try:
             return Value.__array_function__(self, function, types, args, dict(kwargs))
         except DiffersError:
-            if function in operations.PLAIN_FUNCTIONS or function in operations.SMOOTH_FUNCTIONS or writes_out:
+            if function in ops.PLAIN_FUNCTIONS or function in ops.SMOOTH_FUNCTIONS or writes_out:
                 raise
-            if function in operations.WRITING_FUNCTIONS:
+            if function in ops.WRITING_FUNCTIONS:
                 args[0].own(None)  # of which each example is a view
             return self.each(f"np.{function.__name__}", function, args, kwargs)
 

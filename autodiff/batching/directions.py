@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.values import ConstantNode, DiffersError, Joint, Value
 
 from ..rules import DEFERRED, Parts, Rule, Scatter, as_node, by_function, conform, conform_batch, plain_operands, push
@@ -85,7 +85,7 @@ def push_batch(rule: Rule, tangents: list[Any], out: Any, function: Any, operand
 
 def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None) -> Any:
     """The tangents of one node of a graph from those of its operands: a batch of `count`, or a single one if that is None."""
-    if isinstance(node.function, operations.Output):
+    if isinstance(node.function, ops.Output):
         tangent = given[0][node.function.index]
         return tangent if tangent is None or count is not None else conform(tangent, node.plain)
     rule = by_function[node.function]

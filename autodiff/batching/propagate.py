@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.values import INERT
 
 
@@ -33,7 +33,7 @@ def propagate(
     dict
         `known`.
     """
-    piecewise = operations.PIECEWISE
+    piecewise = ops.PIECEWISE
     for node in nodes:
         if type(node) not in INERT and node not in known and node.function not in piecewise:
             given: list[Any] = [None] * len(node.args)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.storage import address_of
 from compgraph.values import Value
@@ -52,14 +52,14 @@ def depth_of(value: Any) -> int:
 
 def copied(values: Any) -> Any:
     """Values of their own."""
-    return bind(operations.copy, (values,)) if isinstance(values, Value) else np.array(values)
+    return bind(ops.copy, (values,)) if isinstance(values, Value) else np.array(values)
 
 
 def filled_rows(buffer: Any, count: int) -> Any:
     """A buffer, an array or node, as one for each of many examples, each laid out as it is."""
     shape = (count, *buffer.shape)
     if isinstance(buffer, Value):
-        return bind(operations.copy, (np.broadcast_to(buffer, shape),))
+        return bind(ops.copy, (np.broadcast_to(buffer, shape),))
     low, high = np.lib.array_utils.byte_bounds(buffer) if buffer.size else (0, 0)
     length = -(-(high - low) // buffer.itemsize)
     rows = np.empty((count, length), buffer.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import concrete
 from compgraph.context import apart
 from compgraph.frames import is_internal
@@ -52,7 +52,7 @@ from .values import copied, is_batch, plain_base
 Axes = Any
 
 
-@operations.saying(
+@ops.saying(
     {"in_dims": "it is in_axes=", "out_dims": "it is out_axes=", "axis_name": "axes have no names", "chunk_size": "all at once"}
 )
 def vmap(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.guards import escaped, told
 from compgraph.values import Value, describe, require_history
@@ -256,7 +256,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
     for array, start in zip(arrays, itertools.accumulate(sizes, initial=0), strict=False):
         units = np.zeros((inputs.size, math.prod(array.shape)), array.dtype)
         np.fill_diagonal(units[start:], 1)
-        own = bind(operations.input_of, (array,))  # the caller, or the computation, may write into it
+        own = bind(ops.input_of, (array,))  # the caller, or the computation, may write into it
         nodes.append(JacobianNode.of(own, units.reshape(inputs.size, *array.shape), level, inputs))
     for node, name in zip(nodes, names or (), strict=False):
         node.name = name

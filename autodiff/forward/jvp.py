@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind, concrete
 from compgraph.context import apart, buffers_wrapped, is_recording
 from compgraph.graph import walk
@@ -172,7 +172,7 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
     if around:
         primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
     is_shared = bool(around) and is_repeated(primal, len(around))
-    own = primal if is_shared else bind(operations.input_of, (primal,))  # the function may write into it
+    own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write into it
     made = make(own, tangent)
     return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
 

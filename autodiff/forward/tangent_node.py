@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.context import is_cut, is_recording, watched
 from compgraph.guards import scalar_hash
@@ -148,15 +148,15 @@ class TangentNode(Carrier):
         out = bind(function, primals, options)
         if is_cut(level):
             return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
-        if function is operations.stop_gradient:
+        if function is ops.stop_gradient:
             return out if isinstance(out, Value) else inert(out)
-        if function not in operations.PIECEWISE and not isinstance(out, (tuple, list)):
+        if function not in ops.PIECEWISE and not isinstance(out, (tuple, list)):
             root = _viewed(out, those)
             if root is not None:
                 return root.like(out, None, root)
         tangents = [a.derivative() if c else None for a, c in pairs]
         tangent = None
-        if function not in operations.PIECEWISE and any(t is not None for t in tangents):
+        if function not in ops.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
             found = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
             tangent = _apart(found, those)

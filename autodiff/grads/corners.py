@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.graph import to_plain
 from compgraph.values import Value
@@ -38,8 +38,8 @@ def cornered(t: Any, z: Any, of: str) -> Any:
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
-operations.enter(over, "over")
-operations.enter(cornered, "cornered")
+ops.enter(over, "over")
+ops.enter(cornered, "cornered")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 

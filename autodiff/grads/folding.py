@@ -14,7 +14,7 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.graph import to_plain
-from compgraph.operations import NO_VALUE, UfuncMethod, ensure_array
+from compgraph.ops import NO_VALUE, UfuncMethod, ensure_array
 
 from ..rules import Rule, by_function, makers, scatter
 

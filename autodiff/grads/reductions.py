@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import to_plain
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ..rules import Formula, reduction
 from .corners import of_lengths, quotient, with_corners

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ..rules import gather, general, linear, moved, scatter
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.graph import to_plain
 from compgraph.storage import laid, overlaps_itself, place_of, window
@@ -58,5 +58,5 @@ added_at_grad = linear(
     lambda g, out, region, values, places: np.reshape(_totals(g, region, places), region.shape),
     lambda g, out, region, values, places: _totals(g, region, places)[places],
 ).moving()
-operations.enter(window, "window")
-operations.enter(laid, "laid")
+ops.enter(window, "window")
+ops.enter(laid, "laid")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import attach
 from compgraph.values import Joint
 
@@ -37,7 +37,7 @@ def handed(out: Any) -> Any:
     Adjoints come back unchanged, and are added to those of the node's other readers in the order in which these were made.
     """
     joint = as_joint([out])
-    return attach(joint.plain[0], operations.output(0), (joint,))
+    return attach(joint.plain[0], ops.output(0), (joint,))
 
 
 def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:
@@ -47,4 +47,4 @@ def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) ->
 
 together = _Together()
 makers[_Together] = lambda function: Rule("together", "linear", Shared(_parts_of), ()).moving()
-operations.OPNAMES[together] = "together"
+ops.OPNAMES[together] = "together"

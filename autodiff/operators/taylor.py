@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind, concrete
 from compgraph.context import apart, is_recording
 from compgraph.graph import to_plain
@@ -153,7 +153,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
 
 def _nested(f: Function, points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients by nested forward mode."""
-    coefficients = [f(*[bind(operations.input_of, (p,)) for p in points])]  # the function may write into them
+    coefficients = [f(*[bind(ops.input_of, (p,)) for p in points])]  # the function may write into them
     for k in range(1, order + 1):
         leaves, structure = flatten(_derivative(f, k, directions)(*points))
         coefficients.append(unflatten(structure, [leaf / math.factorial(k) for leaf in leaves]))

@@ -20,7 +20,7 @@ from compgraph.context import apart, called, is_recording, no_graph, recording_o
 from compgraph.graph import to_plain
 from compgraph.guards import collecting_escapes, note_lengths
 from compgraph.interception import intercepted
-from compgraph.operations import input_of
+from compgraph.ops import input_of
 from compgraph.scipy import enter_imported
 from compgraph.tracing import Tracing
 from compgraph.values import (

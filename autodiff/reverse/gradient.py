@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.context import apart, recording_on
 from compgraph.graph import to_plain
 from compgraph.guards import derived_again, escaped, note_lengths, told
@@ -73,7 +73,7 @@ class Gradients(Mapping[str, Any]):
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
 
 
-@operations.saying({"retain_graph": "a graph stays as long as its nodes do"})
+@ops.saying({"retain_graph": "a graph stays as long as its nodes do"})
 def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
     """Derivatives of a node with respect to its variables, by reverse accumulation.
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.context import derived, guarding, watched
 from compgraph.frames import made_for
 from compgraph.storage import Write, root_of
@@ -122,7 +122,7 @@ def any_selects(nodes: Sequence[Any]) -> bool:
 
 def _begins(function: Any) -> Any:
     """What a rule says of beginning structural zeros."""
-    if function is None or function in operations.PIECEWISE:
+    if function is None or function in ops.PIECEWISE:
         return False
     try:
         return by_function[function].begins

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.values import Value
 
 from ..batching import padded, pull_batch, pull_several, pushed_on, reduced_axes
@@ -175,7 +175,7 @@ class _OfSupports(dict[Any, Rule]):
     """How supports pass, by the function a node carries."""
 
     def __missing__(self, function: Any) -> Rule:
-        if isinstance(function, operations.Keyworded):
+        if isinstance(function, ops.Keyworded):
             made = with_keywords(self[function.function], function)
         else:
             rule = by_function[function]
@@ -332,7 +332,7 @@ def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) 
     """The support of a batch of tangents of a node, from those of its operands, None where these are zero."""
     given = [None if s is None else as_support(s) for s in given]
     function, plain = node.function, node.plain
-    rule = None if isinstance(function, operations.Output) else by_function[function]
+    rule = None if isinstance(function, ops.Output) else by_function[function]
     if rule is None or (rule.kind != "multilinear" and _carries(rule, node.options)):
         return pushed_on(node, given, create_graph, count)
     if rule.kind == "elementwise":

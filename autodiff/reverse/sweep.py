@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.context import profiled, watched
 from compgraph.storage import owner_of, root_of
@@ -304,7 +304,7 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
             continue
         owner = id(owner_of(node.plain))
         if type(node.plain) is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
-            node = bind(operations.copy, (node,), {"order": "K"})
+            node = bind(ops.copy, (node,), {"order": "K"})
             owner = id(owner_of(node.plain))
         taken.add(owner)
         results[key] = node

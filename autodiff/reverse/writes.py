@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.context import profiled, watched
 from compgraph.storage import Memory, Twin, Write, by_tick, collector, last_places, overlaps_itself, root_of
 from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, Joint, Value, VariableNode, next_tick, snapshot
@@ -127,7 +127,7 @@ class Past:
         if not roots and not recorded:  # nothing was written
             return [a.plain if type(a) in KINDS else a for a in args], node.plain
         out = self.value(node, node, tick + 0.5) if recorded or roots.get(id(node)) is not None else node.plain
-        if node.function is operations.getitem and isinstance(args[0], Value):  # it asks for no number of what may be large
+        if node.function is ops.getitem and isinstance(args[0], Value):  # it asks for no number of what may be large
             whole = args[0] if recorded else args[0].plain
             return [whole, *[self.value(a, node, tick) for a in args[1:]]], out
         if recorded:
@@ -224,7 +224,7 @@ class Past:
         """The adjoint of what a write stored, which is taken out of the shadow."""
         place, index = shadow.window(write.window), write.index
         adjoint = place[index]
-        if type(adjoint) not in operations.SAME_BITS:  # else it is a number of its own
+        if type(adjoint) not in ops.SAME_BITS:  # else it is a number of its own
             adjoint = only_last(write, turned(adjoint.copy("K")))
         place[index] = 0
         extra = write.args[0].plain.ndim - adjoint.ndim if write.edges else 0
@@ -287,7 +287,7 @@ def _swept(
         if adjoint is not None:
             if key in asked:
                 found[event] = adjoint
-            if not is_view and key not in last and event.args and event.function not in operations.PIECEWISE:
+            if not is_view and key not in last and event.args and event.function not in ops.PIECEWISE:
                 past.pass_on(event, adjoint, *past.seen(event), needed)
         if root is event:
             past.leave(event)

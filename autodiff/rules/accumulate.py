@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
-from compgraph.operations import getitem
+from compgraph.ops import getitem
 from compgraph.values import Value
 
 
@@ -109,8 +109,8 @@ def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
-operations.enter(scatter, "scatter")
-operations.INDEXED.add(scatter)
+ops.enter(scatter, "scatter")
+ops.INDEXED.add(scatter)
 
 
 class Parts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 
 from .formulas import Shared
@@ -17,7 +17,7 @@ from .rule import Rule
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """The tangent of an operation's output, from those of its operands (None where zero), by the rule's kind."""
     if rule.kind == "linear":
-        count = len(primals) - len(function.counts) if isinstance(function, operations.Keyworded) else len(primals)
+        count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
         moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
         return bind(function, (*moved, *primals[count:]), options)
     if type(rule.tangents) is Shared:

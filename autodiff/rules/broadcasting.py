@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.graph import gathered
 from compgraph.values import Value, describe, require_computed, require_history
 
@@ -98,7 +98,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     array or Node
         Broadcasting undone; of a complex contribution to a real operand, the real part.
     """
-    if type(contribution) in operations.SAME_BITS and type(contribution) is type(operand):
+    if type(contribution) in ops.SAME_BITS and type(contribution) is type(operand):
         return contribution
     plain = contribution.plain if isinstance(contribution, Value) else contribution
     if plain.shape != operand.shape:

@@ -1,4 +1,4 @@
-"""Rules of what wraps a function, made from the function's own; see `compgraph.operations.callables`."""
+"""Rules of what wraps a function, made from the function's own; see `compgraph.ops.callables`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 
 from .accumulate import Parts
 from .formulas import Formula, Variadic
 from .rule import Rule, by_function, makers
 
 
-def with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
+def with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
     """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
-    parameters = operations.operand_names(function.function)
+    parameters = ops.operand_names(function.function)
 
     def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
         def call(position: int, adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
@@ -37,13 +37,13 @@ def with_keywords(rule: Rule, function: operations.Keyworded) -> Rule:
     return made.batchable() if rule.is_batchable else made
 
 
-def _output_rule(function: operations.Output) -> Rule:
+def _output_rule(function: ops.Output) -> Rule:
     """The rule of one output of several: its adjoint is gathered with those of the others."""
     index = function.index
     rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ()).moving()
     return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
 
 
-makers[operations.Configured] = lambda function: by_function[function.function]
-makers[operations.Keyworded] = lambda function: with_keywords(by_function[function.function], function)
-makers[operations.Output] = _output_rule
+makers[ops.Configured] = lambda function: by_function[function.function]
+makers[ops.Keyworded] = lambda function: with_keywords(by_function[function.function], function)
+makers[ops.Output] = _output_rule

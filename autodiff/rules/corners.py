@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.values import Value
 
 # limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
@@ -26,7 +26,7 @@ def limit_value(x: Any) -> Any:
     return x
 
 
-operations.enter(limit_value, "limit_value")
+ops.enter(limit_value, "limit_value")
 
 
 def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:

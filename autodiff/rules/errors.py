@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.context import apart, apart_once
 from compgraph.values import Joint, Value
 
@@ -115,7 +115,7 @@ class RuleErrors:
             warnings.warn(self._told(error), RuntimeWarning, stacklevel=2)
 
     def _told(self, error: str) -> str:
-        opname = self.at.opname if self.at is not None else operations.opname_of(self.function)
+        opname = self.at.opname if self.at is not None else ops.opname_of(self.function)
         if self.at is not None and "of" in self.at.options:  # it is a step in the derivative of another operation
             opname = f"the derivative of {self.at.options['of']}"
         return (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 
 from ..numeric import finite_differences
@@ -51,7 +51,7 @@ def numerical(function: Any, position: int, elementwise: bool) -> Any:
 
 
 def _slope_rule(slope: Slope) -> Rule:
-    opname = operations.opname_of(slope.function)
+    opname = ops.opname_of(slope.function)
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise TypeError(

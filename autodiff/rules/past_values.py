@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import attach
 from compgraph.storage import root_of, value_at
 from compgraph.values import Joint, Value, VariableNode, describe
@@ -47,7 +47,7 @@ def as_node(node: Any) -> Any:
     """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
     if type(node) is not Joint:
         return node
-    return tuple(attach(part, operations.output(k), (node,)) for k, part in enumerate(node.plain))
+    return tuple(attach(part, ops.output(k), (node,)) for k, part in enumerate(node.plain))
 
 
 def plain_operands(node: Any) -> list[Any]:

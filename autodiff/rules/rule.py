@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compgraph import operations
-from compgraph.operations import keep, kept
+from compgraph import ops
+from compgraph.ops import keep, kept
 from compgraph.values import INERT, Node
 
 from .accumulate import DEFERRED, Parts
@@ -97,14 +97,14 @@ class Rule:
         """
         made_by: Any = node
         adjoint = as_adjoint(adjoint, node)
-        if isinstance(node.function, operations.Output):
+        if isinstance(node.function, ops.Output):
             made_by = node.args[0]
             adjoint = Parts({node.function.index: adjoint}).settle(made_by)
         if made_by.function is None or by_function[made_by.function].opname != self.opname:
             raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
         formulas = by_function[made_by.function].formulas
         values, out = plain_operands(made_by), plain_result(made_by)
-        found: list[Any] = [None] * operations.operand_count(made_by.function, len(values))
+        found: list[Any] = [None] * ops.operand_count(made_by.function, len(values))
         for position in made_by.edges[: len(found)]:
             operand = made_by.args[position]
             formula = None if type(operand) in INERT else formulas[position]
@@ -207,7 +207,7 @@ class Rule:
 
 rules: dict[str, Rule] = {}  # by opname
 makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of callable of which each has a rule of its own
-users: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `operations.attached`
+users: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `ops.attached`
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
@@ -220,7 +220,7 @@ def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
     return rule
 
 
-operations.KNOWN_ELSEWHERE["rule"] = users.get, lambda function, rule: declare(rule, function)
+ops.KNOWN_ELSEWHERE["rule"] = users.get, lambda function, rule: declare(rule, function)
 
 
 class ByFunction(dict[Any, Rule]):
@@ -233,7 +233,7 @@ class ByFunction(dict[Any, Rule]):
         if type(function) in makers:
             rule = makers[type(function)](function)
         else:
-            opname = operations.opname_of(function)
+            opname = ops.opname_of(function)
             found = users.get(function) or rules.get(opname)
             if found is None:
                 raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.values import Joint, Value
 
 from .names import inner, outer, shape
@@ -135,7 +135,7 @@ class Writer:
     def words(self, step: Step) -> str:
         """What happens in a step, in a sentence."""
         node, operand = self.names[step.node], self.names[step.operand]
-        if isinstance(step.node.function, operations.Output):
+        if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
             return f"{node}, {which}, hands its adjoint over" if self.mode == "reverse" else f"{node} takes its tangent, {which}"
         place = f"its {ORDINALS[step.position]} operand, " if len(step.node.args) > 1 and step.position < len(ORDINALS) else ""
@@ -162,7 +162,7 @@ def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, 
     scalar = (
         not isinstance(step.node, Joint) and not isinstance(step.operand, Joint) and not (step.node.ndim or step.operand.ndim)
     )
-    if isinstance(step.node.function, operations.Output):
+    if isinstance(step.node.function, ops.Output):
         return [given], []
     if step.local is None:
         # Of complex numbers the derivative may be no factor: that of conj is a Jacobian of real and imaginary parts.

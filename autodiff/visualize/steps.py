@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.graph import breadth_first
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, Joint, Value, describe, require_history
@@ -64,7 +64,7 @@ class Step:
     @property
     def passed(self) -> Any:
         """What is shown on the edge: `part`; of one of several outputs its own adjoint or tangent, not a tuple of all."""
-        return self.given if isinstance(self.node.function, operations.Output) else self.part
+        return self.given if isinstance(self.node.function, ops.Output) else self.part
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +156,11 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
 
 def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
     """One step for each operand of an operation that adds to its tangent."""
-    if event.function in operations.PIECEWISE:  # no tangent passes
+    if event.function in ops.PIECEWISE:  # no tangent passes
         return []
     positions = [k for k in event.edges if event.args[k] in tangents]
     given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
-    if isinstance(event.function, operations.Output):
+    if isinstance(event.function, ops.Output):
         part = tangents[event.args[0]][event.function.index] if positions else None
         return [] if part is None else [Step(event, 0, part, part, None, part)]
     steps: list[Step] = []
@@ -236,7 +236,7 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
         return step
     rule, values = by_function[event.function], _values(event)
     at = step.position
-    texts = rule.texts if not isinstance(event.function, operations.Keyworded) else ()
+    texts = rule.texts if not isinstance(event.function, ops.Keyworded) else ()
     text = texts[at] if at < len(texts) else ""
     to = event.plain if is_forward else operand.plain
     with np.errstate(all="ignore"):

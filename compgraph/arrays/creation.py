@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import operations
+from .. import ops
 from ..bind import bind
 from ..context import of_numbers
 from ..graph import gathered
@@ -66,12 +66,12 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
-    copied = operations.copies(copy)
+    copied = ops.copies(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
     elif copied and node is given:
-        node = bind(operations.copy, (node,), {"order": order})
+        node = bind(ops.copy, (node,), {"order": order})
     found = _laid_out(_of_dtype(node, dtype), order)
     if copied is False and found is not given:
         raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
@@ -198,7 +198,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     if not isinstance(node, Value):
         found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
         return buffer(found if dtype is not None else of_numbers(found, fill_value))
-    return bind(operations.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
+    return bind(ops.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 
 def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
@@ -211,5 +211,5 @@ def _laid_out(node: Any, order: str) -> Any:
     if order in ("C", "F"):
         note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
-        return bind(operations.copy, (node,), {"order": order})
+        return bind(ops.copy, (node,), {"order": order})
     return node

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import operations
+from .. import ops
 from ..bind import bind
 from ..graph import gathered
 from ..guards import note_layout
@@ -55,7 +55,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     node = array(node, dtype, copy=None, order=order)
     note_layout(node, "the order in memory, on which hangs whether there is a copy,")
     kept = all(node.value.flags[name] for name in wanted)
-    return node if kept else bind(operations.copy, (node,), {"order": order})
+    return node if kept else bind(ops.copy, (node,), {"order": order})
 
 
 _FLAGS = {

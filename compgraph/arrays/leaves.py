@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .. import operations
+from .. import ops
 from ..context import automatic_name
 from ..guards import watch_shapes
 from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, leaf, require_computed
 
 
-@operations.saying(
+@ops.saying(
     {
         "requires_grad": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
         "constant": "what is made by cg.variable has derivatives, what is made by cg.constant has none",

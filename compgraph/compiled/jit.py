@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 
 
-@operations.saying(
+@ops.saying(
     {
         "static_argnums": "it is static_argnames=, and their names",
         **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments stay as they are"),

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..trees import flatten
 
 _BUILTINS = """
@@ -139,7 +139,7 @@ def _is_pure_operation(value: Any) -> bool:
     """Whether a value is an operation without state and effects."""
     if type(value).__hash__ is None:
         return False
-    spec = operations.SPECS.get(operations.ALIASES.get(value, value))
+    spec = ops.SPECS.get(ops.ALIASES.get(value, value))
     return spec is not None and spec.policy != "refused" and spec.is_pure
 
 

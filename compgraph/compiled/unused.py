@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import Setting, collector, is_deriving
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
 from ..guards import Computed
@@ -15,7 +15,7 @@ from ..interpreters import Observed
 from ..storage import window
 from ..values import Joint, Value, next_tick
 
-_QUIET = frozenset({operations.copy_as_laid, window})  # steps of ours that neither warn nor raise
+_QUIET = frozenset({ops.copy_as_laid, window})  # steps of ours that neither warn nor raise
 _INTEGERS = "biu"
 
 
@@ -50,20 +50,20 @@ class Unused:
     def _is_quiet(self, node: Any) -> bool:
         item = _item_of(node)
         function = item.function
-        while isinstance(function, (operations.Configured, operations.Keyworded)):
+        while isinstance(function, (ops.Configured, ops.Keyworded)):
             function = function.function
-        if isinstance(function, operations.UfuncMethod):
+        if isinstance(function, ops.UfuncMethod):
             if function.method not in ("reduce", "accumulate", "outer"):
                 return False
             function = function.ufunc
-        spec = operations.spec_of(function)
+        spec = ops.spec_of(function)
         warns = "maybe" if spec is None else spec.warns
         if warns == "never" or function in _QUIET:
             return True
         kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))]
-        if function is operations.astype:
+        if function is ops.astype:
             return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
-        if function is operations.getitem:
+        if function is ops.getitem:
             return bool(item.edges == (0,))
         if warns == "floats":
             return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
@@ -72,7 +72,7 @@ class Unused:
     @staticmethod
     def _overflows_alone(function: Any, item: Any) -> bool:
         """Whether a function warns of overflows and infinite operands alone, for its plain operand."""
-        if function in (np.true_divide, operations.power, np.power) and item.edges == (0,) and len(item.args) > 1:
+        if function in (np.true_divide, ops.power, np.power) and item.edges == (0,) and len(item.args) > 1:
             plain = np.asarray(item.args[1])
             if function is np.true_divide:
                 return bool(plain.all())
@@ -105,7 +105,7 @@ class Unused:
 
 def _is_indexed_again(node: Any, used: frozenset[Any]) -> bool:
     """Whether indices are checked elsewhere: a derivative writes where an operation has read."""
-    return node.function is operations.getitem and all(node.args[position] in used for position in node.edges if position)
+    return node.function is ops.getitem and all(node.args[position] in used for position in node.edges if position)
 
 
 def _item_of(node: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..storage import Write
 from ..values import ConstantNode, Joint, Value
 from .words import as_mathematics, brief, chosen_name, name_of, number
@@ -16,11 +16,7 @@ from .writes import Item, Later, Steps, part_of, value_then
 
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
 BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # which pictures name
-INFIX = {
-    operations.opname_of(function): TYPOGRAPHY.get(sign, sign)
-    for function, sign in operations.INFIX.items()
-    if sign not in BITWISE
-}
+INFIX = {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign in ops.INFIX.items() if sign not in BITWISE}
 PREFIX = {"neg": "−", "sqrt": "√"}
 SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box would not be seen
 # How tightly signs bind: what binds less tightly than the sign around it stands in parentheses.

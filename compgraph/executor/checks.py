@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..guards import Guard, OtherProgramError, Watch
 from ..storage import value_at
 from ..values import Joint, Value
@@ -15,7 +15,7 @@ from .schedule import Schedule, needed
 # Functions whose results are complex for some values and real for others.
 TYPED = frozenset(
     {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
-    | {np.linalg.eig, np.linalg.eigvals, operations.function_named("roots")}
+    | {np.linalg.eig, np.linalg.eigvals, ops.function_named("roots")}
 )
 
 
@@ -64,12 +64,12 @@ def _as_made(item: Value) -> Any:
 
 def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
     """Enter checks of a result's dtype and shape where these may hang on values."""
-    operation = item.args[0] if isinstance(item.function, operations.Output) else item
+    operation = item.args[0] if isinstance(item.function, ops.Output) else item
     function = operation.function
     if isinstance(function, np.ufunc):
         return
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Value))
-    if chosen or operations.counts(function, operation.args, operation.edges):
+    if chosen or ops.counts(function, operation.args, operation.edges):
         checks.setdefault(item, []).append((require_shape, item.plain.shape))

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import renewed
 from ..guards import Guard
 from ..storage import Write, place_in, value_at, window
@@ -120,7 +120,7 @@ class Writer:
 
     def operation(self, item: Any) -> str:
         """The expression that computes an operation, or an output of one with several."""
-        if isinstance(item.function, operations.Output):
+        if isinstance(item.function, ops.Output):
             return f"{self.operand(item.args[0], item)}[{item.function.index}]"
         return self.call(item)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import recording_again
 from ..guards import Guard
 from ..storage import Memory, Write, root_of, viewed_by
@@ -19,7 +19,7 @@ from ..values import ConstantNode, Joint, PlaceholderNode, Value, like, placed_a
 from .schedule import Schedule, needed, origin_of
 
 # Functions whose results hang on the shape of the operand alone: constants, if shapes are known.
-OF_SHAPE_ALONE = frozenset({operations.NUMPY.ones_like, operations.NUMPY.zeros_like})
+OF_SHAPE_ALONE = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
 COPIED = 4096  # bytes of the largest plain operand, or constant, that is compared by value; larger ones are by identity
 
 
@@ -120,13 +120,13 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
     """Whether the shape of an item may depend on values, as that of an operand in `varying` does."""
     if isinstance(item, (Guard, Write)):
         return False
-    return any(item.args[p] in varying for p in item.edges) or operations.counts(item.function, item.args, item.edges)
+    return any(item.args[p] in varying for p in item.edges) or ops.counts(item.function, item.args, item.edges)
 
 
 def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
     """The items; in place of some composite operations their steps, which may be merged with steps of others."""
     for item in items:
-        if item in inputs or not isinstance(item, Value) or item.function not in operations.INLINED or _is_written(item):
+        if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _is_written(item):
             yield item
             continue
         with recording_again():
@@ -163,7 +163,7 @@ def _viewing(made: Any, item: Any) -> Any:
         if any(made.args[p].plain is not item.args[p].plain for p in item.edges):
             made.plain = tuple(_called(made))
         return made
-    if isinstance(item.function, operations.Output):
+    if isinstance(item.function, ops.Output):
         plain = made.args[0].plain[item.function.index]
         return made if type(plain) is not np.ndarray or plain is made.plain else like(made, made.args, plain)
     return made if viewed_by(item) is None or viewed_by(made) is not None else like(made, made.args, _called(made))

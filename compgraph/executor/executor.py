@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import apart, guarded, watched
 from ..graph import breadth_first
 from ..guards import Guard, OtherProgramError, Unchanged, guards_among, guards_of, tell_escaped
@@ -309,7 +309,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
     """The nodes by name, without the argument tracers of operators, which have the names of their arguments."""
     named: dict[str, list[Any]] = {}
     for node in nodes:
-        if node._name is not None and node.function is not operations.input_of:
+        if node._name is not None and node.function is not ops.input_of:
             named.setdefault(node._name, []).append(node)
     return named
 

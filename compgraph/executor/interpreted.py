@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..guards import Guard, OtherProgramError
 from ..storage import Write, place_in, value_at, window
 from ..values import Joint, Value
@@ -70,7 +70,7 @@ class Interpreted:
                 found = known[item].copy("K") if item.memory else known[item]
             elif not item.args:
                 found = self._first[item].copy("K") if item in self._first else item.plain
-            elif isinstance(item.function, operations.Output):
+            elif isinstance(item.function, ops.Output):
                 found = known[item.args[0]][item.function.index]
             else:
                 found = item.function(*map(value, item.args), **item.options)

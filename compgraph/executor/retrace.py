@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..bind import attach, bind
 from ..context import apart, recording_again
 from ..guards import Guard, GuardError, Shape, Watch, remembering
@@ -170,11 +170,11 @@ class _Replay:
         options = _settled(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
-        if isinstance(item.function, operations.Output):
+        if isinstance(item.function, ops.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, Joint):
             made = bind(item.function, args, options)
-            if item.function in operations.VIEWS_IF_THEY_CAN:
+            if item.function in ops.VIEWS_IF_THEY_CAN:
                 _require_copy(item, made)
             return made
         parts = bind(item.function, args, options)

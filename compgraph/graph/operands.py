@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..bind import adopted
 from ..values import ACTIVE, INERT, TRACEABLE, USED, Value, require_computed, require_history, require_single
 
@@ -96,9 +96,9 @@ def is_foreign(operand: Any, protocol: str) -> bool:
 
 def full_name(function: Any) -> str:
     """The name of a function of NumPy's or SciPy's as users write it."""
-    if isinstance(function, operations.Packed):
+    if isinstance(function, ops.Packed):
         function = function.function
-    if function in operations.PUBLIC_NAMES:
-        return operations.PUBLIC_NAMES[function]
-    module = "np" if isinstance(function, operations.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
+    if function in ops.PUBLIC_NAMES:
+        return ops.PUBLIC_NAMES[function]
+    module = "np" if isinstance(function, ops.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
     return f"{module}.{function.__name__}"

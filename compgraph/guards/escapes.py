@@ -24,7 +24,7 @@ from weakref import ref
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import is_recording
 from ..frames import (
     assigns,
@@ -260,9 +260,7 @@ def _converts_lists(asked: Any, frame: Any) -> bool:
         return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
     owner = getattr(asked, "__self__", None)
     return (
-        isinstance(asked, (np.ufunc, operations.DISPATCHING))
-        or isinstance(owner, (np.ufunc, np.ndarray))
-        or _is_among(asked, _MAKING)
+        isinstance(asked, (np.ufunc, ops.DISPATCHING)) or isinstance(owner, (np.ufunc, np.ndarray)) or _is_among(asked, _MAKING)
     )
 
 
@@ -462,7 +460,7 @@ _PROBING = frozenset({"hasattr", "getattr"})
 
 
 CONVERSIONS = ("float", "int", "complex", "bool", "index")
-PLAIN_METHODS = (*sorted(operations.PLAIN_METHODS), "__array__", "__dlpack__")
+PLAIN_METHODS = (*sorted(ops.PLAIN_METHODS), "__array__", "__dlpack__")
 PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 

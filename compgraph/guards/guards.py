@@ -22,7 +22,7 @@ import numpy as np
 from ..context import Setting, is_recording, layered, noting
 from ..frames import source_lines
 from ..interpreters import counted
-from ..operations import kept
+from ..ops import kept
 from ..storage import owner_of
 from ..tracing import is_compiling, is_tracing
 from ..values import READ, Value, next_tick, require_history, require_single, use

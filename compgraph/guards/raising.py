@@ -13,7 +13,7 @@ import numpy as np
 
 from ..frames import source_lines
 from ..interpreters import raised
-from ..operations import opname_of
+from ..ops import opname_of
 from ..tracing import is_compiling
 from ..values import Value, is_computed_by_python, require_history, saved_operands
 from .guards import innermost, note

@@ -14,7 +14,7 @@ import numpy as np
 from ..context import callbacks_lock
 from ..frames import frame_up, source_lines
 from ..graph import breadth_first
-from ..operations import compositions
+from ..ops import compositions
 from ..values import InputNode, PlaceholderNode, Value, describe
 from .guards import Guard, layout, note, shapes
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..bind import bind
 from ..context import is_recording
 from ..graph import as_operand, full_name, gathered, to_plain

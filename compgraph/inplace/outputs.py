@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..context import is_recording
 from ..graph import as_operand, full_name, leaves_of, to_plain
 from ..guards import frozen

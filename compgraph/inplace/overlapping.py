@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..graph import leaves_of
 from ..storage import Twin, owner_of
 from ..values import Value, plainly, require_single

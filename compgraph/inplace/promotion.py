@@ -12,7 +12,7 @@ from ..bind import bind
 from ..context import is_recording
 from ..frames import frame_up
 from ..graph import gathered, leaves_of, to_plain
-from ..operations import getitem
+from ..ops import getitem
 from ..storage import TRACERS, OpaqueCarrier, place_in, set_class, window
 from ..tracing import refused
 from ..values import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import is_deriving, is_quick, is_recording, open_scopes
 from ..frames import source_lines
 from ..guards import note_copy, note_nothing
@@ -122,7 +122,7 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
         memory, array, number = target.memory, target.plain, value.plain if is_node else value
     except AttributeError:  # a history that was lost: `store` looks for it
         return False
-    if memory is None or not memory.is_ready or (is_node and type(number) not in operations.SAME_BITS):
+    if memory is None or not memory.is_ready or (is_node and type(number) not in ops.SAME_BITS):
         return False
     before = array[index]
     if type(before) is np.ndarray:
@@ -143,7 +143,7 @@ def _own(value: Any) -> Any:
 
 _FILLED = with_tracers({OperationalNode, InputNode})
 _NODES = with_tracers({ScalarNode, InertScalarNode})
-_NUMBERS = operations.SAME_BITS | {float, int}
+_NUMBERS = ops.SAME_BITS | {float, int}
 
 
 def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
@@ -180,9 +180,9 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
 
 def _open(root: Any) -> None:
     """Begin the log of a buffer."""
-    if root.function in operations.VIEWS_IF_THEY_CAN:
+    if root.function in ops.VIEWS_IF_THEY_CAN:
         note_copy(root)
-    if isinstance(root.function, operations.Output):  # the joint must keep the output as it was computed, for the rule
+    if isinstance(root.function, ops.Output):  # the joint must keep the output as it was computed, for the rule
         joint, place = root.args[0], root.function.index
         joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
     root.memory = Memory()

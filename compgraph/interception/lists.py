@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import operations
+from .. import ops
 from ..frames import frame_up, source_lines
 from ..graph import leaves_of
 from ..tracing import is_tracing
@@ -19,7 +19,7 @@ from .toplevel import is_users, opened
 
 def look_into_lists() -> None:
     """Let NumPy ask nodes in lists."""
-    for dispatcher in operations.dispatchers():
+    for dispatcher in ops.dispatchers():
         exchange(dispatcher, _relevant)
 
 

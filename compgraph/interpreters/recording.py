@@ -8,10 +8,10 @@ from weakref import ref
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..context import apart, is_deriving, is_following
 from ..frames import source_lines
-from ..operations import SAME_BITS
+from ..ops import SAME_BITS
 from ..storage import TRACERS, owner_of
 from ..tracing import LOGS, Tracing, is_tracing
 from ..values import (
@@ -103,8 +103,8 @@ class Recording:
             raise
         if has_arrays or options:
             args, options = saved_operands(args, options)
-        active = active and function not in operations.PIECEWISE
-        if LOGS and not is_tracing() and any(map(is_inner, args)) and function is not operations.stop_gradient:
+        active = active and function not in ops.PIECEWISE
+        if LOGS and not is_tracing() and any(map(is_inner, args)) and function is not ops.stop_gradient:
             return apart(_attach_traced, value, function, args, options, edges, active)
         return _attach(value, function, args, options, edges, active)
 
@@ -114,7 +114,7 @@ class Recording:
         for i in edges:
             if type(args[i]) in USED:
                 use(args[i])
-        active = function not in operations.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
+        active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
         return _attach(value, function, args, options, edges, active)
 
 
@@ -235,7 +235,7 @@ def _attach(
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     node = fill(_wrapped(value, active, args), function, args, edges, options)
-    if may_share and operations.counts(function, args, edges):
+    if may_share and ops.counts(function, args, edges):
         _notify_counted((node,))
     if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
         if type(node) in READ:
@@ -316,8 +316,8 @@ def _outputs(
     joint.tick = next_tick()
     joint._operands = None
     source_lines.made_at(joint)
-    nodes = [fill(_wrapped(part, active, args), operations.output(k), (joint,), (0,)) for k, part in enumerate(value)]
-    if operations.counts(function, args, edges):
+    nodes = [fill(_wrapped(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    if ops.counts(function, args, edges):
         _notify_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 

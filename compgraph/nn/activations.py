@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import operations
+from .. import ops
 from ..protocols import primitive
 from ..values import Value
 
 
 def kept(x: ArrayLike) -> np.ndarray[Any, Any]:
-    """An array; a node as it is, so that the steps of a function can be recorded (see `operations.INLINED`)."""
+    """An array; a node as it is, so that the steps of a function can be recorded (see `ops.INLINED`)."""
     return x if isinstance(x, Value) else np.asarray(x)
 
 
@@ -176,4 +176,4 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
 
 
-operations.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))
+ops.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))

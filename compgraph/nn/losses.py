@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import operations
+from .. import ops
 from ..bind import bind
 from ..protocols import primitive
 from .activations import kept, log_softmax
@@ -73,7 +73,7 @@ def _of_class(below: Any, labels: Any) -> Any:
     return below[np.arange(len(below)), labels.reshape(-1)]
 
 
-operations.enter_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
+ops.enter_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
 
 
 @primitive
@@ -110,4 +110,4 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return np.mean(np.maximum(logits, 0) - logits * labels + np.log1p(np.exp(-np.abs(logits))))
 
 
-operations.INLINED.add(vars(softmax_cross_entropy)["function"])
+ops.INLINED.add(vars(softmax_cross_entropy)["function"])

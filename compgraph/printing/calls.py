@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..executor import Writer
-from ..operations import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
+from ..ops import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
 from ..storage import Write, owner_of, place_in, value_at
 from ..values import Joint, Value, settled
 from .names import Names, is_number
 
 # Methods of arrays, with their usual options.
 METHODS: dict[Any, tuple[str, dict[str, Any]]] = {
-    operations.astype: ("astype", {"order": "K", "casting": "unsafe", "copy": True, "subok": True}),
-    operations.view: ("view", {}),
-    operations.copy: ("copy", {"order": "C"}),
-    operations.flatten: ("flatten", {"order": "C"}),
+    ops.astype: ("astype", {"order": "K", "casting": "unsafe", "copy": True, "subok": True}),
+    ops.view: ("view", {}),
+    ops.copy: ("copy", {"order": "C"}),
+    ops.flatten: ("flatten", {"order": "C"}),
 }
 
 
@@ -45,10 +45,10 @@ class ListingWriter(Writer):
     def call(self, item: Any) -> str:
         """What computes an operation: ``np.tanh(v2)``."""
         function, options = item.function, dict(item.options)
-        if function is operations.getitem:
+        if function is ops.getitem:
             first, *index = [item.args[0], *map(settled, item.args[1:])]
             return f"{self.operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
-        if function is operations.einsum:
+        if function is ops.einsum:
             function, first = np.einsum, [self.names.literal(options.pop("subscripts"))]
             return self._call("np.einsum", [*first, *self._operands(item)], options)
         if isinstance(function, Packed):
@@ -76,9 +76,9 @@ class ListingWriter(Writer):
             rest += [self.names.literal(options.pop("dtype"))] if "dtype" in options else []
             chosen = {option: value for option, value in options.items() if option not in usual or value != usual[option]}
             return self._call(f"{first}.{name}", rest, chosen)
-        if function is operations.input_of or function is operations.stop_gradient:
+        if function is ops.input_of or function is ops.stop_gradient:
             return self._call("np.copy", operands, {})
-        if isinstance(function, operations.UfuncMethod):
+        if isinstance(function, ops.UfuncMethod):
             return self._call(f"{self.names.function(function.ufunc)}.{function.method}", operands, options)
         return self._call(self.names.function(function), operands, options)
 
@@ -112,7 +112,7 @@ class ListingWriter(Writer):
         """Whether a number of Python's own gives what one of double precision gives, as an operand of this operation."""
         if isinstance(item, Write):
             return False
-        ufunc = isinstance(item.function, np.ufunc) or item.function is operations.power
+        ufunc = isinstance(item.function, np.ufunc) or item.function is ops.power
         kinds = {getattr(item, "dtype", None), *[a.dtype for a in item.args if isinstance(a, Value) and not is_number(a)]}
         return bool(ufunc and item.function not in PIECEWISE and kinds <= {np.dtype(float), np.dtype(complex)})
 
@@ -160,7 +160,7 @@ def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
     return {
         name: value
         for name, value in options.items()
-        if value is not operations.NO_VALUE and not (name in usual and (value is usual[name] or _same(value, usual[name])))
+        if value is not ops.NO_VALUE and not (name in usual and (value is usual[name] or _same(value, usual[name])))
     }
 
 

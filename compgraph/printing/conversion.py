@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from .. import operations
+from .. import ops
 from ..graph import walk
-from ..operations import Configured, Keyworded, Output
+from ..ops import Configured, Keyworded, Output
 from ..storage import Write
 from ..values import ConstantNode, Joint, Value, settled
 from . import symbolic_arrays as arrays
@@ -217,7 +217,7 @@ class Converter:
         """Of an operation element by element; None of others."""
         record = item.args[0] if isinstance(item.function, Output) else item
         function, name = record.function, record.opname
-        is_ufunc = (isinstance(function, np.ufunc) and function.signature is None) or function is operations.power
+        is_ufunc = (isinstance(function, np.ufunc) and function.signature is None) or function is ops.power
         if not is_ufunc and name not in FUNCTIONS:
             return None
         if (record.options and name != "over") or (name == "where" and len(record.args) != 3):
@@ -243,7 +243,7 @@ class Converter:
         record = item.args[0] if isinstance(item.function, Output) else item
         operands, options = record.args, _nondefault(record.options)
         compute = record.function
-        if record.function is operations.getitem:
+        if record.function is ops.getitem:
             parts = record.args[1] if len(record.args) == 2 and isinstance(record.args[1], tuple) else record.args[1:]
             operands = record.args[:1] + tuple(part for part in parts if isinstance(part, Value))
             options = {"index": tuple(part for part in parts if not isinstance(part, Value))}

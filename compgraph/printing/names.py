@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..drawing import GREEK
 from ..graph import full_name
 from ..storage import Write
@@ -183,7 +183,7 @@ def _paths(function: Any) -> list[str]:
     """Where users may find a function: ``np.linalg.norm``, ``cg.relu``."""
     if isinstance(function, np.ufunc):
         return [f"np.{function.__name__}", f"scipy.special.{function.__name__}"]
-    known = operations.PUBLIC_NAMES.get(function)
+    known = ops.PUBLIC_NAMES.get(function)
     name = getattr(function, "__name__", "")
     paths = [known] if known else []
     if getattr(function, "__module__", None):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..frames import source_lines
-from ..operations import opname_of
+from ..ops import opname_of
 
 FORWARD, BACKWARD, TANGENT, EXAMPLES = "forward", "backward", "tangent", "vmap"
 

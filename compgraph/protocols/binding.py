@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..bind import bind
 from ..graph import as_operands, full_name, gathered, leaves_of
 from ..guards import note_layout

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..arrays import MADE_LIKE
 from ..bind import bind
 from ..context import is_recording

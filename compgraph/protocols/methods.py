@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..bind import bind, operation
 from ..context import is_quick
 from ..frames import source_lines

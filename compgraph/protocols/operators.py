@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations as ops
+from .. import ops
 from ..bind import bind, operation
 from ..context import is_quick
 from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover, to_plain

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..bind import bind
 from ..context import holding
 from ..graph import as_operands, leaves_of
@@ -107,10 +107,10 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     if opname is None and not hasattr(function, "__name__"):
         raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
     made = Primitive(function, opname)
-    known = operations.function_named(made.opname)
+    known = ops.function_named(made.opname)
     if known is not None and getattr(known, "__module__", None) != function.__module__:
         raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
-    operations.enter_users(function, made.opname)
+    ops.enter_users(function, made.opname)
     return made
 
 
@@ -137,7 +137,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if not any(isinstance(x, Value) for x in leaves_of((args, tuple(kwargs.values())))):
-            if function in operations.INSTEAD_FUNCTIONS:
+            if function in ops.INSTEAD_FUNCTIONS:
                 return _called(name, _known(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)
@@ -145,7 +145,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
         before = {id(a) for a in args}
         result = call_on_nodes(function, args, kwargs)
         if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
-            result = bind(operations.copy, (result,))
+            result = bind(ops.copy, (result,))
         return _called(name, result)
 
     return call
@@ -153,7 +153,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` for our module `place`, which has the functions of NumPy's `module`, each `named`."""
-    functions = operations.public_functions(module)
+    functions = ops.public_functions(module)
     made = functools.cache(lambda name: named(functions[name]))
 
     def get(name: str) -> Any:
@@ -166,7 +166,7 @@ def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[
 
 def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
     """The result, for plain arguments, of a function done in steps; if a name is asked for, as nodes without operands."""
-    calls = function in operations.CALLING_FUNCTIONS
+    calls = function in ops.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Value):
         return result
@@ -184,7 +184,7 @@ def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(args) <= place:
         raise TypeError(f"{function.__name__}: with name= the operands are given by position, and there are none")
     operand = args[place]
-    if function in operations.PACKED_FUNCTIONS or function in operations.STACKING_FUNCTIONS:
+    if function in ops.PACKED_FUNCTIONS or function in ops.STACKING_FUNCTIONS:
         found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
     else:
         found = ConstantNode.create_using(operand)
@@ -246,6 +246,6 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     with concretely():  # whoever calls this means the numbers, so they may be taken: the node is an array
-        found = bind(operations.stop_gradient, as_operands((x,)))
+        found = bind(ops.stop_gradient, as_operands((x,)))
     held = holding.get()
     return found if held is None or isinstance(found, Value) else held(found)

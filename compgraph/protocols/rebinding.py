@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..operations import ARRAY_CONVERTER, NUMPY, ensure_array
+from ..ops import ARRAY_CONVERTER, NUMPY, ensure_array
 
 
 class _Converter:

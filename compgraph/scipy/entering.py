@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .. import operations as ops
+from .. import ops
 from ..graph import gathered, leaves_of
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..bind import bind
 from ..graph import as_operand, gathered, to_plain
 from ..values import Value
@@ -40,7 +40,7 @@ def _zeros(x: Any, order: int, what: str) -> Any:
     return np.zeros_like(x)[()]
 
 
-operations.enter(_zeros, "zero_to_order")
+ops.enter(_zeros, "zero_to_order")
 
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:

@@ -13,10 +13,10 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from .. import operations
+from .. import ops
 from ..frames import frame_up
 
-_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `operations.keep` cannot mark as such
+_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.keep` cannot mark as such
 
 
 class Carried:
@@ -26,9 +26,9 @@ class Carried:
         self.function = function
 
     def __reduce__(self) -> Any:
-        place, opname = place_of(self.function), operations.opname_of(self.function)
+        place, opname = place_of(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
-            return _arrived, (self.function, opname, place, operations.known_elsewhere(self.function))
+            return _arrived, (self.function, opname, place, ops.known_elsewhere(self.function))
         if found_at(*place) is not self.function:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
@@ -82,7 +82,7 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
 
     The function may not be complete yet, since what it refers to may refer back to it: only its code is sure to be there.
     """
-    here = operations.function_named(opname)
+    here = ops.function_named(opname)
     if here is None or (_has_arrived(here, opname) and place_of(here)[0] == place[0]):
         _enter(function, opname, known)
         return function
@@ -97,16 +97,16 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
 
 
 def _enter(function: Any, opname: str, known: dict[str, Any]) -> None:
-    operations.enter_users(function, opname)
-    if not operations.keep(function, "arrived", True):
+    ops.enter_users(function, opname)
+    if not ops.keep(function, "arrived", True):
         _others[opname] = function
     for what, value in known.items():
-        operations.KNOWN_ELSEWHERE[what][1](function, value)
+        ops.KNOWN_ELSEWHERE[what][1](function, value)
 
 
 def _has_arrived(here: Any, opname: str) -> bool:
     """Whether a function came with an earlier pickle, and was not defined here: a newer one of its opname may replace it."""
-    return operations.kept(here, "arrived") is not None or _others.get(opname) is here
+    return ops.kept(here, "arrived") is not None or _others.get(opname) is here
 
 
 def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import operations
+from .. import ops
 from ..values import beginnings
 from .carried import Carried, found_at, is_shared, place_of
 
@@ -29,8 +29,8 @@ def name_of(function: Any) -> Any:
             module = "numpy"
     else:
         module = getattr(function, "__module__", None) or ""
-    opname = operations.OPNAMES.get(function)
-    if opname is not None and operations.function_named(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
+    opname = ops.OPNAMES.get(function)
+    if opname is not None and ops.function_named(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
         return opname
     _, path = place_of(function)
     if is_shared(module) and found_at(module, path) is function:
@@ -43,7 +43,7 @@ def function_called(name: Any) -> Any:
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
-    found = found_at(module, path) if is_place else operations.function_named(path)
+    found = found_at(module, path) if is_place else ops.function_named(path)
     if found is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for begin in beginnings:  # a module that was imported just now may have functions to prepare
@@ -53,12 +53,12 @@ def function_called(name: Any) -> Any:
 
 PICKLED_WHOLE: set[type] = set()  # classes of callables that pickle themselves: other packages add theirs
 _MAKERS: dict[Any, Any] = {
-    operations.Keyworded: operations.keyworded,
-    operations.Configured: operations.configured,
-    operations.OnAxes: operations.on_axes,
-    operations.UfuncMethod: operations.ufunc_method,
-    operations.Packed: lambda function, _: operations.PACKED_FUNCTIONS[function],
-    operations.Output: lambda _, index: operations.output(index),
+    ops.Keyworded: ops.keyworded,
+    ops.Configured: ops.configured,
+    ops.OnAxes: ops.on_axes,
+    ops.UfuncMethod: ops.ufunc_method,
+    ops.Packed: lambda function, _: ops.PACKED_FUNCTIONS[function],
+    ops.Output: lambda _, index: ops.output(index),
 }
 
 
@@ -69,14 +69,14 @@ def _adapter(kind: Any, name: Any, setting: Any) -> Any:
 def _reduced_adapter(adapter: Any) -> Any:
     kind: Any = type(adapter)
     function = getattr(adapter, "function", None)
-    if kind is operations.UfuncMethod:
+    if kind is ops.UfuncMethod:
         function, setting = adapter.ufunc, adapter.method
-    elif kind is operations.Output:
+    elif kind is ops.Output:
         setting = adapter.index
-    elif kind is operations.Keyworded:
+    elif kind is ops.Keyworded:
         setting = adapter.names
     else:
-        setting = None if kind is operations.Packed else tuple(adapter.options.items())
+        setting = None if kind is ops.Packed else tuple(adapter.options.items())
     return _adapter, (kind, name_of(function), setting)
 
 

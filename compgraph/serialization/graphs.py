@@ -25,7 +25,7 @@ from ..context import renewed
 from ..frames import source_lines
 from ..graph import walk
 from ..guards import enter_lost, note_loaded, watch_shapes
-from ..operations import copy as copy_of
+from ..ops import copy as copy_of
 from ..storage import Memory, Twin, Write, address_of, place_of, window
 from ..tracing import is_tracing
 from ..values import (

@@ -11,7 +11,8 @@ from typing import Any
 
 # From the names in pickles of version 0.1 to the names of now.
 MOVED = {
-    "compgraph.adapters": "compgraph.operations.callables",
+    "compgraph.operations": "compgraph.ops",
+    "compgraph.adapters": "compgraph.ops.callables",
     "compgraph.copied": "compgraph.serialization.copied_guards",
     "compgraph.convolutions": "compgraph.nn.convolutions",
     "compgraph.finding": "compgraph.serialization.functions",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..frames import assigns, callee, method_called, source_lines, unknown
-from ..operations import METHODS_MODULE, implementation
+from ..ops import METHODS_MODULE, implementation
 
 NAMES = re.compile(r"[^\W\d]\w*")
 COMPILED = (".pyx", ".pxd", ".pxi")  # Cython shows these files in frames

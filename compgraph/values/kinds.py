@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .. import operations
+from .. import ops
 from ..context import automatic_name, default_float, is_recording, sealed_until
 from ..frames import source_lines
 from ..storage import TRACERS
@@ -253,7 +253,7 @@ def _freed(node: Any) -> None:
 
 
 class Joint:
-    """The record of an operation with several outputs. The function of each output is an `operations.Output`, its operand this.
+    """The record of an operation with several outputs. The function of each output is an `ops.Output`, its operand this.
 
     The attributes are those of `Node`; `plain` is the tuple of all outputs.
     """
@@ -292,7 +292,7 @@ class Joint:
     @property
     def opname(self) -> str:
         """The name of the operation."""
-        return operations.opname_of(self.function)
+        return ops.opname_of(self.function)
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -395,10 +395,10 @@ def input_over(argument: Any) -> Any:
     """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
     if isinstance(argument, np.generic):
         node = leaf(_asarray(argument), InputScalarNode, None)
-        if type(argument) in operations.SAME_BITS:
+        if type(argument) in ops.SAME_BITS:
             node.plain = argument
         return node
-    return leaf(operations.copy_as_laid(np.asarray(argument)), InputNode, None)
+    return leaf(ops.copy_as_laid(np.asarray(argument)), InputNode, None)
 
 
 def is_computed_by_python(value: Any) -> bool:
@@ -421,7 +421,7 @@ def is_computed_by_python(value: Any) -> bool:
 _COMPUTED = with_tracers({ScalarNode, InertScalarNode, IndexScalarNode})
 OPERATORS = frozenset(
     {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
-     operations.power, operations.input_of}
+     ops.power, ops.input_of}
 )  # fmt: skip
 
 

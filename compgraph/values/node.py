@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import operations
+from .. import ops
 from ..context import automatic_name, of_numbers, open_scopes, settle
 from ..frames import source_lines
 from ..storage import TRACERS, Layout, Memory, root_of, value_at
@@ -120,9 +120,9 @@ class Value(_Base):
         """The name of the operation that made the node; None for a leaf."""
         require_history(self)
         function = self.function
-        if isinstance(function, operations.Output):
+        if isinstance(function, ops.Output):
             function = self.args[0].function
-        return None if function is None else operations.opname_of(function)
+        return None if function is None else ops.opname_of(function)
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ class Value(_Base):
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes with the values that were read. Plain arrays become ConstantNodes when first looked at."""
         require_history(self)
-        record = self.args[0] if isinstance(self.function, operations.Output) else self
+        record = self.args[0] if isinstance(self.function, ops.Output) else self
         return tuple([snapshot(a, record.tick) for a in operand_nodes(record)])
 
     @property
@@ -263,7 +263,7 @@ def in_scopes(result: Any, path: tuple[str, ...] | None = None) -> None:
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is not None:
                 node._scope = path
-                if isinstance(node.function, operations.Output):
+                if isinstance(node.function, ops.Output):
                     node.args[0]._scope = path
 
 
@@ -289,7 +289,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
 def operand_nodes(record: Any) -> tuple[Node, ...]:
     """All operands of a node or joint, with their present values; of plain ones constants, made once, while `args` keeps them."""
     if record._operands is None:
-        wanted = operations.operand_count(record.function, len(record.args))
+        wanted = ops.operand_count(record.function, len(record.args))
         record._operands = tuple(
             a if isinstance(a, Value) else held(a, record)
             for i, a in enumerate(record.args)
@@ -316,7 +316,7 @@ def snapshot(node: Any, tick: float, value: Any = None) -> Any:
     plain = value_at(node, tick) if value is None else value
     copied = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
     copied.plain = plain
-    fill(copied, operations.copy, (node,), (0,), {"order": "K"})
+    fill(copied, ops.copy, (node,), (0,), {"order": "K"})
     copied.tick = tick - 0.25
     return copied
 

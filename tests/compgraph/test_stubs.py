@@ -9,7 +9,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph import _stubs, operations
+from compgraph import _stubs, ops
 
 pytestmark = pytest.mark.portable
 
@@ -33,7 +33,7 @@ def test_the_stub_files_of_modules_are_current(module: str) -> None:
 
 
 def test_every_public_function_is_callable_and_listed() -> None:
-    names = set(operations.public_functions())
+    names = set(ops.public_functions())
     assert {name for name in names if callable(getattr(cg, name, None))} == names
     assert names - {*dir(cg)} == set()
 

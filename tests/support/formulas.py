@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 from sympy.printing.numpy import SciPyPrinter
 
 import compgraph as cg
-from compgraph import operations
+from compgraph import ops
 from compgraph.printing.conversion import Converter
 from compgraph.printing.symbolic_arrays import ArrayResult, MatrixResult, Result
 from compgraph.values import Node, Value
@@ -53,7 +53,7 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
 
     def call(*operands: Any) -> Any:
         args = [a.plain if isinstance(a, Value) else a for a in record.args]
-        if function is operations.getitem:  # whose other operands are parts of the index
+        if function is ops.getitem:  # whose other operands are parts of the index
             operands = operands[:1]
         for position, operand in enumerate(operands):
             if not isinstance(operand, str):

@@ -15,7 +15,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import rules
 from autodiff.numeric import gradient as differences
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 
 
@@ -34,9 +34,9 @@ def total(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
-operations.enter(squared_sine, "squared_sine", kind="elementwise")
-operations.enter(upside_down, "upside_down", kind="shape", warns="never")
-operations.enter(total, "total", kind="reduction")
+ops.enter(squared_sine, "squared_sine", kind="elementwise")
+ops.enter(upside_down, "upside_down", kind="shape", warns="never")
+ops.enter(total, "total", kind="reduction")
 rules.elementwise("squared_sine", lambda g, out, x: g * np.sin(2 * x))
 rules.linear("upside_down", lambda g, out, x: bind(upside_down, (g,)))
 rules.reduction("total", lambda out, x, **options: None)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import compgraph as cg
-from compgraph import operations
-from compgraph.operations import opnames
+from compgraph import ops
+from compgraph.ops import opnames
 from compgraph.scipy import FAMILIES, policy_of
 
 if "autodiff" in sys.argv:
@@ -77,7 +77,7 @@ def main() -> None:
 def smooth() -> set[str]:
     """The operations with a derivative, without those that `autodiff` defines for its own rules."""
     functions = {**opnames._by_opname, **opnames._users}
-    return {name for name, f in functions.items() if f not in operations.PIECEWISE and not is_of_autodiff(f)}
+    return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 
 
 def is_of_autodiff(function: Any) -> bool:
@@ -91,7 +91,7 @@ def rules() -> set[str]:
         return set()
     importlib.import_module("autodiff.grads").__dir__()  # loads all rules
     every = importlib.import_module("autodiff.rules").rules
-    return {name for name in every if not is_of_autodiff(operations.function_named(name))}
+    return {name for name in every if not is_of_autodiff(ops.function_named(name))}
 
 
 if __name__ == "__main__":

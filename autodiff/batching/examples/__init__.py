@@ -1,6 +1,6 @@
 """How each operation computes many examples at once: arrays have the axis of examples first, and all of NumPy's axes shift.
 
-`of_examples` does one call. The kind of a function (`operations.OpSpec`) says how; a way of its own is found under its
+`of_examples` does one call. The kind of a function (`ops.OpSpec`) says how; a way of its own is found under its
 opname in `own`. Where nothing else is right the examples are computed one by one and stacked.
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.exceptions import AxisError
 
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.values import NO_OPTIONS
 

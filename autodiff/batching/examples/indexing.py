@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.operations import getitem
+from compgraph.ops import getitem
 from compgraph.values import DiffersError, Value
 
 from ..values import is_batch

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.storage import window
 
 from ..values import depth_of, plain_base

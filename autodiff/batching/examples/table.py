@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.bind import bind
 
 from ...rules import Variadic, by_function
@@ -16,7 +16,7 @@ from ..active import outside
 from .call import Call, OneByOneError
 
 Way = Callable[[Call], Any]
-kinds: dict[str, Way] = {}  # by the kinds of `operations.OpSpec`
+kinds: dict[str, Way] = {}  # by the kinds of `ops.OpSpec`
 own: dict[str, Way] = {}  # by opname
 LOOPED: collections.Counter[str] = collections.Counter()  # what was computed one by one, for tests
 _found: dict[Any, Way] = {}

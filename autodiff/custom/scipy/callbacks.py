@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import adopted, bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, leaves_of, to_plain
@@ -190,7 +190,7 @@ def _unmoved(*operands: Any, value: Any) -> Any:
     return np.array(value)[()]
 
 
-operations.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
+ops.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
 
 
 def unmoved(value: Any, *operands: Any) -> Any:

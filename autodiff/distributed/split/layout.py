@@ -11,7 +11,7 @@ from typing import Any
 
 from compgraph.executor import origins_of
 from compgraph.guards import Guard
-from compgraph.operations import Output, getitem
+from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
 from compgraph.values import ACTIVE, Joint, Value, describe
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import OnAxes, ensure_array
+from compgraph.ops import OnAxes, ensure_array
 
 from ...rules import Formula, Rule, by_function, makers, unbroadcast
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import to_plain
-from compgraph.operations import NO_VALUE
+from compgraph.ops import NO_VALUE
 from compgraph.values import Value
 
 from ...rules import general, reduction

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ...rules import general, multilinear, unbroadcast
 

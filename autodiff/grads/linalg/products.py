@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.operations import einsum, ensure_array, stacked_matmul
+from compgraph.ops import einsum, ensure_array, stacked_matmul
 
 from ...rules import multilinear
 

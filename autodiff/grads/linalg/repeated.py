@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.graph import to_plain
 from compgraph.guards import decided
@@ -199,7 +199,7 @@ def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
-operations.enter(diagonal_matrix, "diagonal_matrix")
+ops.enter(diagonal_matrix, "diagonal_matrix")
 
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.graph import to_plain
 from compgraph.nn import log_softmax, sigmoid, softmax
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ...rules import elementwise, general, reduction
 from ..corners import choosing, choosing_tangent

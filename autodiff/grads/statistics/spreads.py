@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from compgraph.graph import to_plain
 from compgraph.values import Value
@@ -99,7 +99,7 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
 
-operations.enter_piecewise(_row_weights, "row_weights")
+ops.enter_piecewise(_row_weights, "row_weights")
 
 
 def _shares(rows: Any, values: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.guards import decided
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ...rules import general, linear, unbroadcast
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.operations import Keyworded, Output, opname_of, spec_of
+from compgraph.ops import Keyworded, Output, opname_of, spec_of
 from compgraph.values import Joint, describe
 
 from ...batching import propagate

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ... import operations
+from ... import ops
 from ...executor import Family, Interpreted, NumPyBackend, Schedule
 from ...guards import Computed, Guard, GuardError, OtherProgramError
 from ...storage import Write, window
@@ -295,7 +295,7 @@ class Program:
         elif isinstance(item, Guard):
             item.check(*map(value, item.args))
             return
-        elif isinstance(item.function, operations.Output):
+        elif isinstance(item.function, ops.Output):
             result = called[item.args[0]][item.function.index]
         else:
             result = item.function(*map(value, item.args), **item.options)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...drawing import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
 from ...guards import Guard
-from ...operations import OPNAMES
+from ...ops import OPNAMES
 from ...storage import Write
 from ...values import Joint, Value
 from .planning import LoopUnit, Nest, Unit

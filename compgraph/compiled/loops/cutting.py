@@ -16,7 +16,7 @@ from ...bind import bind
 from ...context import Setting, collector, noting
 from ...executor import needed, replay
 from ...guards import guards_among, is_about_lengths
-from ...operations import getitem
+from ...ops import getitem
 from ...storage import Write
 from ...trees import flatten, unflatten
 from ...values import InputNode, Joint, Value, leaf, next_tick

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import operations
+from ... import ops
 from ...storage import Write, place_in, value_at
 from ...values import Joint, Value
 
@@ -79,7 +79,7 @@ class Rows:
             if item.memory:
                 key.append("root")
         if len(item.edges) < len(args):
-            is_index, is_arithmetic = function is operations.getitem, function in ARITHMETIC
+            is_index, is_arithmetic = function is ops.getitem, function in ARITHMETIC
             for a in args:
                 if isinstance(a, (Value, Joint)):
                     continue

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ... import operations
+from ... import ops
 from ...bind import bind
 from ...graph import as_operands
 from ..entering import opname
 
 
 def _enter(function: Any, name: str) -> None:
-    operations.enter(function, opname("scipy.linalg", name))
+    ops.enter(function, opname("scipy.linalg", name))
 
 
 def cholesky_in_place(a: Any, lower: bool, check_finite: bool) -> Any:

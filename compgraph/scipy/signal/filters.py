@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from ... import operations
+from ... import ops
 from ...bind import bind
 from ...graph import as_operand
 
-operations.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
+ops.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
 
 
 def arrays(*values: Any) -> tuple[Any, ...]:
     """Nodes, and arrays of all else."""
-    return tuple([operations.ensure_array(as_operand(value)) for value in values])
+    return tuple([ops.ensure_array(as_operand(value)) for value in values])
 
 
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:

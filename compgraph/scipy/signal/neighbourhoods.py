@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from ... import operations
+from ... import ops
 from ...bind import bind
 from .filters import arrays
 
-operations.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")
+ops.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")
 
 _BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
 

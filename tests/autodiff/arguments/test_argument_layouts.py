@@ -10,7 +10,7 @@ import numpy as np
 import compgraph as cg
 from autodiff import grad, hessian, jacobian, jvp, taylor, value_and_grad, vjp
 from autodiff.forward import variables
-from compgraph.operations import copy_as_laid
+from compgraph.ops import copy_as_laid
 from tests.support.for_each import for_each
 
 Array = np.ndarray[Any, Any]

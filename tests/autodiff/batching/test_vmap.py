@@ -14,7 +14,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.batching.examples.table import LOOPED, _has_elementwise_rule, kinds, own
 from autodiff.rules import scatter
-from compgraph import operations
+from compgraph import ops
 from compgraph.bind import bind
 from tests.support.failures import Failures
 from tests.support.for_each import for_each
@@ -292,17 +292,17 @@ def test_every_recorded_function_has_a_way() -> None:
     """Ufuncs and elementwise rules have theirs by form; SciPy's functions and users' run in a loop; all others are declared."""
     numpys = {
         function
-        for function, name in operations.OPNAMES.items()
+        for function, name in ops.OPNAMES.items()
         if not name.startswith("scipy_") and not (isinstance(function, np.ufunc) and function.signature is None)
     }
     numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
     by_form = {function for function in numpys if _has_elementwise_rule(function)}
-    by_opname = {function for function in numpys if operations.opname_of(function) in own}
-    by_kind = {spec.function for spec in operations.OPERATIONS if spec.kind in kinds and spec.policy in ("rule", "piecewise")}
+    by_opname = {function for function in numpys if ops.opname_of(function) in own}
+    by_kind = {spec.function for spec in ops.OPERATIONS if spec.kind in kinds and spec.policy in ("rule", "piecewise")}
     assert numpys <= by_kind | by_form | by_opname
-    of_any_kind = {spec.function for spec in operations.OPERATIONS if spec.kind not in ("elementwise", "shape")}
+    of_any_kind = {spec.function for spec in ops.OPERATIONS if spec.kind not in ("elementwise", "shape")}
     assert not of_any_kind & by_kind & by_opname
-    assert {spec.kind for spec in operations.OPERATIONS} == {*kinds, "own"}
+    assert {spec.kind for spec in ops.OPERATIONS} == {*kinds, "own"}
 
 
 @cg.primitive

@@ -29,7 +29,7 @@ from autodiff.rules import (  # fmt: skip
     reduction,
 )
 from autodiff.rules.rule import rules
-from compgraph import operations
+from compgraph import ops
 from tests.support.arguments import Case, complexes, real
 from tests.support.cases import COARSE, INTERNAL
 from tests.support.checks.rules import (
@@ -62,18 +62,18 @@ def test_every_rule_has_cases(tables: Any) -> None:
 
 
 def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
-    smooth = {*operations.SMOOTH_FUNCTIONS, *[spec.function for spec in operations.OPERATIONS if spec.policy == "rule"]}
-    smooth |= set(operations.PACKED_FUNCTIONS.values())
-    opnames = {operations.opname_of(f) for f in smooth}
+    smooth = {*ops.SMOOTH_FUNCTIONS, *[spec.function for spec in ops.OPERATIONS if spec.policy == "rule"]}
+    smooth |= set(ops.PACKED_FUNCTIONS.values())
+    opnames = {ops.opname_of(f) for f in smooth}
     assert {name for name in opnames if not name.startswith("scipy_")} <= set(RULES)  # those of SciPy: test_policies
     for opname, rule in RULES.items():
         assert rule.opname == opname
-        assert callable(operations.function_named(opname)), f"no function is recorded as {opname}"
-        assert operations.function_named(opname) not in operations.PIECEWISE
+        assert callable(ops.function_named(opname)), f"no function is recorded as {opname}"
+        assert ops.function_named(opname) not in ops.PIECEWISE
 
 
 @for_each("dtype", [float, complex])
-@for_each("ufunc", sorted(operations.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
+@for_each("ufunc", sorted(ops.PIECEWISE_UFUNCS, key=str), ids=lambda ufunc: ufunc.__name__)
 def test_piecewise_ufunc_has_zero_slope(ufunc: np.ufunc, dtype: type) -> None:
     others: list[Any] = [np.array([1.3, -0.6, 2.2])] * ufunc.nin
     for position in range(ufunc.nin):
@@ -165,7 +165,7 @@ class TestCalledByHand:
 @pytest.fixture
 def registered() -> Iterator[None]:
     """Undo what a test declares."""
-    tables: list[dict[Any, Any]] = [rules, operations.OPNAMES, operations._by_opname]
+    tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops._by_opname]
     kept = [dict(table) for table in tables]
     yield
     for table, before in zip(tables, kept, strict=True):

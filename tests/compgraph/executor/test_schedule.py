@@ -12,7 +12,7 @@ import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.operations import Output
+from compgraph.ops import Output
 from compgraph.storage import Write
 from compgraph.values import Joint, Node
 

@@ -21,7 +21,7 @@ from autodiff import rule
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
-from compgraph import operations
+from compgraph import ops
 from compgraph.serialization.functions import function_called, name_of
 from compgraph.storage import root_of
 
@@ -118,7 +118,7 @@ def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
 
 
 def test_every_function_is_found_again() -> None:
-    for function in [*operations.OPNAMES, *operations.PACKED_FUNCTIONS.values()]:
+    for function in [*ops.OPNAMES, *ops.PACKED_FUNCTIONS.values()]:
         if getattr(function, "__module__", "").split(".")[0] in ("numpy", "scipy", "compgraph", "autodiff"):
             assert function_called(pickle.loads(pickle.dumps(name_of(function)))) is function
 

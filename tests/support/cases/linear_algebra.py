@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.families.linear_algebra."""
+"""Cases of the family compgraph.ops.families.linear_algebra."""
 
 from __future__ import annotations
 

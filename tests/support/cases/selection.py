@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.families.selection."""
+"""Cases of the family compgraph.ops.families.selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.families.statistics."""
+"""Cases of the family compgraph.ops.families.statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the family compgraph.operations.families.transforms."""
+"""Cases of the family compgraph.ops.families.transforms."""
 
 from __future__ import annotations
 

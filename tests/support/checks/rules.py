@@ -19,7 +19,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad, vjp
 from autodiff.reverse import gradient
 from autodiff.rules.rule import rules
-from compgraph import operations
+from compgraph import ops
 from tests.support.arguments import Case
 
 Array = np.ndarray[Any, Any]
@@ -219,8 +219,8 @@ def check_call(case: Case) -> None:
     if out.opname != case.opname:
         return
     found = rules[case.opname](u, out)
-    record = out.args[0] if isinstance(out.function, operations.Output) else out
-    operands = record.args[: operations.operand_count(record.function, len(record.args))]
+    record = out.args[0] if isinstance(out.function, ops.Output) else out
+    operands = record.args[: ops.operand_count(record.function, len(record.args))]
     assert len(found) == max(2, len(operands))
     assert found[1] is None or len(operands) > 1
     totals = {x: np.zeros_like(x.value) for x in variables}

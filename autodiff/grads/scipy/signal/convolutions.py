@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.operations import ensure_array
+from compgraph.ops import ensure_array
 
 from ....rules import Rule, multilinear
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ..steps import Place, c_strides, dense
 from .folding import reduced
 from .placing import Placing
@@ -284,8 +284,8 @@ def _step(shape: Sequence[int], strides: Sequence[int]) -> int:
     return next((s for n, s in zip(reversed(shape), reversed(strides), strict=True) if n != 1), 0)
 
 
-_np = operations.NUMPY
+_np = ops.NUMPY
 KINDS: dict[Any, Any] = {
-    operations.einsum: _einsum, _np.tensordot: _tensordot, _np.inner: _inner, _np.vdot: _vdot, _np.dot: _dot,
+    ops.einsum: _einsum, _np.tensordot: _tensordot, _np.inner: _inner, _np.vdot: _vdot, _np.dot: _dot,
     _np.vecdot: _along("i", "i", ""), _np.matvec: _along("ij", "j", "i"), _np.vecmat: _along("i", "ij", "j"),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from .. import elementwise
 from ..steps import Place, Reduce, Scan, dense
 from .placing import Placing
@@ -271,7 +271,7 @@ def _scan(operation: str, default: Any) -> Any:
 
 
 def _accumulated(names: Sequence[str]) -> dict[Any, Any]:
-    return {operations.ufunc_method(getattr(np, name), "accumulate"): _scan(name, 0) for name in names}
+    return {ops.ufunc_method(getattr(np, name), "accumulate"): _scan(name, 0) for name in names}
 
 
 KINDS: dict[Any, Any] = {
@@ -281,7 +281,7 @@ KINDS: dict[Any, Any] = {
     np.any: _truth("logical_or"), np.all: _truth("logical_and"), np.ptp: _spread_of,
     np.var: _variance(is_root=False), np.std: _variance(is_root=True),
     np.linalg.norm: _norm, np.argmax: _search("maximum"), np.argmin: _search("minimum"),
-    operations.NUMPY.cumsum: _scan("add", None), operations.NUMPY.cumprod: _scan("multiply", None),
-    operations.NUMPY.cumulative_sum: _scan("add", None), operations.NUMPY.cumulative_prod: _scan("multiply", None),
+    ops.NUMPY.cumsum: _scan("add", None), ops.NUMPY.cumprod: _scan("multiply", None),
+    ops.NUMPY.cumulative_sum: _scan("add", None), ops.NUMPY.cumulative_prod: _scan("multiply", None),
     **_accumulated(("add", "multiply", "maximum", "minimum")),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ....values import Value
 from ..steps import Gather, Place, Scatter, c_strides, dense
 from .placing import Placing, fits
@@ -265,7 +265,7 @@ def _has_an_order(whole: Place, index: Any) -> bool:
 
 
 def _added_at(lowered: Placing, item: Any) -> str:
-    """What `operations.added_at` gives: values added to a region, in which some elements are one."""
+    """What `ops.added_at` gives: values added to a region, in which some elements are one."""
     region, value = lowered.place(item.args[0]), lowered.place(item.args[1])
     places = lowered.place(np.ascontiguousarray(item.options["places"], np.intp))
     if region is None or value is None or places is None or value.shape != places.shape or not fits(value, region.buffer.dtype):
@@ -283,7 +283,7 @@ def _added_at(lowered: Placing, item: Any) -> str:
 KINDS = {
     np.take: _take,
     np.take_along_axis: _take_along_axis,
-    operations.function_named("of_class"): _of_class,
-    operations.function_named("added_at"): _added_at,
+    ops.function_named("of_class"): _of_class,
+    ops.function_named("added_at"): _added_at,
 }
 NAMED = {"scatter": _scatter}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ....values import Value
 from .. import elementwise
 from ..steps import Place, c_strides, dense
@@ -292,12 +292,12 @@ def reshaped(lowered: Placing, item: Any) -> str:
     return ""
 
 
-numpy = operations.NUMPY
+numpy = ops.NUMPY
 PACKED = {numpy.concatenate: _concatenated, numpy.stack: _stacked}
 KINDS: dict[Any, Any] = {
     numpy.pad: _padded, numpy.tile: _tiled, numpy.repeat: _repeated, numpy.roll: _rolled, numpy.diagonal: _diagonal,
     numpy.trace: _trace, numpy.diag: _diagonal_array, numpy.outer: _outer, numpy.full_like: _filled_like, numpy.real: _same,
-    operations.function_named("pad"): _padded, operations.stop_gradient: _same,
-    operations.ufunc_method(np.multiply, "outer"): _outer,
+    ops.function_named("pad"): _padded, ops.stop_gradient: _same,
+    ops.ufunc_method(np.multiply, "outer"): _outer,
 }  # fmt: skip
 NAMED = {"over": _over}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .... import operations
+from .... import ops
 from . import contracting, convolutions, folding, indexing, joining, pooling, replacing
 from .placing import Placing
 
@@ -30,7 +30,7 @@ KINDS: dict[Any, Maker] = {
     **folding.KINDS,
     **replacing.KINDS,
     **contracting.KINDS,
-    **{operations.function_named(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
+    **{ops.function_named(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
 # Functions of derivatives, by the names under which they are recorded.
 NAMED: dict[str, Maker] = {**indexing.NAMED, **joining.NAMED}
@@ -38,13 +38,13 @@ NAMED: dict[str, Maker] = {**indexing.NAMED, **joining.NAMED}
 
 def maker(function: Any) -> Maker | None:
     """What makes the steps of a function's items; None if nothing does."""
-    if isinstance(function, operations.Keyworded):
+    if isinstance(function, ops.Keyworded):
         is_known = replacing.VARYING.issuperset(function.names)  # an axis that is a node differs between runs
         return replacing.KEYWORDED.get(function.function) if is_known else None
-    if isinstance(function, operations.Packed):
+    if isinstance(function, ops.Packed):
         return joining.PACKED.get(function.function)
     found = KINDS.get(function)
     name = getattr(function, "__name__", "")
-    if found is None and name in NAMED and operations.function_named(name) is function:
+    if found is None and name in NAMED and ops.function_named(name) is function:
         return NAMED[name]
     return found

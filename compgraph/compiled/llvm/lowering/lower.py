@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ....executor import Schedule, require_shape
 from ....guards import Guard, is_of_a_shape
 from ....storage import Write, place_in, value_at
@@ -53,11 +53,11 @@ def _one_number(array: Any, place: Place) -> Any:
 
 def _elementwise_name(function: Any) -> str:
     """The name under which an elementwise function is compiled; empty if it is not."""
-    spec = operations.spec_of(function)
+    spec = ops.spec_of(function)
     if spec is not None:
         return _SAME.get(spec.lowering, spec.lowering) if function is spec.function else ""
-    opname = operations.opname_of(function)
-    return opname if opname in _ACTIVATIONS and operations.function_named(opname) is function else ""
+    opname = ops.opname_of(function)
+    return opname if opname in _ACTIVATIONS and ops.function_named(opname) is function else ""
 
 
 def _name_of(item: Any) -> str:
@@ -151,22 +151,20 @@ class Lowered(Placing):
     def _compile(self, item: Any) -> str:
         """Append the steps of an item; or say why it has none."""
         plain, function = item.plain, item.function
-        if isinstance(function, operations.Output):
+        if isinstance(function, ops.Output):
             return "it is one of several results"
         if not elementwise.is_known(np.asarray(plain).dtype):
             return f"its numbers are {plain.dtype}"
-        if function in VIEWS or function is operations.getitem:
+        if function in VIEWS or function is ops.getitem:
             return self._view(item)
-        if function in (np.matmul, operations.stacked_matmul) or (
-            function is operations.NUMPY.dot and max(map(np.ndim, item.args)) < 3
-        ):
+        if function in (np.matmul, ops.stacked_matmul) or (function is ops.NUMPY.dot and max(map(np.ndim, item.args)) < 3):
             return self._product(item, [self.place(a) for a in item.args])
-        if type(function) is operations.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
+        if type(function) is ops.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
             function = function.function
-        if function is operations.astype or (name := _elementwise_name(function)):
-            name = "copy" if function is operations.astype else name
+        if function is ops.astype or (name := _elementwise_name(function)):
+            name = "copy" if function is ops.astype else name
             return self._elementwise(item, function, name, [self.operand(a) for a in item.args])
-        if function in (operations.copy, np.copy, operations.input_of, operations.copy_as_laid, operations.flatten):
+        if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
             return self._copy(item, self.place(item.args[0]))
         if function in (np.zeros_like, np.ones_like):
             self.places[item] = place = dense(plain.dtype, plain.shape, item)
@@ -188,7 +186,7 @@ class Lowered(Placing):
                     self.places[item] = own = dense(found.buffer.dtype, found.shape, item)
                     self.map("copy", (found,), own)
                 return ""
-        return indexing.getitem(self, item) if item.function is operations.getitem else joining.reshaped(self, item)
+        return indexing.getitem(self, item) if item.function is ops.getitem else joining.reshaped(self, item)
 
     def _copy(self, item: Any, source: Any) -> str:
         if not isinstance(source, Place):
@@ -207,10 +205,10 @@ class Lowered(Placing):
 
     def _elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
         dtype = np.asarray(item.plain).dtype
-        operands = operands[:1] if function is operations.astype else operands
-        if any(o is None for o in operands) or (item.options and function is not operations.astype):
+        operands = operands[:1] if function is ops.astype else operands
+        if any(o is None for o in operands) or (item.options and function is not ops.astype):
             return "an operand or an option is not known to the compiler"
-        if function is operations.astype and not set(item.options) <= {"dtype", "order", "casting", "copy"}:
+        if function is ops.astype and not set(item.options) <= {"dtype", "order", "casting", "copy"}:
             return "an option is not known to the compiler"
         if name == "relu":
             name, operands = "maximum", [*operands, 0]
@@ -257,7 +255,7 @@ class Lowered(Placing):
             return "an operand or an option is not known to the compiler"
         if dtype.kind != "f" or self.is_exact:
             return f"{item.opname} of {dtype} is not compiled"
-        if item.function is operations.NUMPY.dot and any(prod(o.shape) == 1 for o in operands):
+        if item.function is ops.NUMPY.dot and any(prod(o.shape) == 1 for o in operands):
             return contracting.scaled(self, item, operands)
         a, b = (o if o.buffer.dtype == dtype else self.copied(o, dtype) for o in operands)
         a = a if len(a.shape) > 1 else Place(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))

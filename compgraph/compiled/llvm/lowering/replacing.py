@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from .... import operations
+from .... import ops
 from .. import elementwise
 from ..steps import Place, dense
 from . import folding
@@ -120,7 +120,7 @@ def _xlogy(lowered: Placing, item: Any) -> str:
 def _asked(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Operands and options of an item, those that are operands given by keyword among the options."""
     function = item.function
-    if not isinstance(function, operations.Keyworded):
+    if not isinstance(function, ops.Keyworded):
         return item.args, item.options
     cut = len(item.args) - len(function.names)
     return item.args[:cut], {**item.options, **dict(zip(function.names, item.args[cut:], strict=True))}
@@ -262,7 +262,7 @@ KINDS: dict[Any, Maker] = {
     np.clip: _clipped,
     np.round: _rounded,
     scipy.special.xlogy: _xlogy,
-    operations.function_named("nan_to_num"): _finite,
+    ops.function_named("nan_to_num"): _finite,
     **{function: _partly(name, folding.KINDS[function]) for function, name in _PARTLY.items()},
     **{function: _without_nan(name, folding.KINDS[whole]) for function, (name, whole) in _LEFT_OUT.items()},
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ....storage import window
 from ..steps import Place, c_strides
 
@@ -44,7 +44,7 @@ def part_of(place: Place, index: Sequence[Any]) -> Place | None:
 
 def view_of(item: Any, source: Place) -> Place | None:
     """Where a node that is a view, or might be one, of an array in `source` lies; None if that is not known."""
-    if item.function is operations.getitem:
+    if item.function is ops.getitem:
         index = item.args[1:]
         return None if any(isinstance(i, np.ndarray) for i in index) else part_of(source, index)
     return VIEWS[item.function](item, source)

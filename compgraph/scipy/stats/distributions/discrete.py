@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .... import operations
+from .... import ops
 from ....bind import bind
 from ....protocols import stop_gradient
 from ..pieces import operand
@@ -31,8 +31,8 @@ def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> A
     return getattr(distribution, name)(q, *shapes, loc=loc)
 
 
-operations.enter_piecewise(_region_of_k, "scipy_stats_region_of_k")
-operations.enter_piecewise(_quantile, "scipy_stats_quantile")
+ops.enter_piecewise(_region_of_k, "scipy_stats_region_of_k")
+ops.enter_piecewise(_quantile, "scipy_stats_quantile")
 
 
 def _split(distribution: Any, k: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.special as sc
 import scipy.stats as st
 
-from .... import operations
+from .... import ops
 from ....bind import bind
 from ....graph import to_plain
 from ....values import INERT, Value
@@ -170,7 +170,7 @@ def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
     return getattr(law.distribution, name)(*arrays)
 
 
-operations.enter(numeric, "scipy_stats_numeric")
+ops.enter(numeric, "scipy_stats_numeric")
 
 
 FORMULAS["binom_gen", "_entropy"] = _entropy

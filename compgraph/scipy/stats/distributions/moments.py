@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.stats as st
 
-from .... import operations
+from .... import ops
 from ....bind import bind
 from ....graph import to_plain
 from ....values import INERT, Value
@@ -22,7 +22,7 @@ def _validity(loc: Any, scale: Any, *shapes: Any, distribution: Any) -> Any:
     return np.where(np.logical_and(distribution._argcheck(*shapes), scale > 0) & (loc == loc), HERE, NOWHERE)
 
 
-operations.enter_piecewise(_validity, "scipy_stats_validity")
+ops.enter_piecewise(_validity, "scipy_stats_validity")
 
 
 def _refuse_shapes(distribution: Any, shapes: tuple[Any, ...], what: str) -> None:

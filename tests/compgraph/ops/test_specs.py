@@ -13,7 +13,7 @@ import scipy.special
 
 import autodiff as ad
 import compgraph as cg
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.scipy.families import enter_imported
 
 pytestmark = pytest.mark.portable

@@ -22,7 +22,7 @@ from autodiff.forward import jvp
 from autodiff.grads import shaping
 from autodiff.operators.grad import vjp
 from autodiff.rules import Rule
-from compgraph import operations
+from compgraph import ops
 from tests.support.arguments import Array, Case, complexes, inside, off_zero, positive, small_complexes
 from tests.support.checks.rules import close, product, random_like
 from tests.support.every_name import DOMAINS, agree, numbers, parts
@@ -115,7 +115,7 @@ def check(function: Function, *args: Array) -> None:
 
 # ----------------------------------------------------------------------------------------- elementwise
 
-UFUNCS = sorted((f for f in operations.SMOOTH_UFUNCS if f.signature is None), key=lambda f: f.__name__)
+UFUNCS = sorted((f for f in ops.SMOOTH_UFUNCS if f.signature is None), key=lambda f: f.__name__)
 SMALL = {"tan", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"}  # complex numbers in the unit square
 
 

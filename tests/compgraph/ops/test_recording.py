@@ -16,7 +16,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph import operations
+from compgraph import ops
 from compgraph.protocols.functions import HANDLERS
 from tests.support.arguments import DESCENDING
 from tests.support.failures import Failures
@@ -151,9 +151,9 @@ UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, 
 
 def test_every_operator_is_here() -> None:
     special = {name for name in dir(np.ndarray) if name.startswith("__r") and f"__{name[3:]}" in dir(np.ndarray)}
-    assert special == {f"__r{name}__" for name in operations.BINARY_OPERATORS}
-    assert len(BINARY) == len(operations.BINARY_OPERATORS) + len(operations.COMPARISONS)
-    assert len(UNARY) == len(operations.UNARY_OPERATORS)
+    assert special == {f"__r{name}__" for name in ops.BINARY_OPERATORS}
+    assert len(BINARY) == len(ops.BINARY_OPERATORS) + len(ops.COMPARISONS)
+    assert len(UNARY) == len(ops.UNARY_OPERATORS)
 
 
 def laid_out(layout: str) -> Callable[[str], Array]:
@@ -357,7 +357,7 @@ def test_contains() -> None:
 # ---------------------------------------------------------------------------------------------- ufuncs
 
 UFUNCS: dict[str, Any] = {name: f for name in np.__all__ if isinstance(f := getattr(np, name), np.ufunc)}
-RECORDED_UFUNCS = {name for name, f in UFUNCS.items() if f in operations.OPNAMES}
+RECORDED_UFUNCS = {name for name, f in UFUNCS.items() if f in ops.OPNAMES}
 
 
 OPERANDS = [layout for layout in LAYOUTS if layout not in ("long vector", "three axes")]
@@ -734,7 +734,7 @@ SUBMODULES: dict[str, list[Call]] = {
 
 def test_cases_are_of_functions_that_are_recorded() -> None:
     """The rest is compared in `test_every_function_in_every_position`."""
-    assert set(FUNCTIONS) <= set(operations.public_functions())
+    assert set(FUNCTIONS) <= set(ops.public_functions())
 
 
 def check_function(function: Any, named: Any, calls: list[Call], dtype: str, layout: str, what: str) -> None:
@@ -960,7 +960,7 @@ METHODS: dict[str, list[Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 # Attributes that say something about the memory, as plain values.
-REFUSED_METHODS = set(operations.REFUSED_METHODS) - set(operations.METHODS)
+REFUSED_METHODS = set(ops.REFUSED_METHODS) - set(ops.METHODS)
 PLAIN_ATTRIBUTES = {
     "base",
     "ctypes",
@@ -981,7 +981,7 @@ SPECIAL_METHODS = {name for name in dir(np.ndarray) if name.startswith("__")}
 
 def test_every_attribute_of_ndarray_has_a_policy() -> None:
     policies: list[set[str]] = [
-        set(METHODS) - REFUSED_METHODS, set(operations.PLAIN_METHODS), set(operations.WRITING_METHODS), REFUSED_METHODS,
+        set(METHODS) - REFUSED_METHODS, set(ops.PLAIN_METHODS), set(ops.WRITING_METHODS), REFUSED_METHODS,
         PLAIN_ATTRIBUTES, REFUSED_ATTRIBUTES,
     ]  # fmt: skip
     ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
@@ -1127,7 +1127,7 @@ NOT_CALLED = {
         "fromregex",
     )
 }  # fmt: skip
-PLAIN_NAMES = {f"np.{f.__name__}" for f in operations.PLAIN_FUNCTIONS}
+PLAIN_NAMES = {f"np.{f.__name__}" for f in ops.PLAIN_FUNCTIONS}
 
 POSITIONS: dict[str, Callable[..., Any]] = {
     "matrix": lambda f, a, m, v, s: f(m),
@@ -1279,14 +1279,14 @@ def test_every_function_in_every_position(kind: str) -> None:
                         assert_function(found, expected, name)
     if kind == "variable":
         integers = {name for name, f in UFUNCS.items() if all(set(t) <= set("?bBhHiIlLqQnNpPO->mM") for t in f.types)}
-        missing = {f"np.{name}" for name in set(operations.public_functions()) - integers} - recorded
+        missing = {f"np.{name}" for name in set(ops.public_functions()) - integers} - recorded
         assert missing - {"np.empty_like", "np.fill_diagonal", "np.put_along_axis"} <= OF_OTHER_SHAPES
 
 
 UNSUPPORTED = {
     name: f
     for name, f in EVERYTHING.items()
-    if hasattr(f, "_implementation") and f not in HANDLERS and f not in operations.ALIASES and name not in NOT_CALLED
+    if hasattr(f, "_implementation") and f not in HANDLERS and f not in ops.ALIASES and name not in NOT_CALLED
 }
 
 

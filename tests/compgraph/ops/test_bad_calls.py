@@ -17,7 +17,7 @@ import pytest
 import autodiff as ad
 import autodiff.optimizers as optimizers
 import compgraph as cg
-from compgraph import operations
+from compgraph import ops
 from tests.support.failures import Failures
 
 PUBLIC_NAMES: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "public_names.json").read_text())
@@ -265,8 +265,8 @@ def test_the_fuzzer_sees_an_error_of_our_own() -> None:
 
 def recorded() -> dict[str, Callable[..., Any]]:
     """Functions that are recorded: NumPy's and our own; but for cumulative ones, which crash NumPy itself with some arguments."""
-    tables = (operations.SMOOTH_UFUNCS, operations.SMOOTH_FUNCTIONS, operations.PACKED_FUNCTIONS)
-    found = {f"np.{operations.opname_of(f)}": f for table in tables for f in table if callable(f)}
+    tables = (ops.SMOOTH_UFUNCS, ops.SMOOTH_FUNCTIONS, ops.PACKED_FUNCTIONS)
+    found = {f"np.{ops.opname_of(f)}": f for table in tables for f in table if callable(f)}
     found = {name: f for name, f in found.items() if "cum" not in name}
     ours = ("softmax", "log_softmax", "logsumexp", "softmax_cross_entropy", "sigmoid_cross_entropy", "relu", "conv", "max_pool")
     more = ("mean_pool", "cross_correlate", "expand", "stop_gradient")

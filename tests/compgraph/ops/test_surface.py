@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import scipy
 
-from compgraph import operations as ops
+from compgraph import ops
 from compgraph.protocols import functions
 from tests.support.package_rules import RULES
 
