@@ -81,6 +81,13 @@ class OpSpec:
         The method of a ufunc of the same meaning, as ``(np.add, "reduce")``.
     warns : {"never", "floats", "maybe"}
         Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
+    sign : str
+        The operator that Python writes for it: ``"+"``, or before its operand ``"-"``.
+    formula : str
+        The result in SymPy's functions of the operands ``x``, ``y`` and ``z``; semicolons separate several outputs. The prefix
+        ``"real: "`` restricts it to real operands, ``"bool: "`` to booleans, which are the numbers 0 and 1. Comparisons are
+        ``Lt``, ``Le``, ``Gt``, ``Ge``, ``Eq`` and ``Ne``; ``where``, ``clip``, ``trunc`` and ``power`` are those of
+        `printing.symbolic_functions`.
     lowering : str
         The name of the function in machine code; that of an elementwise ufunc of NumPy's is its own.
     length : {"", "values", "integers"}
@@ -108,6 +115,8 @@ class OpSpec:
     aliases: tuple[Function, ...] = ()
     fold: tuple[np.ufunc, str] | None = None
     warns: Literal["never", "floats", "maybe"] = "maybe"
+    sign: str = ""
+    formula: str = ""
     lowering: str = ""
     length: Literal["", "values", "integers"] = ""
     is_view: bool = False

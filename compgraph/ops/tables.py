@@ -78,14 +78,9 @@ COMPARISONS: dict[str, Any] = {
     "ge": np.greater_equal,
 }
 UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-# How Python, and with other signs a picture, writes them.
-INFIX: dict[Any, str] = {
-    np.add: "+", np.subtract: "-", np.multiply: "*", np.divide: "/", np.matmul: "@", power: "**",
-    np.remainder: "%", np.floor_divide: "//", np.greater: ">", np.greater_equal: ">=", np.less: "<", np.less_equal: "<=",
-    np.equal: "==", np.not_equal: "!=", np.bitwise_and: "&", np.bitwise_or: "|", np.bitwise_xor: "^",
-    np.left_shift: "<<", np.right_shift: ">>",
-}  # fmt: skip
-PREFIX: dict[Any, str] = {np.negative: "-", np.invert: "~"}
+# How Python writes operations, between two operands or before one.
+PREFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and getattr(s.function, "nin", 2) == 1}
+INFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and s.function not in PREFIX}
 SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.

@@ -19,7 +19,7 @@ from ..values import ConstantNode, Joint, Value, settled
 from . import symbolic_arrays as arrays
 from .names import is_automatic, is_number
 from .symbolic_arrays import Entry, Operation, Shape
-from .symbolic_functions import ELEMENTWISE, OF_BOOLEANS, truth
+from .symbolic_functions import applies, function_of, trunc, truth
 
 LARGE = 40  # an expression of so many parts gets an equation of its own
 SHARED = 20  # and one that is used more than once, of so many
@@ -31,7 +31,6 @@ SAME = {"positive", "copy", "input", "broadcast_to", "ascontiguousarray", "stop_
 OF_REAL = {"conj", "real"}
 FILLED = {"ones_like": 1, "zeros_like": 0}
 RESHAPING = {"reshape", "ravel", "expand_dims", "squeeze", "flatten", "atleast_1d"}
-FUNCTIONS = {"relu", "sigmoid", "softplus", "where", "clip", "over", "real", "imag"}  # elementwise, and no ufuncs
 TRIGONOMETRIC = sp.sin, sp.cos, sp.tan, sp.sinh, sp.cosh, sp.tanh
 MODULES = re.compile(r"^(special|linalg|fft|ndimage|signal|stats)_(?=.)")
 
@@ -211,28 +210,27 @@ class Converter:
             x = sp.re(x)
         if after == "b" != before:
             return truth(sp.Ne(x, 0))
-        return ELEMENTWISE["trunc"](x) if after in "iu" and before in "fc" else x
+        return trunc(x) if after in "iu" and before in "fc" else x
 
     def _elementwise(self, item: Any) -> sp.Expr | None:
         """Of an operation element by element; None of others."""
         record = item.args[0] if isinstance(item.function, Output) else item
-        function, name = record.function, record.opname
-        is_ufunc = (isinstance(function, np.ufunc) and function.signature is None) or function is ops.power
-        if not is_ufunc and name not in FUNCTIONS:
+        spec = ops.SPECS.get(record.function)
+        formula = spec.formula if spec is not None else ""
+        if not (formula or ops.is_elementwise(record.function)) or record.options.keys() - {"of"}:
+            return None  # `of` names the operation that a rule's function serves; values do not depend on it
+        if record.function is np.where and len(record.args) != 3:
             return None
-        if (record.options and name != "over") or (name == "where" and len(record.args) != 3):
-            return None
-        if record is not item:
-            name = f"{name}_{item.function.index}"
-        kinds = [_kind(a) for a in record.args if a is not None]
-        name = OF_BOOLEANS.get(name, name) if set(kinds) == {"b"} else name
+        kinds = {_kind(a) for a in record.args if a is not None}
         bodies = [None if a is None else self._body(a) for a in record.args]
         bodies = [
             arrays.transposed_body(body) if body is not None and np.ndim(_plain(a)) == 1 < item.ndim else body
             for a, body in zip(record.args, bodies, strict=True)
         ]
-        if name in ELEMENTWISE and not (name in ONLY_REAL and "c" in kinds):
-            return sp.sympify(ELEMENTWISE[name](*bodies))
+        index = item.function.index if record is not item else 0
+        if applies(formula, kinds):
+            return sp.sympify(function_of(formula, index)(*bodies))
+        name = record.opname if record is item else f"{record.opname}_{index}"
         if not any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
             made: sp.Expr = sp.Function(MODULES.sub("", name), **({} if item.dtype.kind == "c" else {"real": True}))(*bodies)
             return made
@@ -446,12 +444,6 @@ class Converter:
         indices = [letters[c] for c in output] + [sp.Symbol(next(free), integer=True)] * (len(output) == 1)
         entries = arrays.Entries(*arrays.as_matrix_shape(item.shape), sp.Lambda(tuple(indices), arrays.protected(value)))
         return Entry(entries, item.dtype.kind != "c")
-
-
-# Functions that SymPy defines for real numbers only, or by another convention.
-ONLY_REAL = {
-    "maximum", "minimum", "fmax", "fmin", "clip", "relu", "greater", "greater_equal", "less", "less_equal", "softplus", "sigmoid",
-}  # fmt: skip
 
 
 def simplified(body: sp.Expr) -> sp.Expr:

@@ -1,10 +1,12 @@
-"""The functions of SymPy that elementwise operations are, by opname.
+"""The formulas of operations (`ops.OpSpec.formula`) as functions of SymPy expressions.
 
-Each holds wherever both sides are defined. Booleans are the numbers 0 and 1: ``Piecewise((1, x > 0), (0, True))``.
+Booleans are the numbers 0 and 1: ``Piecewise((1, x > 0), (0, True))``.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -27,13 +29,13 @@ def truth(holds: Any) -> E:
     return sp.Piecewise((1, protected(sp.sympify(holds))), (0, True))
 
 
-def choice(holds: E, x: E, y: E) -> E:
+def where(holds: E, x: E, y: E) -> E:
     """One value or another, as `np.where`."""
     return sp.Piecewise((x, protected(condition(holds))), (y, True))
 
 
 def _comparison(relation: Any) -> Callable[[E, E], E]:
-    return lambda x, y: truth(relation(protected(x), protected(y)))
+    return lambda x, y: truth(relation(protected(sp.sympify(x)), protected(sp.sympify(y))))
 
 
 def _connective(connective: Any) -> Callable[..., E]:
@@ -47,12 +49,13 @@ def _unguarded(x: E, zero: E | None = None) -> E:
     """
     if not isinstance(x, (sp.Piecewise, Choice)) or len(x.args) != 2 or x.args[0].expr != 1:
         return x
-    other, asked = x.args[1].expr, x.args[0].cond
+    other, condition = x.args[1].expr, x.args[0].cond
     zero = other if zero is None else zero
-    return other if sp.Eq(zero, 0) in (asked, *(asked.args if isinstance(asked, sp.And) else ())) else x
+    return other if sp.Eq(zero, 0) in (condition, *(condition.args if isinstance(condition, sp.And) else ())) else x
 
 
-def _truncated(x: E) -> E:
+def trunc(x: E) -> E:
+    """The integer part."""
     return sp.sign(x) * sp.floor(sp.Abs(x))
 
 
@@ -61,101 +64,29 @@ def _clip(x: E, low: E | None = None, high: E | None = None) -> E:
     return x if high is None else sp.Min(x, high)
 
 
-ELEMENTWISE: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "over": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "pow": lambda x, y: x ** _unguarded(y, x),
-    "float_power": lambda x, y: x ** _unguarded(y, x),
-    "square": lambda x: x**2,
-    "reciprocal": lambda x: 1 / x,
-    "sqrt": sp.sqrt,
-    "cbrt": lambda x: sp.sign(x) * sp.cbrt(sp.Abs(x)),
-    "hypot": lambda x, y: sp.sqrt(x**2 + y**2),
-    "exp": sp.exp,
-    "exp2": lambda x: sp.Integer(2) ** x,
-    "expm1": lambda x: sp.exp(x) - 1,
-    "log": lambda x: sp.log(_unguarded(x)),
-    "log2": lambda x: sp.log(x) / sp.log(2),
-    "log10": lambda x: sp.log(x) / sp.log(10),
-    "log1p": lambda x: sp.log(1 + x),
-    "logaddexp": lambda x, y: sp.log(sp.exp(x) + sp.exp(y)),
-    "logaddexp2": lambda x, y: sp.log(2**x + 2**y) / sp.log(2),
-    "sin": sp.sin,
-    "cos": sp.cos,
-    "tan": sp.tan,
-    "arcsin": sp.asin,
-    "arccos": sp.acos,
-    "arctan": sp.atan,
-    "arctan2": sp.atan2,
-    "sinh": sp.sinh,
-    "cosh": sp.cosh,
-    "tanh": sp.tanh,
-    "arcsinh": sp.asinh,
-    "arccosh": sp.acosh,
-    "arctanh": sp.atanh,
-    **dict.fromkeys(("deg2rad", "radians"), lambda x: x * sp.pi / 180),
-    **dict.fromkeys(("rad2deg", "degrees"), lambda x: x * 180 / sp.pi),
-    **dict.fromkeys(("abs", "fabs"), sp.Abs),
-    "sign": sp.sign,
-    "copysign": lambda x, y: sp.Abs(x) * sp.Piecewise((-1, protected(y) < 0), (1, True)),
-    "heaviside": lambda x, middle: sp.Piecewise((0, protected(x) < 0), (middle, sp.Eq(protected(x), 0)), (1, True)),
-    **dict.fromkeys(("maximum", "fmax"), sp.Max),
-    **dict.fromkeys(("minimum", "fmin"), sp.Min),
+# The names that formulas use: SymPy's, but for those that have conditions or guards in them.
+_NAMES: dict[str, Any] = {
+    **{name: _comparison(getattr(sp, name)) for name in ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")},
+    **{name: _connective(getattr(sp, name)) for name in ("And", "Or", "Xor", "Not")},
+    "where": where,
     "clip": _clip,
-    "remainder": sp.Mod,
-    "fmod": lambda x, y: sp.sign(x) * sp.Mod(sp.Abs(x), sp.Abs(y)),
-    "floor_divide": lambda x, y: sp.floor(x / y),
-    "divmod_0": lambda x, y: sp.floor(x / y),
-    "divmod_1": sp.Mod,
-    "floor": sp.floor,
-    "ceil": sp.ceiling,
-    "trunc": _truncated,
-    "conj": sp.conjugate,
-    "real": sp.re,
-    "imag": sp.im,
-    "greater": _comparison(sp.Gt),
-    "greater_equal": _comparison(sp.Ge),
-    "less": _comparison(sp.Lt),
-    "less_equal": _comparison(sp.Le),
-    "equal": _comparison(sp.Eq),
-    "not_equal": _comparison(sp.Ne),
-    "logical_and": _connective(sp.And),
-    "logical_or": _connective(sp.Or),
-    "logical_xor": _connective(sp.Xor),
-    "logical_not": _connective(sp.Not),
-    "where": choice,
-    "relu": lambda x: sp.Max(x, 0),
-    **dict.fromkeys(("sigmoid", "special_expit"), lambda x: 1 / (1 + sp.exp(-x))),
-    "softplus": lambda x: sp.log(1 + sp.exp(x)),
-    "special_log_expit": lambda x: -sp.log(1 + sp.exp(-x)),
-    "special_logit": lambda x: sp.log(x / (1 - x)),
-    "special_exp10": lambda x: sp.Integer(10) ** x,
-    "special_exp2": lambda x: sp.Integer(2) ** x,
-    "special_expm1": lambda x: sp.exp(x) - 1,
-    "special_log1p": lambda x: sp.log(1 + x),
-    "special_cbrt": lambda x: sp.sign(x) * sp.cbrt(sp.Abs(x)),
-    "special_erf": sp.erf,
-    "special_erfc": sp.erfc,
-    "special_erfi": sp.erfi,
-    "special_erfinv": sp.erfinv,
-    "special_erfcinv": sp.erfcinv,
-    "special_ndtr": lambda x: (1 + sp.erf(x / sp.sqrt(2))) / 2,
-    "special_gamma": sp.gamma,
-    "special_rgamma": lambda x: 1 / sp.gamma(x),
-    "special_gammaln": lambda x: sp.log(sp.Abs(sp.gamma(x))),
-    **dict.fromkeys(("special_psi", "special_digamma"), sp.digamma),
-    "special_beta": lambda x, y: sp.gamma(x) * sp.gamma(y) / sp.gamma(x + y),
-    "special_ellipk": sp.elliptic_k,
-    "special_ellipe": sp.elliptic_e,
-    "special_jv": sp.besselj,
-    "special_yv": sp.bessely,
-    "special_iv": sp.besseli,
-    "special_kv": sp.besselk,
-    **{f"special_{name}{order}": lambda x, f=function, n=order: f(n, x)
-       for name, function in (("j", sp.besselj), ("y", sp.bessely), ("i", sp.besseli), ("k", sp.besselk)) for order in (0, 1)},
-}  # fmt: skip
-OF_BOOLEANS = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "invert": "logical_not"}
+    "trunc": trunc,
+    "log": lambda x: sp.log(_unguarded(x)),
+    "power": lambda x, y: sp.sympify(x) ** _unguarded(y, x),
+}
+
+
+def applies(formula: str, kinds: set[str]) -> bool:
+    """Whether a formula holds for operands of these kinds of dtype."""
+    if formula.startswith("bool: "):
+        return kinds == {"b"}
+    return bool(formula) and not (formula.startswith("real: ") and "c" in kinds)
+
+
+@functools.cache
+def function_of(formula: str, output: int = 0) -> Callable[..., Any]:
+    """A formula as a function of SymPy expressions."""
+    text = formula.rpartition(": ")[2].split("; ")[output]
+    names = {name: _NAMES.get(name) or getattr(sp, name) for name in set(re.findall(r"[A-Za-z_]\w*", text)) - {*"xyz"}}
+    made: Callable[..., Any] = eval(f"lambda x=None, y=None, z=None: {text}", names)
+    return made

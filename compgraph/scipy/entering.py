@@ -39,7 +39,7 @@ def enter(policy: Policy, only: str | None = None) -> None:
             if kind == "piecewise_ufuncs":
                 ops.enter_piecewise(found, ufunc_name)
             else:
-                ops.enter(found, ufunc_name, lowering=policy.lowered.get(name, ""))
+                ops.enter(found, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
             continue
         function = _function(found)
         if kind in ("smooth", "piecewise"):

@@ -34,6 +34,8 @@ class Policy:
         What is left as it is: what never meets nodes (errors, modules, functions of names and counts).
     lowered : mapping
         Of the ufuncs, those with machine code, and for each the name of that.
+    formulas : mapping
+        Of the ufuncs, those that SymPy has, and for each its formula; see `ops.OpSpec`.
     refused : mapping
         What raises a TypeError, and for each the text that says what to use instead.
     """
@@ -48,6 +50,7 @@ class Policy:
     calling: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
+    formulas: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:

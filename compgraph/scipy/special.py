@@ -161,11 +161,43 @@ _UFUNCS = """
     _nbinom_cdf _nbinom_sf _nct_pdf _nct_sf _nct_isf _ncf_pdf _ncf_sf _ncf_isf
 """
 
+# Those that SymPy has; see `ops.OpSpec`.
+_FORMULAS = {
+    "expit": "real: 1 / (1 + exp(-x))",
+    "log_expit": "-log(1 + exp(-x))",
+    "logit": "log(x / (1 - x))",
+    "exp10": "power(10, x)",
+    "exp2": "power(2, x)",
+    "expm1": "exp(x) - 1",
+    "log1p": "log(1 + x)",
+    "cbrt": "sign(x) * cbrt(Abs(x))",
+    "erf": "erf(x)",
+    "erfc": "erfc(x)",
+    "erfi": "erfi(x)",
+    "erfinv": "erfinv(x)",
+    "erfcinv": "erfcinv(x)",
+    "ndtr": "(1 + erf(x / sqrt(2))) / 2",
+    "gamma": "gamma(x)",
+    "rgamma": "1 / gamma(x)",
+    "gammaln": "log(Abs(gamma(x)))",
+    "psi": "digamma(x)",
+    "digamma": "digamma(x)",
+    "beta": "gamma(x) * gamma(y) / gamma(x + y)",
+    "ellipk": "elliptic_k(x)",
+    "ellipe": "elliptic_e(x)",
+    "jv": "besselj(x, y)",
+    "yv": "bessely(x, y)",
+    "iv": "besseli(x, y)",
+    "kv": "besselk(x, y)",
+    **{f"{letter}{order}": f"bessel{letter}({order}, x)" for letter in "jyik" for order in (0, 1)},
+}
+
 POLICY = Policy(
     module="scipy.special",
     smooth_ufuncs=frozenset(_names(_UFUNCS)),
     piecewise_ufuncs=frozenset({"gammasgn", "round"}),
     lowered={"expit": "sigmoid", **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p", "cbrt")}},
+    formulas=_FORMULAS,
     smooth={
         "logsumexp": "a b",
         "softmax": "x",

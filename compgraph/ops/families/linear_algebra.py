@@ -9,7 +9,7 @@ from ..spec import OpSpec, composed, packed, piecewise, rule
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # products
-    rule(np.matmul, warns="floats"),
+    rule(np.matmul, warns="floats", sign="@"),
     rule(stacked_matmul, warns="floats"),
     composed(np.linalg.matmul),
     rule(np.dot, "a b", warns="floats", method="dot"),

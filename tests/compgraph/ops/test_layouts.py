@@ -233,7 +233,7 @@ def _taken(draw: Draw, shape: tuple[int, ...]) -> Function:
 def _joined(function: Function) -> Callable[[Draw, tuple[int, ...]], Function]:
     def drawn(draw: Draw, shape: tuple[int, ...]) -> Function:
         axis = draw(_axis(len(shape)))
-        return lambda x: function([x, np.ones(shape, np.float32), x * x], axis=axis)
+        return lambda x: function([x, np.ones(shape, np.float32), -x], axis=axis)
 
     return drawn
 
