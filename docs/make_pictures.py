@@ -11,6 +11,7 @@ import numpy as np
 
 import compgraph as cg
 from autodiff.reverse import gradient
+from autodiff.visualize import Animation, animate
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(__file__).with_name("pictures")
@@ -170,6 +171,13 @@ PICTURES: dict[str, Callable[[], cg.GraphPicture]] = {
 }
 
 
+def gradient_animation() -> Animation:
+    """The animation at the top of the README."""
+    cg.reset()
+    x, y = cg.variable(2.0, "x"), cg.variable(0.5, "y")
+    return animate(cg.multiply(np.exp(-x * y), np.sin(x), name="f"))
+
+
 def drawn(name: str) -> cg.GraphPicture:
     """A picture, with names as in a fresh process."""
     cg.reset()
@@ -180,3 +188,5 @@ if __name__ == "__main__":
     for name in PICTURES:
         drawn(name).save(FOLDER / f"{name}.svg")
         print(f"wrote {name}.svg")
+    gradient_animation().save(FOLDER / "gradient.gif")
+    print("wrote gradient.gif")
