@@ -74,7 +74,7 @@ __all__ = [
 # What is imported when it is first asked for, since `import compgraph` shall not wait for it.
 _LATE = {
     "debugging": ["NonFiniteError", "debug"],
-    "drawing": ["GraphPicture", "visualize_at"],
+    "view": ["GraphPicture", "visualize_at"],
     "executor": ["Executor", "cut", "simplified"],
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],

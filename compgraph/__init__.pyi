@@ -15,10 +15,10 @@ from .protocols import expand as expand, primitive as primitive, stop_gradient a
 from .tracing import EscapeError as EscapeError, strict as strict
 from .values import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
-from .drawing import GraphPicture as GraphPicture, visualize_at as visualize_at
 from .executor import Executor as Executor, cut as cut, simplified as simplified
 from .printing import Formula as Formula, Listing as Listing, latex as latex, program as program, to_sympy as to_sympy
 from .profiling import Profile as Profile, profile as profile
+from .view import GraphPicture as GraphPicture, visualize_at as visualize_at
 
 def abs(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...
 def absolute(x1: Any, /, *, name: str | None = None, **options: Any) -> Any: ...

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from .context import watcher
-from .drawing import GraphPicture, visualize_at
 from .interpreters import Observed
 from .ops import opname_of
 from .storage import memory_of, root_of
 from .tracing import Strict
 from .values import Joint, Value, VariableNode
+from .view import GraphPicture, visualize_at
 
 
 class NonFiniteError(ArithmeticError):

@@ -20,7 +20,7 @@ from options import require_plot, require_suffix, require_writable
 import compgraph as cg
 from autodiff.optimizers import SGD
 from autodiff.reverse import gradients
-from compgraph.drawing.visualize import FORMATS
+from compgraph.view.visualize import FORMATS
 
 
 class Regression(NamedTuple):

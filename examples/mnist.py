@@ -28,7 +28,7 @@ from options import require_plot, require_suffix, require_writable
 from training import OPTIMIZERS, Settings, Training, part_of, read_checkpoint
 
 import compgraph as cg
-from compgraph.drawing.visualize import FORMATS
+from compgraph.view.visualize import FORMATS
 
 ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
 OPTIMIZER = {"dense": "sgd", "cnn": "adam"}

@@ -15,7 +15,7 @@ ROOT = Path(compgraph.__file__).resolve().parent.parent
 # For each room, the rooms of its package that it may import, directly or not: those before it.
 COMPGRAPH = ["ops", "frames", "context", "tracing", "storage", "values", "interpreters", "bind", "graph", "trees"]
 COMPGRAPH += ["guards", "inplace", "arrays", "protocols", "executor", "nn", "interception"]
-COMPGRAPH += ["scipy", "drawing", "compiled", "serialization", "printing", "profiling"]
+COMPGRAPH += ["scipy", "view", "compiled", "serialization", "printing", "profiling"]
 LAST_OF_COMPGRAPH = ["linalg", "fft", "emath", "debugging", "_stubs"]
 AUTODIFF = ["numeric", "arguments", "rules", "batching", "grads", "forward", "reverse", "operators", "custom"]
 LAST_OF_AUTODIFF = ["checks", "formulas", "optimizers", "visualize", "distributed", "compat"]
@@ -27,7 +27,7 @@ BESIDE = [  # rooms that do not know each other
     {"compiled", "serialization"},
 ]
 # These import the core, register with it, or wrap its methods; no package of the core imports them.
-OUTSIDE = {"drawing", "printing", "profiling", "serialization", "compiled", "debugging"}
+OUTSIDE = {"view", "printing", "profiling", "serialization", "compiled", "debugging"}
 CORE = [room for room in COMPGRAPH if room not in OUTSIDE]
 # What packages of the core import that is neither NumPy nor of Python's own library.
 OTHERS = {
@@ -126,9 +126,9 @@ def test_the_core_imports_nothing_from_outside() -> None:
                     assert others(path) <= OTHERS.get(room, set())
 
 
-def test_one_module_of_the_backend_imports_drawing() -> None:
-    drawing = [name_of(p) for p in modules() if any(f"{o}.".startswith("compgraph.drawing.") for o in imported(p))]
-    assert [name for name in drawing if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.picture"]
+def test_one_module_of_the_backend_imports_view() -> None:
+    importers = [name_of(p) for p in modules() if any(f"{o}.".startswith("compgraph.view.") for o in imported(p))]
+    assert [name for name in importers if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.picture"]
 
 
 def test_modules_are_private_to_their_package() -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # What nobody waits for who makes a variable and asks for a gradient.
 LATE = [
     *("scipy", "optree", "graphviz", "pygraphviz", "tqdm", "llvmlite", "dask", "sklearn", "matplotlib", "pandas", "xarray"),
-    *("compgraph.debugging", "compgraph.drawing", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
+    *("compgraph.debugging", "compgraph.view", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
     *("autodiff.distributed", "autodiff.optimizers", "autodiff.visualize", "autodiff.grads.scipy.special"),
     *("compgraph.printing", "compgraph.profiling.pages", "compgraph.profiling.table", "distributed", "numpy.polynomial", "sympy"),
     *("asyncio", "concurrent.futures", "html", "http", "importlib.resources", "json", "multiprocessing", "pathlib", "subprocess"),
@@ -65,7 +65,7 @@ import numpy as np
 import compgraph as cg
 x = cg.variable([1.0, 2.0])
 assert cg.Executor(np.sum(x * x)).run() == 5
-late = ("autodiff", "compgraph.drawing", "compgraph.printing", "compgraph.profiling", "compgraph.compiled.jitted")
+late = ("autodiff", "compgraph.view", "compgraph.printing", "compgraph.profiling", "compgraph.compiled.jitted")
 print([name for name in late if name in sys.modules])
 """
     assert run(program) == "[]\n"
@@ -104,7 +104,7 @@ except AttributeError as error:
     assert run(program) == f"{name} has no 'nowhere'\n"
 
 
-OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("compiled", "debugging", "drawing", "nn")]
+OTHER_ROOMS = [pytest.param(room, marks=pytest.mark.exhaustive) for room in ("compiled", "debugging", "view", "nn")]
 
 
 @pytest.mark.parametrize("room", ["executor", *OTHER_ROOMS])
@@ -124,7 +124,7 @@ def f(x):
     table[0] = x
     assert np.zeros.is_answering
     import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats
-    for name in ("drawing", "executor", "compiled", "trees"):
+    for name in ("view", "executor", "compiled", "trees"):
         room = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
         for found in pkgutil.walk_packages(room.__path__, f"compgraph.{name}."):
             if not found.name.startswith("compgraph.compiled.llvm") or importlib.util.find_spec("llvmlite"):
@@ -150,7 +150,7 @@ for name in sorted(set(sys.modules) - at_first):
             assert key == "__builtins__" or not wrong, (name, key, wrong)
 """
     late = run(program).split()
-    assert {"compgraph.drawing.dot", "compgraph.executor.cse", "autodiff.optimizers.adam", "compgraph.scipy.linalg"} <= {*late}
+    assert {"compgraph.view.dot", "compgraph.executor.cse", "autodiff.optimizers.adam", "compgraph.scipy.linalg"} <= {*late}
 
 
 USUAL_ORDERS = ("before", "after the first gradient", "in the function")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.drawing import render
 from compgraph.graph import breadth_first, operands_of
 from compgraph.values import ConstantNode
+from compgraph.view import render
 
 from .names import chosen, named, on_node, short
 from .steps import Pass, Step

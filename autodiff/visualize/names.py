@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.drawing import as_mathematics, chosen_name, name_of, showable
 from compgraph.values import ConstantNode, Joint
+from compgraph.view import as_mathematics, chosen_name, name_of, showable
 
 LONGEST = 24
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..drawing import FOLDED_FROM, place_of
 from ..guards import guards_of
 from ..storage import Write
 from ..values import Joint, Value, VariableNode
+from ..view import FOLDED_FROM, place_of
 from .calls import ListingWriter
 from .folding import runs_of
 from .names import Names, is_number

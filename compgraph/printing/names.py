@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..drawing import GREEK
 from ..graph import full_name
 from ..storage import Write
 from ..values import ConstantNode, Value
+from ..view import GREEK
 
 SMALL = 4  # a vector of at most so many elements is written as numbers; a larger array gets a name
 MODULES = {"np": "numpy", "cg": "compgraph", "scipy": "scipy"}

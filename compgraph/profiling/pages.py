@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..drawing import as_script, showable, theme_colors
+from ..view import as_script, showable, theme_colors
 from .entries import BACKWARD, Entry
 from .ledger import Ledger
 from .table import REST, duration, size

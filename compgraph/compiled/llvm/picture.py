@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ...drawing import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
 from ...guards import Guard
 from ...ops import OPNAMES
 from ...storage import Write
 from ...values import Joint, Value
+from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
 from .planning import LoopUnit, Nest, Unit
 from .steps import Buffer, Call, Place, Product, Reduce
 

@@ -13,7 +13,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.drawing.colors import DARK, LIGHT, hex_of
+from compgraph.view.colors import DARK, LIGHT, hex_of
 from tests.support.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable

@@ -11,8 +11,8 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.drawing import Drawing, ProgramOptions
-from compgraph.drawing.programs import drawing_of_program
+from compgraph.view import Drawing, ProgramOptions
+from compgraph.view.programs import drawing_of_program
 
 pytest.importorskip("llvmlite")
 

@@ -26,11 +26,11 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.drawing import render, words
-from compgraph.drawing.colors import DARK, LIGHT, Theme, contrast
-from compgraph.drawing.labels import Labels, place_text
-from compgraph.drawing.visualize import LIMIT, GraphPicture, identified_picture, visualize_at
-from compgraph.drawing.writes import steps_behind
+from compgraph.view import render, words
+from compgraph.view.colors import DARK, LIGHT, Theme, contrast
+from compgraph.view.labels import Labels, place_text
+from compgraph.view.visualize import LIMIT, GraphPicture, identified_picture, visualize_at
+from compgraph.view.writes import steps_behind
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
@@ -886,7 +886,7 @@ def test_without_graphviz_there_are_pages_and_notebooks_show_them(monkeypatch: p
 
 def test_renderers_are_imported_only_to_draw() -> None:
     """Importing the package does not wait for them."""
-    code = "import sys, compgraph.drawing.visualize; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
+    code = "import sys, compgraph.view.visualize; print({'graphviz', 'pygraphviz'} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(Path(cg.__file__).parent.parent)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout == "set()\n"

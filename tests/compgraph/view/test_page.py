@@ -14,8 +14,8 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.drawing.colors import DARK, LIGHT, hex_of
 from compgraph.graph.traversal import breadth_first
+from compgraph.view.colors import DARK, LIGHT, hex_of
 from tests.support.browser import WIDTHS, opened, require_drawn
 
 variable: Callable[..., Any] = cg.variable

@@ -183,7 +183,7 @@ def visualize_at(
     Examples
     --------
     >>> import compgraph as cg
-    >>> from compgraph.drawing.visualize import visualize_at
+    >>> from compgraph.view.visualize import visualize_at
     >>> x = cg.variable(3.0, "x")
     >>> picture = visualize_at(cg.exp(x, name="growth"))
     >>> print(picture.source)  # doctest: +ELLIPSIS
@@ -244,7 +244,7 @@ def identified_picture(
     Examples
     --------
     >>> import compgraph as cg
-    >>> from compgraph.drawing.visualize import identified_picture
+    >>> from compgraph.view.visualize import identified_picture
     >>> x = cg.variable(3.0, "x")
     >>> y = cg.sin(x)
     >>> picture, nodes, edges = identified_picture(y)
