@@ -17,9 +17,8 @@
 ==============  ===============================================================================================
 """
 
-from .data import Arrow, Box, Drawing, Entry
 from .dot import showable
-from .drawing import FOLDED_FROM
+from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry
 from .labels import INFIX, SIGNS
 from .page import as_script, theme_colors
 from .programs import ProgramOptions

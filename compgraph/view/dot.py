@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .colors import Theme
-from .data import REST, Arrow, Box, Drawing, Entry
+from .drawing import REST, Arrow, Box, Drawing, Entry
 
 # The graphviz package is imported where it is used: it would add a sixth to the time `import compgraph` takes.
 

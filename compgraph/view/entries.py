@@ -8,7 +8,7 @@ from ..graph import GraphNode
 from ..storage import Write
 from ..values import ConstantNode, Value
 from . import words
-from .data import Entry
+from .drawing import Entry
 from .labels import Labels, is_array_to_fill, merged
 from .writes import Item, Steps, value_then
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .colors import THEMES, Theme, hex_of
-from .data import Drawing
 from .dot import showable
+from .drawing import Drawing
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .data import Drawing
+from .drawing import Drawing
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ import numpy as np
 from ..graph import GraphNode
 from ..values import Value, require_history
 from .colors import LIGHT, THEMES
-from .data import Drawing
 from .dot import dot_of
-from .drawing import traced_drawing
+from .drawing import Drawing, traced_drawing
 from .entries import Shown
 from .page import page_of
 from .programs import Compiled, ProgramOptions, drawing_of_program
