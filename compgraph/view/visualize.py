@@ -14,8 +14,7 @@ from ..graph import GraphNode
 from ..values import Value, require_history
 from .colors import LIGHT, THEMES
 from .dot import dot_of
-from .drawing import Drawing, traced_drawing
-from .entries import Shown
+from .drawing import Drawing, Shown, traced_drawing
 from .page import page_of
 from .programs import Compiled, ProgramOptions, drawing_of_program
 from .rendering import can_render, render
