@@ -13,11 +13,10 @@ import numpy as np
 from ..graph import GraphNode
 from ..values import Value, require_history
 from .colors import LIGHT, THEMES
-from .dot import dot_of
+from .dot import can_render, dot_of, render
 from .drawing import Drawing, Shown, traced_drawing
 from .page import page_of
 from .programs import Compiled, ProgramOptions, drawing_of_program
-from .rendering import can_render, render
 from .writes import Item
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
