@@ -12,7 +12,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph.view import Drawing, ProgramOptions
-from compgraph.view.programs import drawing_of_program
+from compgraph.view.visualize import drawing_of_program
 
 pytest.importorskip("llvmlite")
 
