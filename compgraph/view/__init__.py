@@ -21,8 +21,8 @@ from .dot import render, showable
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry
 from .labels import INFIX, SIGNS
 from .page import as_script, theme_colors
+from .short_texts import GREEK, as_mathematics, chosen_name, name_of, place_of
 from .visualize import GraphPicture, ProgramOptions, visualize_at
-from .words import GREEK, as_mathematics, chosen_name, name_of, place_of
 
 __all__ = [
     "FOLDED_FROM", "GREEK", "INFIX", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions",

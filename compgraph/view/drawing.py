@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from ..graph import GraphNode
 from ..storage import Write
 from ..values import ConstantNode, Node, Value
-from . import words
-from .folding import Fold, folds_of, shared
+from . import short_texts
 from .labels import Labels, is_array_to_fill, merged
-from .writes import Item, Steps, Uses, steps_behind, value_then
+from .repeats import Fold, folds_of, shared
+from .write_history import Item, Steps, Uses, steps_behind, value_then
 
 FOLDED_FROM = 60  # nodes; smaller graphs are drawn as they are unless folding is asked for
 SIDE_BY_SIDE = 8  # arrows from one entry to another; more are drawn as one that counts them
@@ -212,12 +212,12 @@ def _add_adjoints(
     for node, adjoint in known.items():
         value = adjoint.value if isinstance(adjoint, Value) else adjoint
         if node in places:
-            drawing.entries[places[node]].details["adjoint"] = words.shown(value, elements=24, digits=6)
+            drawing.entries[places[node]].details["adjoint"] = short_texts.shown(value, elements=24, digits=6)
         out = ways.get(node, [])
         if len(out) == 1 and out[0] in arrows and node in places:
-            drawing.arrows[arrows[out[0]]].label = words.brief(value)
+            drawing.arrows[arrows[out[0]]].label = short_texts.brief(value)
         elif node in places:
-            drawing.entries[places[node]].label += f"\n∂ = {words.brief(value)}"
+            drawing.entries[places[node]].label += f"\n∂ = {short_texts.brief(value)}"
 
 
 REST = -1  # in the place of an entry: the nodes that are not drawn
@@ -304,16 +304,16 @@ def _entry(item: Item, label: str, labels: Labels, shown: Shown, marked: bool) -
     value = value_then(item)
     details = {
         "title": labels.title(item),
-        "name": (words.chosen_name(item) or "") if isinstance(item, Value) else "",
+        "name": (short_texts.chosen_name(item) or "") if isinstance(item, Value) else "",
         "opname": item.opname or "",
         "formula": labels.formula(item),
-        "value": "" if value is None else words.shown(value, elements=24, digits=6),
+        "value": "" if value is None else short_texts.shown(value, elements=24, digits=6),
         "shape": "" if value is None else str(getattr(value, "shape", ())),
         "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
-        "line": words.place_of(item.line),
-        "code": words.code_of(item.line),
+        "line": short_texts.place_of(item.line),
+        "code": short_texts.code_of(item.line),
     }
-    extra = [words.shown(value)] if shown.values and value is not None else []
+    extra = [short_texts.shown(value)] if shown.values and value is not None else []
     extra += [details["shape"]] if shown.shapes else []
     extra += [details["dtype"]] if shown.dtypes else []
     extra += [details["line"]] if shown.lines else []

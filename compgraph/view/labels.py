@@ -11,8 +11,8 @@ import numpy as np
 from .. import ops
 from ..storage import Write
 from ..values import ConstantNode, Joint, Value
-from .words import as_mathematics, brief, chosen_name, name_of, number
-from .writes import Item, Later, Steps, part_of, value_then
+from .short_texts import as_mathematics, brief, chosen_name, name_of, number
+from .write_history import Item, Later, Steps, part_of, value_then
 
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
 BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # which pictures name

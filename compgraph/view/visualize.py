@@ -17,7 +17,7 @@ from .colors import LIGHT, THEMES
 from .dot import can_render, dot_of, render
 from .drawing import Drawing, Shown, traced_drawing
 from .page import page_of
-from .writes import Item
+from .write_history import Item
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
 DIRECTIONS = ("LR", "TB")

@@ -26,11 +26,11 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.view import render, words
+from compgraph.view import render, short_texts
 from compgraph.view.colors import DARK, LIGHT, Theme, contrast
 from compgraph.view.labels import Labels, place_text
 from compgraph.view.visualize import LIMIT, GraphPicture, identified_picture, visualize_at
-from compgraph.view.writes import steps_behind
+from compgraph.view.write_history import steps_behind
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
@@ -353,7 +353,7 @@ def test_what_is_asked_for_is_written_on_the_nodes() -> None:
 )
 def test_values_in_short(value: Any, text: str) -> None:
     """All of a small array, the corners of a large one."""
-    assert words.shown(value) == text
+    assert short_texts.shown(value) == text
 
 
 def test_a_picture_shows_the_values_it_was_made_with() -> None:
@@ -373,9 +373,9 @@ def test_adjoints_stand_on_the_arrows() -> None:
     g = gradient(z, wrt=[x, y, z])
     source = visualize_at(z, adjoints=g).source
     slope = 2 * np.cos(9.0)
-    assert re.search(rf'label2 \[label="{words.shown(slope)}"', source)
+    assert re.search(rf'label2 \[label="{short_texts.shown(slope)}"', source)
     assert re.search(r"\tn3 -> label2 \[dir=none .*\n\tlabel2 -> n1", source)
-    assert rf'label="x\n∂ = {words.shown(6 * slope)}"' in source
+    assert rf'label="x\n∂ = {short_texts.shown(6 * slope)}"' in source
     assert texts(visualize_at(z, adjoints=g))[0] == "×\n∂ = 1"
     assert visualize_at(z, adjoints={y: 7.25}).source.count("label=7.25") == 1
 
@@ -530,7 +530,7 @@ def test_a_picture_does_not_keep_the_graph_alive() -> None:
 )
 def test_names_as_mathematics(name: str, text: str) -> None:
     """Subscripts and Greek letters; what is not such a name stays as it is."""
-    assert words.as_mathematics(name) == text
+    assert short_texts.as_mathematics(name) == text
     assert (
         f"label={text} " in visualize_at(variable(1.0, name)).source
         or f'label="{text}" ' in visualize_at(variable(1.0, name)).source

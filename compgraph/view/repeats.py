@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .writes import Item, Uses
+from .write_history import Item, Uses
 
 LONGEST = 200  # at most so many operations in a part
 FEWEST = 3  # at least so many parts in a run
