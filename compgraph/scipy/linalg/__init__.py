@@ -1,9 +1,21 @@
-"""``scipy.linalg``: what is recorded as SciPy computes it, and what is taken apart into steps."""
+"""``scipy.linalg``: operations with rules, SciPy's own Python code, and functions composed of operations."""
 
 from __future__ import annotations
 
+from ..own_code import own_code
 from ..policy import Policy
-from . import building, functions, solving
+from . import compiled_functions
+
+_OWN_CODE = own_code(
+    "scipy.linalg",
+    *("block_diag", "companion", "convolution_matrix", "diagsvd", "fiedler", "fiedler_companion", "khatri_rao", "leslie"),
+    *("coshm", "cosm", "sinhm", "sinm", "tanhm", "tanm"),
+    *("matmul_toeplitz", "solve_circulant", "orth", "subspace_angles"),
+)
+_COMPILED = """
+    bandwidth cho_factor cho_solve cho_solve_banded circulant hankel ishermitian issymmetric lstsq lu lu_solve norm
+    orthogonal_procrustes pinv pinvh qr_multiply solve_banded solve_toeplitz toeplitz
+"""
 
 POLICY = Policy(
     module="scipy.linalg",
@@ -44,45 +56,7 @@ POLICY = Policy(
         "svd": "a",
         "svdvals": "a",
     },
-    instead={
-        "bandwidth": functions.bandwidth,
-        "block_diag": building.block_diag,
-        "cho_factor": solving.cho_factor,
-        "cho_solve": solving.cho_solve,
-        "cho_solve_banded": solving.cho_solve_banded,
-        "circulant": building.circulant,
-        "companion": building.companion,
-        "convolution_matrix": building.convolution_matrix,
-        "coshm": functions.coshm,
-        "cosm": functions.cosm,
-        "diagsvd": building.diagsvd,
-        "fiedler": building.fiedler,
-        "fiedler_companion": building.fiedler_companion,
-        "hankel": building.hankel,
-        "ishermitian": functions.ishermitian,
-        "issymmetric": functions.issymmetric,
-        "khatri_rao": building.khatri_rao,
-        "leslie": building.leslie,
-        "lstsq": solving.lstsq,
-        "lu": functions.lu,
-        "lu_solve": solving.lu_solve,
-        "matmul_toeplitz": solving.matmul_toeplitz,
-        "norm": solving.norm,
-        "orth": functions.orth,
-        "orthogonal_procrustes": functions.orthogonal_procrustes,
-        "pinv": solving.pinv,
-        "pinvh": solving.pinvh,
-        "qr_multiply": functions.qr_multiply,
-        "sinhm": functions.sinhm,
-        "sinm": functions.sinm,
-        "solve_banded": solving.solve_banded,
-        "solve_circulant": solving.solve_circulant,
-        "solve_toeplitz": solving.solve_toeplitz,
-        "subspace_angles": functions.subspace_angles,
-        "tanhm": functions.tanhm,
-        "tanm": functions.tanm,
-        "toeplitz": building.toeplitz,
-    },
+    instead={**_OWN_CODE, **{name: getattr(compiled_functions, name) for name in _COMPILED.split()}},
     plain=frozenset(
         {
             *("LinAlgError", "LinAlgWarning", "find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"),

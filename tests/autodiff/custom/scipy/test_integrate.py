@@ -134,10 +134,15 @@ def test_what_is_refused() -> None:
         ad.grad(lambda b: quad(np.exp, 0, b, weight="alg", wvar=(0.5, 0.5))[0])(1.0)
     with pytest.raises(ValueError, match="not finite"), np.errstate(divide="ignore", invalid="ignore"):
         ad.grad(lambda a: quad(lambda x: x**-0.5, a, 1.0)[0])(0.0)
-    with pytest.raises(TypeError, match="show"):
-        ad.grad(lambda y: romb(y, show=True))(np.ones(5))
     with pytest.raises(TypeError, match="workers"):
         ad.grad(lambda b: quad_vec(np.exp, 0, b, workers=2)[0])(1.0)
+
+
+def test_romb_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ad.grad(romb)(np.ones(5))
+    assert capsys.readouterr().out == ""
+    np.testing.assert_array_equal(ad.grad(lambda y: romb(y, show=True))(np.ones(5)), wanted)
+    assert "Romberg" in capsys.readouterr().out
 
 
 def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
