@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from compgraph import ops
-from compgraph.context import imported
+from compgraph.context import import_lazily
 from compgraph.protocols import stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
@@ -94,6 +94,6 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _LATE:
-            room = imported(f"autodiff.{_LATE[name]}")
+            room = import_lazily(f"autodiff.{_LATE[name]}")
             return room if name == _LATE[name] else getattr(room, name)
         raise ops.missing("autodiff", name, _ELSEWHERE)

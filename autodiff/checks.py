@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.storage import Write
-from compgraph.values import Joint, Node, Value, describe
+from compgraph.values import MultiOutput, Node, Value, describe
 
 from .arguments import Arguments, flatten
 from .forward import jvp
@@ -95,8 +95,8 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
         function = operation.function
         if function is None or function in ops.PIECEWISE or isinstance(function, ops.Output):
             continue
-        for position in operation.edges:
-            if operation.args[position].plain.dtype.kind in "fc":
+        for position in operation.parent_argnums:
+            if operation.args[position].raw_value.dtype.kind in "fc":
                 findings += _check_operand(operation, position, rng, rtol, atol)
     return findings
 
@@ -123,7 +123,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     tangents = [direction if i == position else None for i in range(len(values))]
     tangent = push(rule, tangents, out, operation.function, tuple(values), operation.options)
     forward = 0.0 if tangent is None else _product(_flat(weights), _flat(_filled(tangent, out)))
-    words = rule.opname if isinstance(operation, Joint) else describe(operation)
+    words = rule.opname if isinstance(operation, MultiOutput) else describe(operation)
     pairs = (("reverse", reverse), ("forward", forward))
     return [
         Finding(rule.opname, position, mode, expected, found, words)
@@ -135,8 +135,8 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
 def _weights(out: Any, rng: Any) -> Any:
     """A random array of the shape and dtype of a value; of several outputs one for each that is floating or complex, or None."""
     if isinstance(out, tuple):
-        return tuple(_weights(o, rng) if np.asarray(to_plain(o)).dtype.kind in "fc" else None for o in out)
-    return finite_differences.random_direction(np.asarray(to_plain(out)), rng)
+        return tuple(_weights(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
+    return finite_differences.random_direction(np.asarray(to_values(out)), rng)
 
 
 def _filled(tangent: Any, out: Any) -> Any:
@@ -149,13 +149,13 @@ def _filled(tangent: Any, out: Any) -> Any:
 def _flat(value: Any) -> Any:
     """All floating and complex numbers of a result, or of several outputs, as one vector."""
     parts = value if isinstance(value, (tuple, list)) else [value]
-    rows = [np.ravel(p) for p in map(to_plain, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
+    rows = [np.ravel(p) for p in map(to_values, parts) if p is not None and np.asarray(p).dtype.kind in "fc"]
     return np.concatenate(rows) if rows else np.zeros(0)
 
 
 def _product(adjoint: Any, tangent: Any) -> float:
     """The directional derivative by an adjoint and a tangent: ``real(sum(adjoint * tangent))``, without conjugation."""
-    return float(np.real(np.sum(np.asarray(to_plain(adjoint)) * np.asarray(to_plain(tangent)))))
+    return float(np.real(np.sum(np.asarray(to_values(adjoint)) * np.asarray(to_values(tangent)))))
 
 
 def check_grads(
@@ -222,9 +222,9 @@ def _check(
     rtol, atol = tolerances
     rng = np.random.default_rng(seed)
     directions = [_weights(a, rng) for a in args]
-    expected = np.asarray(to_plain(f(*args)))
+    expected = np.asarray(to_values(f(*args)))
     value, tangent = jvp(f, args, directions) if "fwd" in modes else (vjp(f, *args)[0], None)
-    if not np.array_equal(np.asarray(to_plain(value)), expected, equal_nan=expected.dtype.kind in "fc"):
+    if not np.array_equal(np.asarray(to_values(value)), expected, equal_nan=expected.dtype.kind in "fc"):
         raise AssertionError(f"the recorded value {value} is not NumPy's {expected}")
     slope = finite_differences.directional(f, args, directions)
     weights = _weights(expected, rng)

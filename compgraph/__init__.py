@@ -7,6 +7,8 @@ here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 from . import emath, fft, linalg, ops
@@ -33,7 +35,7 @@ from .arrays import (
     zeros,
 )
 from .compiled import jit
-from .context import default_dtype, imported, no_graph, scope
+from .context import default_dtype, import_lazily, no_graph, scope
 from .frames import record_lines
 from .graph import topological_order
 from .guards import GuardError, reset
@@ -57,17 +59,17 @@ from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
-from .tracing import EscapeError, strict
-from .values import ConstantNode, DiffersError, Node, OperationalNode, PlaceholderNode, VariableNode
+from .tracing import LeakError, strict
+from .values import BatchedValueError, ConstantNode, Node, OperationalNode, PlaceholderNode, VariableNode
 
 __all__ = [
-    "ConstantNode", "DiffersError", "EscapeError", "Executor", "Formula", "GraphPicture", "GuardError", "Listing", "Node",
+    "BatchedValueError", "ConstantNode", "Executor", "Formula", "GraphPicture", "GuardError", "LeakError", "Listing", "Node",
     "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
     "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
-    "cross_correlate", "cut", "debug", "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit",
-    "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy",
-    "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
-    "sigmoid_cross_entropy", "simplified", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict",
+    "cross_correlate", "debug", "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit", "kaiser",
+    "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy", "placeholder",
+    "primitive", "profile", "program", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
+    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph",
     "to_sympy", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
@@ -75,18 +77,25 @@ __all__ = [
 _LATE = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],
-    "executor": ["Executor", "cut", "simplified"],
+    "executor": ["Executor", "simplify", "subgraph"],
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}
 
 
+# Names of an earlier release, which work until the next one.
+_RENAMED = {"DiffersError": "BatchedValueError", "EscapeError": "LeakError", "cut": "subgraph", "simplified": "simplify"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        warnings.warn(f"compgraph.{name} is now compgraph.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[__name__], _RENAMED[name])
     if name in _LATE:
-        return imported(f"{__name__}.{name}")
+        return import_lazily(f"{__name__}.{name}")
     if name in _places:
-        return globals().setdefault(name, getattr(imported(f"{__name__}.{_places[name]}"), name))
+        return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_places[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
         raise ops.missing("compgraph", name, NAMES_ELSEWHERE)

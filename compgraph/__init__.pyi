@@ -12,10 +12,10 @@ from .interception import interception as interception
 from .nn import max_pool as max_pool, mean_pool as mean_pool
 from .ops.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
-from .tracing import EscapeError as EscapeError, strict as strict
-from .values import ConstantNode as ConstantNode, DiffersError as DiffersError, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
+from .tracing import LeakError as LeakError, strict as strict
+from .values import BatchedValueError as BatchedValueError, ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
-from .executor import Executor as Executor, cut as cut, simplified as simplified
+from .executor import Executor as Executor, simplify as simplify, subgraph as subgraph
 from .printing import Formula as Formula, Listing as Listing, latex as latex, program as program, to_sympy as to_sympy
 from .profiling import Profile as Profile, profile as profile
 from .view import GraphPicture as GraphPicture, visualize_at as visualize_at

@@ -13,24 +13,24 @@ from numpy.typing import ArrayLike
 
 from . import ops
 from .context import is_quick, is_recording, observers, open_scopes
-from .frames import source_lines, wrapping
-from .interpreters import COMPUTING, RECORDING, Scoped, scalar
+from .frames import may_wrap, source_lines
+from .interpreters import COMPUTING, RECORDING, Scoped, new_scalar
 from .ops import SAME_BITS
 from .storage import TRACERS
 from .tracing import LOGS, is_tracing
 from .values import (
-    CARRIERS,
     NO_OPTIONS,
+    TRANSFORM_TRACERS,
     USED,
     OperationalNode,
     ScalarNode,
     Value,
+    as_plain_views,
     is_tracer,
+    mark_used,
     ndarray,
     new_view,
-    next_tick,
-    plain_views,
-    use,
+    next_sequence_number,
 )
 
 _OperationalTracer: Any = TRACERS[OperationalNode]
@@ -58,29 +58,29 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
     has_arrays = False
     for operand in args:
         kind = type(operand)
-        if kind in CARRIERS:
+        if kind in TRANSFORM_TRACERS:
             if innermost is None or operand.level > innermost.level:
                 innermost = operand
         elif isinstance(operand, ndarray):
             has_arrays = True
-            if kind is ndarray and operand.dtype.hasobject and adopted(operand) is not operand:
-                return bind(function, tuple([adopted(a) for a in args]), options)
+            if kind is ndarray and operand.dtype.hasobject and stack_object_array(operand) is not operand:
+                return bind(function, tuple([stack_object_array(a) for a in args]), options)
     if innermost is None:
-        return (RECORDING if is_quick() else interpreter()).process(function, args, options)
+        return (RECORDING if is_quick() else current_interpreter()).process(function, args, options)
     if has_arrays:  # or nodes, which may be blank
         for operand in args:
             if type(operand) in USED:
-                use(operand)
-        args = plain_views(args)
-    return type(innermost).carry(innermost.level, function, args, options)
+                mark_used(operand)
+        args = as_plain_views(args)
+    return type(innermost).process(innermost.level, function, args, options)
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
     """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
-    return (RECORDING if is_quick() else interpreter(records=True)).attach(value, function, args, options)
+    return (RECORDING if is_quick() else current_interpreter(records=True)).attach(value, function, args, options)
 
 
-def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """The node of an operation on active operands, without options: `attach` for the commonest case, where `is_quick` says so."""
     if is_tracing():
         if type(value) in SAME_BITS:
@@ -89,31 +89,31 @@ def operation(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int
             node = _OperationalTracer()
         else:
             return bind(function, args)
-        node.plain = value
+        node.raw_value = value
     elif LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
         return bind(function, args)
     elif type(value) is ndarray:
         node = new_view(value, OperationalNode)
-        node.plain = value
+        node.raw_value = value
     else:
-        node = scalar(value, ScalarNode)
+        node = new_scalar(value, ScalarNode)
     node.function = function
     node.args = args
-    node.edges = edges
+    node.parent_argnums = edges
     node.options = NO_OPTIONS
-    node.tick = next_tick()
+    node.sequence_number = next_sequence_number()
     node.memory = node._name = node._operands = None
     frame = source_lines.caller(2)
     code = frame.f_code
-    if code is not None and wrapping[code.co_filename]:  # called by a function of ours, as `cg.sin` is
-        frame = source_lines.users_frame(3)
+    if code is not None and may_wrap[code.co_filename]:  # called by a function of ours, as `cg.sin` is
+        frame = source_lines.user_frame(3)
         code = frame.f_code
     node.code = code
     node.instruction = frame.f_lasti
     return node
 
 
-def interpreter(records: bool | None = None) -> Any:
+def current_interpreter(records: bool | None = None) -> Any:
     """The interpreter that the contexts around ask for; `records` says that it records, whatever they say."""
     inner: Any = RECORDING if records or is_recording() else COMPUTING
     path = open_scopes()
@@ -124,7 +124,7 @@ def interpreter(records: bool | None = None) -> Any:
     return inner
 
 
-def adopted(value: Any) -> Any:
+def stack_object_array(value: Any) -> Any:
     """An array of objects with nodes in it, as one node; others as they are."""
     if type(value) is not ndarray or not value.dtype.hasobject:
         return value
@@ -134,14 +134,14 @@ def adopted(value: Any) -> Any:
     return np.reshape(np.stack([e if isinstance(e, Value) else np.asarray(e) for e in elements]), value.shape)
 
 
-def concrete(node: Any) -> Any:
+def to_concrete(node: Any) -> Any:
     """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
     if is_tracing() or node.level or not is_tracer(node):
         return node
-    return attach(ops.copy(node.plain, order="K"), ops.copy, (node,), {"order": "K"})
+    return attach(ops.copy(node.raw_value, order="K"), ops.copy, (node,), {"order": "K"})
 
 
-def _created(
+def _create_using(
     opresult: ArrayLike,
     opname: str,
     operand_a: Any,
@@ -184,4 +184,4 @@ def _created(
     return node
 
 
-OperationalNode.create_using = _created
+OperationalNode.create_using = _create_using

@@ -12,7 +12,7 @@ from .interpreters import Observed
 from .ops import opname_of
 from .storage import memory_of, root_of
 from .tracing import Strict
-from .values import Joint, Value, VariableNode
+from .values import MultiOutput, Value, VariableNode
 from .view import GraphPicture, visualize_at
 
 
@@ -21,7 +21,7 @@ class NonFiniteError(ArithmeticError):
 
     Attributes
     ----------
-    node : Node, Joint or None
+    node : Node, MultiOutput or None
         The operation in which it appeared; None in forward mode, which keeps no graph.
     """
 
@@ -80,34 +80,34 @@ class Checks:
         for node in result if isinstance(result, (tuple, list)) else (result,):
             if node is None:
                 continue
-            made_by = node.args[0] if node.args and isinstance(node.args[0], Joint) else node
-            found = _not_finite(node.plain)
+            made_by = node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
+            found = _not_finite(node.raw_value)
             if found:
                 raise NonFiniteError(f"the result of {made_by.opname} is {found}{_story(made_by)}", made_by)
-            self._sums[node.tick] = _checksum(node.plain)
+            self._sums[node.sequence_number] = _checksum(node.raw_value)
 
     def pushed(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
         """Check the result of an operation in forward mode, and its tangent."""
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
-                found = "" if value is None else _not_finite(value.plain if isinstance(value, Value) else value)
+                found = "" if value is None else _not_finite(value.raw_value if isinstance(value, Value) else value)
                 if found:
                     words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))]
                     raise NonFiniteError("\n".join([f"{what} is {found}", *words]), None)
 
     def swept(self, node: Any, position: int, contribution: Any) -> None:
         """Check what a rule contributes to the adjoint of an operand."""
-        found = _not_finite(contribution.plain if isinstance(contribution, Value) else contribution)
+        found = _not_finite(contribution.raw_value if isinstance(contribution, Value) else contribution)
         if found:
             what = f"the derivative of {node.opname} with respect to operand {position} is {found}{_story(node)}"
             raise NonFiniteError(what, node)
 
     def unchanged(self, node: Any) -> None:
         """Raise if the result of an operation was changed without the graph being told."""
-        known = self._sums.get(node.tick)
-        written = isinstance(node, Joint) or isinstance(root_of(node), VariableNode) or memory_of(node)
-        if known is not None and not written and _checksum(node.plain) != known:
+        known = self._sums.get(node.sequence_number)
+        written = isinstance(node, MultiOutput) or isinstance(root_of(node), VariableNode) or memory_of(node)
+        if known is not None and not written and _checksum(node.raw_value) != known:
             raise ValueError(
                 f"the result of {node.opname} was changed through a plain array that shares its memory{_story(node)}"
             )
@@ -130,7 +130,7 @@ def debug() -> Debug:
     NonFiniteError
         Inside, from the operation or the gradient at fault. It names the operation, the values of its operands and the
         line of code; ``error.picture()`` draws the graph with the operation marked.
-    EscapeError
+    LeakError
         Inside, from code that takes the numbers of a node.
     ValueError
         From a gradient, if an array was changed behind the graph's back.
@@ -172,7 +172,7 @@ def _story(node: Any) -> str:
 
 
 def _described(operand: Any) -> str:
-    value = operand.plain if isinstance(operand, Value) else operand
+    value = operand.raw_value if isinstance(operand, Value) else operand
     text = np.array2string(np.asarray(value), threshold=20, edgeitems=3)
     kind = f"{operand.opname or type(operand).kind} {operand._name!r}" if isinstance(operand, Value) else "plain"
     return f"{kind} (shape {np.shape(value)}): {text}"

@@ -24,7 +24,7 @@ node is holds no numbers, so nobody can take them unasked; and the names by whic
 always do: what happens there is the same, or stands in the last column.
 
 - **recorded**: the result belongs to the graph, and its derivative is right.
-- **raises**: a `cg.EscapeError` (or the `TypeError` of a function that has no rule) names the node, the user's line and
+- **raises**: a `cg.LeakError` (or the `TypeError` of a function that has no rule) names the node, the user's line and
   that of the package that requested the numbers, and says what to use instead. *Where it is used*: NumPy makes an array out of
   the node without asking, and that array raises when anything is done with it.
 - **warns**: the code asks for a number by name, and gets it. A `RuntimeWarning`, one a line, says that what is computed from it

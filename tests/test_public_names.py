@@ -6,11 +6,24 @@ import importlib
 import json
 from pathlib import Path
 
+import pytest
+
+import compgraph
+
 NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("public_names.json").read_text())
 
 
-def test_no_public_name_is_gone() -> None:
+RENAMED: dict[str, str] = vars(compgraph)["_RENAMED"]
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_renamed_names_warn(old: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"compgraph.{old} is now compgraph.{RENAMED[old]}"):
+        assert getattr(compgraph, old) is getattr(compgraph, RENAMED[old])
+
+
+def test_public_names_exist() -> None:
     modules = {name: importlib.import_module(name) for name in NAMES}
-    names = {(module, name) for module, found in NAMES.items() for name in found}
+    names = {(module, RENAMED.get(name, name)) for module, found in NAMES.items() for name in found}
     assert {(module, name) for module, name in names if hasattr(modules[module], name)} == names
     assert {(module, name) for module, found in modules.items() for name in dir(found)} >= names

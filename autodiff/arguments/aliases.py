@@ -13,7 +13,7 @@ import numpy as np
 
 from compgraph.inplace import memory_behind
 from compgraph.storage import owner_of
-from compgraph.values import INPUTS, Value, has_history
+from compgraph.values import ARGUMENTS, Value, has_history
 
 from .labels import is_labelled
 
@@ -67,13 +67,13 @@ def lock(tracer: Any) -> None:
     memory = memory_of(tracer)
     if memory is not None:
         memory.flags.writeable = False
-        if tracer.carries == "batch":
-            tracer.is_lent = False
+        if tracer.trace_kind == "batch":
+            tracer.is_borrowed = False
 
 
 def is_locked(value: Any) -> bool:
     """Whether a value is a read-only argument tracer of an outer operator."""
-    if not isinstance(value, Value) or not (value.level or type(value) in INPUTS):
+    if not isinstance(value, Value) or not (value.level or type(value) in ARGUMENTS):
         return False
     memory = memory_of(value)
     return memory is not None and memory.base is None and not memory.flags.writeable

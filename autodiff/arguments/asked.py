@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.context import apart, no_graph
+from compgraph.context import no_graph, run_isolated
 from compgraph.frames import source_lines
 from compgraph.interception import is_library
 from compgraph.values import Value
@@ -79,10 +79,10 @@ def require_same_value(operator: str, f: Callable[..., Any], given: Sequence[Any
     asked, always = questions_of(f)
     if asked:
         try:
-            plain, again = apart(_twice, call, [x.plain[()] if isinstance(x, Value) else x for x in given])
+            plain, again = run_isolated(_twice, call, [x.raw_value[()] if isinstance(x, Value) else x for x in given])
         except Exception:  # the function works on nodes alone
             return
-        values = [np.asarray(x.plain if isinstance(x, Value) else x) for x in found]
+        values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in found]
         if _same(plain, again) and not _same(plain, values):
             raise DetachedGradientError(
                 f"{operator}: the function gives {_shown(plain)} for the numbers it was given, and {_shown(values)} for nodes. "
@@ -127,13 +127,13 @@ def require_same_by_label(operator: str, leaves: Sequence[Any], call: Any, found
     DetachedGradientError
         If the values differ.
     """
-    plain = [x.plain if isinstance(x, Value) else x for x in leaves]
+    plain = [x.raw_value if isinstance(x, Value) else x for x in leaves]
     moved = [_moved(x) for x in plain]
-    values = [np.asarray(x.plain if isinstance(x, Value) else x) for x in found]
+    values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in found]
     try:
-        labelled_values, again = apart(_twice, call, plain)
-        nearby, _ = apart(_twice, call, [labelled(new, x) for new, x in zip(moved, plain, strict=True)])
-        nearby_plain, _ = apart(_twice, call, moved)
+        labelled_values, again = run_isolated(_twice, call, plain)
+        nearby, _ = run_isolated(_twice, call, [labelled(new, x) for new, x in zip(moved, plain, strict=True)])
+        nearby_plain, _ = run_isolated(_twice, call, moved)
     except DetachedGradientError:
         raise
     except Exception:  # the function works on arrays alone
@@ -202,7 +202,7 @@ def function_of(f: Any) -> Any:
 
 def _wrapped(f: Any, kind: type) -> Any:
     """The function that a callable wraps according to `functools.wraps`; None without one, and for our own callables."""
-    if kind is FunctionType and source_lines.is_ours(f.__code__.co_filename):
+    if kind is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
         return None
     try:
         held = object.__getattribute__(f, "__dict__")
@@ -219,7 +219,7 @@ def _key_of(f: Any) -> tuple[Any, Any]:
     """The ids of the code of a user's function, its object and the functions it holds; and these. None for other functions."""
     function = f if type(f) is FunctionType and not f.__dict__ else function_of(f)
     code = _code_of(function)
-    if code is None or source_lines.is_ours(code.co_filename):
+    if code is None or source_lines.is_package_code(code.co_filename):
         return None, None
     if function is f and not f.__closure__:
         return id(code), code
@@ -238,7 +238,7 @@ def _asked(f: Any, depth: int, seen: set[Any]) -> Iterator[tuple[str, bool]]:
     """The checks of classes in the code of a function, and of functions of the same program that it calls by name."""
     function = function_of(f)
     code = _code_of(function)
-    if code is None or code in seen or not depth or source_lines.is_ours(code.co_filename) or _is_library(function):
+    if code is None or code in seen or not depth or source_lines.is_package_code(code.co_filename) or _is_library(function):
         return
     seen.add(code)
     is_users = not is_library(code.co_filename)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.bind import adopted
-from compgraph.context import default_float, of_numbers
+from compgraph.bind import stack_object_array
+from compgraph.context import default_float, with_default_dtype
 from compgraph.frames import source_lines
-from compgraph.guards import told
-from compgraph.values import ConstantNode, Value, plainly, require_computed, require_history
+from compgraph.guards import format_leaks
+from compgraph.values import ConstantNode, Value, require_computed, require_history, unwrap_buffer
 
 from .asked import function_of
 
@@ -38,7 +38,7 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "leave it 
     require_history(value)
     require_computed(value, name)
     require_array(value, name)
-    array = value if isinstance(value, Value) else of_numbers(_asarray(value), value)
+    array = value if isinstance(value, Value) else with_default_dtype(_asarray(value), value)
     if array.dtype.kind in "fc":
         return array if isinstance(value, np.ndarray) or array.ndim else array[()]
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
@@ -57,27 +57,27 @@ def require_array(value: Any, name: str) -> None:
 def as_result(value: Any) -> Any:
     """What a function returned: of arrays that nodes were written into, and of labelled ones (xarray's), the node."""
     data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
-    return data if isinstance(data, Value) else plainly(adopted(value))
+    return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
 def as_constant(value: Any, escapes: Any) -> Any:
     """A plain result as a constant node with zero derivative; unchanged if values left the graph, or if it is not a number."""
     if escapes or isinstance(value, Value) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
         return value
-    array = of_numbers(np.asarray(value), value)
+    array = with_default_dtype(np.asarray(value), value)
     if array.dtype.kind not in "biufc":
         return value
     array = array.astype(default_float() if array.dtype.kind in "biu" else array.dtype)
     node: Any = ConstantNode.hold(array)
-    node.plain = array if isinstance(value, np.ndarray) else array[()]
+    node.raw_value = array if isinstance(value, np.ndarray) else array[()]
     return node
 
 
 def warn_of_zeros(operator: str, arguments: str, escapes: Any) -> None:
     """Say that a derivative is zero because values left the graph, as it seems."""
     source_lines.warn_at(
-        source_lines.users_frame(2),
-        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{told(escapes)}",
+        source_lines.user_frame(2),
+        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(escapes)}",
     )
 
 
@@ -93,5 +93,5 @@ def lost_graph(operator: str, out: Any, escapes: Any = (), f: Any = None, advice
         f"arguments{place}: the graph was lost on the way. Usual causes are plain[1:-1] = node (make the array by cg.zeros or "
         "np.zeros_like(node)), a function of SciPy other than its special ufuncs, np.asarray(x), np.array([x[0], ...]) (use "
         "cg.asarray, cg.array), float(x) and math.sin(x). "
-        f"A constant result after such a conversion is returned as cg.constant(value){told(escapes, '. ')}{advice}"
+        f"A constant result after such a conversion is returned as cg.constant(value){format_leaks(escapes, '. ')}{advice}"
     )

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-from compgraph.context import Setting, in_scope, layered, wrappers
+from compgraph.context import Setting, layered_variable, scope_change, wrappers
 from compgraph.context import next_level as next_level
 
 # (level, how many examples), the outermost first.
-vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered("vmaps", ())
+vmaps: ContextVar[tuple[tuple[int, int], ...]] = layered_variable("vmaps", ())
 _alive: list[int] = []  # the levels of the vmaps, of all threads, that have not returned; as often as they were stepped into
 
 
@@ -45,7 +45,7 @@ def setting(title: str, level: int, count: int, wrap: Callable[[Any], Any], draw
     `draws` are the changes by which somebody is asked where the function draws random numbers.
     """
     changes: dict[ContextVar[Any], Any] = {vmaps: (*vmaps.get(), (level, count)), wrappers: (*wrappers.get(), wrap)}
-    return Setting({**changes, **in_scope(title), **draws})
+    return Setting({**changes, **scope_change(title), **draws})
 
 
 def only_around(depth: int) -> Setting:

@@ -1,7 +1,7 @@
 """A value that is another for each of many examples: operations and writes do all of them at once.
 
 A `BatchNode` is a node that comes through the same door as all others: `compgraph.graph.record` hands every operation on one to
-`BatchNode.carry`. As an array it has the shape of one example, and refuses whoever takes numbers. Its `values` have the axis of
+`BatchNode.process`. As an array it has the shape of one example, and refuses whoever takes numbers. Its `values` have the axis of
 examples first, and may be a plain array, a node, a value with a tangent, or a BatchNode of a vmap further out.
 
 The axes of examples lie outside of all derivatives: within vmap, an operator that differentiates lifts what it is given (see
@@ -19,11 +19,21 @@ from compgraph.bind import bind
 from compgraph.context import is_recording
 from compgraph.frames import callee, frame_up, is_internal, unknown
 from compgraph.graph import as_operand
-from compgraph.inplace import promoted
+from compgraph.inplace import as_traced
 from compgraph.ops import getitem
 from compgraph.protocols import number_methods
 from compgraph.storage import owner_of, place_in, window
-from compgraph.values import NO_OPTIONS, Carrier, DiffersError, InertNode, OperationalNode, Value, describe, leaf, reported_class
+from compgraph.values import (
+    NO_OPTIONS,
+    BatchedValueError,
+    InertNode,
+    OperationalNode,
+    TransformTracer,
+    Value,
+    describe,
+    new_leaf,
+    reported_class,
+)
 
 from .active import require_alive
 from .examples import Call, front, of_examples
@@ -42,7 +52,7 @@ _array_ufunc: Any = Value.__array_ufunc__
 _SHARING_NOTHING = ops.PIECEWISE - {ops.stop_gradient}
 
 
-class BatchNode(Carrier):
+class BatchNode(TransformTracer):
     """A value for each of many examples, that looks like one of them.
 
     Attributes
@@ -58,15 +68,15 @@ class BatchNode(Carrier):
     __slots__ = ()
     __class__ = reported_class
     kind = "batch"
-    carries = "batch"
+    trace_kind = "batch"
     function = memory = _operands = code = None
     args: ClassVar[tuple[Any, ...]] = ()  # type: ignore[misc]
-    edges: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
+    parent_argnums: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
     options: ClassVar[dict[str, Any]] = NO_OPTIONS  # type: ignore[misc]
-    tick = instruction = 0
+    sequence_number = instruction = 0
 
     root: BatchNode | None
-    is_lent: bool
+    is_borrowed: bool
     _values: Any
     _seen: Any
 
@@ -79,11 +89,11 @@ class BatchNode(Carrier):
         except KeyError:
             plain = form(shape, dtype)
         node: Any = cls()  # type: ignore[call-arg]
-        node.plain = plain
+        node.raw_value = plain
         node._values, node.level, node.root = values, level, root
         node._seen = None if root is None else root._values
         node.is_scalar = not shape and root is None and not is_array
-        node.is_lent, node._name = False, None
+        node.is_borrowed, node._name = False, None
         return node  # type: ignore[no-any-return]
 
     @classmethod
@@ -93,7 +103,7 @@ class BatchNode(Carrier):
         if not (plain.flags.c_contiguous and plain.flags.writeable):
             values = copied(values)
         node = cls.create_using(values, level, is_array=is_array)
-        node.is_lent = True
+        node.is_borrowed = True
         return node
 
     @property
@@ -106,7 +116,7 @@ class BatchNode(Carrier):
         """The values of all examples."""
         root = self.root
         if root is not None and root._values is not self._seen:  # its buffer became another: a copy, or one of a graph
-            if self.is_lent:
+            if self.is_borrowed:
                 raise TypeError(
                     f"vmap: the {describe(self)} is a view that was made within no_graph, and its base has been written "
                     "into since; copy it there (np.copy)"
@@ -125,7 +135,7 @@ class BatchNode(Carrier):
         return {**place, "shape": shape, "strides": (row, *strides[1:])}
 
     @classmethod
-    def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` for each example."""
         require_alive(level)
         if type(function) is np.ufunc and not options and function.signature is None and function.nout == 1:
@@ -156,8 +166,8 @@ class BatchNode(Carrier):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """A ufunc; its ``at`` at places that may be others for each example."""
         if len(inputs) == 1 and not options and method == "__call__" and ufunc in ops.SMOOTH_UFUNCS:  # the commonest call
-            return self.carry(self.level, ufunc, inputs, NO_OPTIONS)
-        if method == "at" and type(promoted(inputs[0], inputs)) is BatchNode:
+            return self.process(self.level, ufunc, inputs, NO_OPTIONS)
+        if method == "at" and type(as_traced(inputs[0], inputs)) is BatchNode:
             target, index, *others = inputs
             operands = tuple(map(as_operand, others))
             level = max(x.level for x in (target, *operands) if isinstance(x, Value))
@@ -171,7 +181,7 @@ class BatchNode(Carrier):
         writes_out = kwargs.get("out") is not None
         try:
             return Value.__array_function__(self, function, types, args, dict(kwargs))
-        except DiffersError:
+        except BatchedValueError:
             if function in ops.PLAIN_FUNCTIONS or function in ops.SMOOTH_FUNCTIONS or writes_out:
                 raise
             if function in ops.WRITING_FUNCTIONS:
@@ -190,15 +200,15 @@ class BatchNode(Carrier):
     def _owning(self) -> BatchNode:
         """The node whose buffer it lies in, with one that nobody else writes into."""
         root = self if self.root is None else self.root
-        if root.is_lent:
-            root._values, root.is_lent = copied(root._values), False
+        if root.is_borrowed:
+            root._values, root.is_borrowed = copied(root._values), False
         return root
 
     # ------------------------------------------------------------------------- what is not the same for all examples
 
-    def refuse(self, what: str) -> DiffersError:
+    def refuse(self, what: str) -> BatchedValueError:
         """What to raise where one number is asked for."""
-        return DiffersError(
+        return BatchedValueError(
             f"vmap: {what} of the {describe(self)}, which is another for each of the {self.count} examples; Python goes one way "
             "for all. Use np.where(condition, a, b) to choose for each example, or leave the argument out of vmap (in_axes None)"
         )
@@ -267,7 +277,7 @@ def _join_graph(nodes: list[BatchNode], operands: Any) -> None:
     for node in nodes:
         root = node if node.root is None else node.root
         if type(root._values) is ndarray and not root.is_scalar:
-            root._values = leaf(node._owning()._values, InertNode, None)
+            root._values = new_leaf(node._owning()._values, InertNode, None)
 
 
 def _elementwise(cls: type[BatchNode], level: int, function: Any, args: tuple[Any, ...]) -> Any:
@@ -321,7 +331,7 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
                     root = node if node.root is None else node.root
                 break
     made = BatchNode.create_using(out, level, root, stays)
-    made.is_lent = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
+    made.is_borrowed = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
     return made
 
 
@@ -339,7 +349,7 @@ def _like(buffer: Any, value: Any) -> Any:
     if isinstance(buffer, Value) and (not value.level or buffer.level):
         return buffer
     carrier: Any = value
-    return carrier.buffer_over(buffer) if value.level else leaf(buffer, OperationalNode, None)
+    return carrier.buffer_over(buffer) if value.level else new_leaf(buffer, OperationalNode, None)
 
 
 class BufferFor:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.values import ConstantNode, Joint, Value
+from compgraph.values import ConstantNode, MultiOutput, Value
 
 from ..rules import Formula, Rule, Variadic, scatter, spread, weighed
 
@@ -158,7 +158,7 @@ def zeros_like_batch(shape: tuple[int, ...], dtype: Any, count: int) -> Any:
 
 def batch_like(node: Any, count: int) -> Any:
     """What a batch of `count` deferred adjoints is put together like."""
-    return node if type(node) is Joint else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
+    return node if type(node) is MultiOutput else ConstantNode.hold(zeros_like_batch(node.shape, node.dtype, count))
 
 
 def count_of(batch: Any) -> int:

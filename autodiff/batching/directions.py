@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.values import ConstantNode, DiffersError, Joint, Value
+from compgraph.values import BatchedValueError, ConstantNode, MultiOutput, Value
 
 from ..rules import DEFERRED, Parts, Rule, Scatter, as_node, by_function, conform, conform_batch, plain_operands, push
 from .active import Alive, next_level
@@ -87,21 +87,21 @@ def pushed_on(node: Any, given: list[Any], create_graph: bool, count: int | None
     """The tangents of one node of a graph from those of its operands: a batch of `count`, or a single one if that is None."""
     if isinstance(node.function, ops.Output):
         tangent = given[0][node.function.index]
-        return tangent if tangent is None or count is not None else conform(tangent, node.plain)
+        return tangent if tangent is None or count is not None else conform(tangent, node.raw_value)
     rule = by_function[node.function]
     out, operands = as_seen(node, create_graph)
     if count is None:
         tangent = push(rule, given, out, node.function, tuple(operands), node.options)
-        return tangent if tangent is None or type(node) is Joint else conform(tangent, node.plain)
+        return tangent if tangent is None or type(node) is MultiOutput else conform(tangent, node.raw_value)
     tangent = push_batch(rule, given, out, node.function, operands, node.options)
-    return None if tangent is None else conform_all(tangent, node.plain, count)
+    return None if tangent is None else conform_all(tangent, node.raw_value, count)
 
 
 def as_seen(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
     """The output and the operands of a node, as its rule is given them."""
     if create_graph:
         return as_node(node), [as_node(a) for a in node.args]
-    return node.plain, [a.plain if type(a) is Joint else a for a in plain_operands(node)]
+    return node.raw_value, [a.raw_value if type(a) is MultiOutput else a for a in plain_operands(node)]
 
 
 def conform_all(tangents: Any, out: Any, count: int) -> Any:
@@ -124,7 +124,7 @@ def _batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> Any:
         try:
             found = formula(*[_wrapped(batch, level) for batch in batches])
             return _located(found, x, level, count) if type(found) is Scatter else _unwrapped(found, level, count)
-        except (DiffersError, OneByOneError):
+        except (BatchedValueError, OneByOneError):
             return NotImplemented
 
 

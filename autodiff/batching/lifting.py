@@ -42,7 +42,7 @@ def put_back(value: Any, levels: list[int], is_array: bool = False, is_lent: boo
     """A value with the axes of vmaps in front, as each example sees it; if it is lent, it is copied before one writes into it."""
     for level in levels:
         value = BatchNode.create_using(value, level, is_array=is_array)
-        value.is_lent = is_lent
+        value.is_borrowed = is_lent
     return value
 
 

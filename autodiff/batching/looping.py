@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.values import DiffersError
+from compgraph.values import BatchedValueError
 
 from ..arguments import flatten, unflatten
 from .active import one_of
@@ -28,7 +28,7 @@ def each_example(name: str, f: Callable[..., Any], args: Any, options: Any = Non
     places = [i for i, x in enumerate(leaves) if is_batch(x) and x.level == level]
     some = leaves[places[0]]
     if not some.count:
-        raise DiffersError(f"vmap: {name} goes by the numbers of each example, and is not supported without any")
+        raise BatchedValueError(f"vmap: {name} goes by the numbers of each example, and is not supported without any")
     found = []
     with one_of(level):
         for k in range(some.count):
@@ -45,7 +45,7 @@ def _joined(found: list[Any], name: str, together: Callable[[Any], Any]) -> Any:
     first = found[0]
     if isinstance(first, (np.ndarray, np.generic)):
         if any(map(is_batch, found)) and together(first).level <= max(x.level for x in found if is_batch(x)):
-            raise DiffersError(
+            raise BatchedValueError(
                 f"vmap: {name} runs for one example after the other, and uses a value that differs between them, but not as "
                 "an argument (but in a function that it calls, or an object); pass it as one, or loop over the examples in Python"
             )
@@ -60,7 +60,7 @@ def _joined(found: list[Any], name: str, together: Callable[[Any], Any]) -> Any:
     if isinstance(first, str):
         return first if all(one == first for one in found) else tuple(found)
     if any(one is not first and not (type(one) is type(first) and isinstance(one, _NUMBERS) and one == first) for one in found):
-        raise DiffersError(f"vmap: {name} gives a {type(first).__name__} for each example, which cannot be put together")
+        raise BatchedValueError(f"vmap: {name} gives a {type(first).__name__} for each example, which cannot be put together")
     return first
 
 
@@ -68,7 +68,7 @@ def _made(kind: Any, *parts: Any) -> Any:
     try:
         return kind(*parts)
     except TypeError as error:  # it takes more than its fields
-        raise DiffersError(f"vmap: a {kind.__name__} of each example cannot be put together; return its fields") from error
+        raise BatchedValueError(f"vmap: a {kind.__name__} of each example cannot be put together; return its fields") from error
 
 
 def _joined_fields(found: list[Any], name: str, together: Callable[[Any], Any]) -> Any:
@@ -80,7 +80,7 @@ def _joined_fields(found: list[Any], name: str, together: Callable[[Any], Any]) 
         if key in refused:
             made[key] = value
             continue
-        with contextlib.suppress(DiffersError):
+        with contextlib.suppress(BatchedValueError):
             made[key] = _joined([one[key] for one in found], name, together)
     if refused:
         object.__setattr__(made, "refused", refused)

@@ -38,7 +38,7 @@ def propagate(
         if type(node) not in INERT and node not in known and node.function not in piecewise:
             given: list[Any] = [None] * len(node.args)
             reached = False
-            for position in node.edges:
+            for position in node.parent_argnums:
                 given[position] = of_operand = known.get(node.args[position])
                 reached = reached or of_operand is not None
             if reached:

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.inplace import numpy_forms, put_plain, require_writeable
 from compgraph.inplace import store as store_node
-from compgraph.values import DiffersError, Value, describe
+from compgraph.values import BatchedValueError, Value, describe
 
 from .examples import OneByOneError, Where, front, located
 from .values import is_batch, plain_base
@@ -54,7 +54,7 @@ def change(ufunc: np.ufunc, target: Any, index: Any, others: tuple[Any, ...]) ->
     parts, held = _parts_of(target, numpy_forms.own_index(index), each)
     if any(is_batch(i) and i.dtype.kind == "b" for i in parts):
         name = ufunc.__name__
-        raise DiffersError(
+        raise BatchedValueError(
             f"vmap: np.{name}.at at a mask that differs between the examples, which chooses other places for each; use "
             f"x[...] = np.where(mask, np.{name}(x, ...), x)"
         )
@@ -74,7 +74,7 @@ def _require_own_places(target: Any) -> None:
     """Raise unless a target may be written into, and its elements are places of their own."""
     require_writeable(target)
     root = target if target.root is None else target.root
-    is_locked = not root.is_lent and not plain_base(target.values).flags.writeable
+    is_locked = not root.is_borrowed and not plain_base(target.values).flags.writeable
     overlaps = target.count and any(step == 0 and length > 1 for step, length in zip(target.strides, target.shape, strict=True))
     if is_locked or overlaps:  # NumPy's strides of nothing are zero
         raise ValueError("assignment destination is read-only")

@@ -26,7 +26,7 @@ def form(shape: tuple[int, ...], dtype: Any) -> Any:
 
 def is_batch(value: Any) -> bool:
     """Whether a value differs between the examples of a vmap."""
-    return isinstance(value, Value) and value.carries == "batch"
+    return isinstance(value, Value) and value.trace_kind == "batch"
 
 
 def base_of(value: Any) -> Any:
@@ -39,7 +39,7 @@ def base_of(value: Any) -> Any:
 def plain_base(value: Any) -> Any:
     """The plain array behind a value."""
     value = base_of(value)
-    return value.plain if isinstance(value, Value) else value
+    return value.raw_value if isinstance(value, Value) else value
 
 
 def depth_of(value: Any) -> int:

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.bind import concrete
-from compgraph.context import apart
+from compgraph.bind import to_concrete
+from compgraph.context import run_isolated
 from compgraph.frames import is_internal
 from compgraph.graph import breadth_first
 from compgraph.interception import intercepted, lent
 from compgraph.profiling import EXAMPLES, exchange
 from compgraph.scipy import enter_imported
-from compgraph.tracing import Tracing, is_tracing, raised_at
+from compgraph.tracing import Tracing, is_tracing, user_line_of
 from compgraph.values import (
+    ARGUMENTS,
     ARRAYS,
-    INPUTS,
     TRACEABLE,
     VARYING,
-    DiffersError,
+    BatchedValueError,
     Value,
-    plainly,
     require_computed,
     require_history,
-    wrapped,
+    unwrap_buffer,
+    wrap_result,
 )
 
 from ..arguments import (
@@ -125,7 +125,7 @@ def vmap(
         shared = find_shared(arrays)
         given = [_given(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
         with Alive((level,)):
-            results = apart(_run, f, unflatten(structure, given), level, count, randomness)
+            results = run_isolated(_run, f, unflatten(structure, given), level, count, randomness)
             found, nesting = _results(results, level, count, out_axes)
         if not is_tracing() and not any(isinstance(x, Value) for x in leaves):
             found = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in found]
@@ -211,12 +211,12 @@ def _is_ours(error: BaseException) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     is_raised_here = trace is not None and is_internal(trace.tb_frame.f_code.co_filename)
-    return is_raised_here and (isinstance(error, DiffersError) or "vmap" in said)
+    return is_raised_here and (isinstance(error, BatchedValueError) or "vmap" in said)
 
 
 def _place(error: BaseException) -> str:
     """The user's line that an error came through, for a message."""
-    line = raised_at(error)
+    line = user_line_of(error)
     return "" if line is None else f" ({line})"
 
 
@@ -225,7 +225,7 @@ def _results(result: Any, level: int, count: int, out_axes: Axes) -> tuple[list[
     outs, structure = flatten(result)
     axes = _spread("out_axes", out_axes, structure, result, len(outs))
     found = [_taken(as_result(out), axis, level, count) for out, axis in zip(outs, axes, strict=True)]
-    return [concrete(out) if isinstance(out, Value) else out for out in found], structure
+    return [to_concrete(out) if isinstance(out, Value) else out for out in found], structure
 
 
 def _has_variables(out: Value) -> bool:
@@ -233,7 +233,7 @@ def _has_variables(out: Value) -> bool:
     return any(type(n) in _VARIABLES for n in breadth_first(out))
 
 
-_VARIABLES = VARYING | INPUTS
+_VARIABLES = VARYING | ARGUMENTS
 
 
 # ------------------------------------------------------------------------------------------------- arguments
@@ -309,9 +309,9 @@ def _given(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
     if axis is None:
         if type(value) not in ARRAYS:
             return value
-        seen = plainly(value).view()
+        seen = unwrap_buffer(value).view()
         seen.flags.writeable = False
-        return wrapped(seen, (value,)) if type(value) in TRACEABLE else seen
+        return wrap_result(seen, (value,)) if type(value) in TRACEABLE else seen
     moved = np.moveaxis(value, axis, 0) if axis % value.ndim else value
     if is_shared:
         made = BatchNode.create_using(copied(moved), level, is_array=moved.ndim > 1)
@@ -335,11 +335,11 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
             if is_batch(values) and values.level > level:
                 raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
             root = out if out.root is None else out.root
-            is_theirs = root.is_lent or root is not out or not plain_base(values).flags.writeable
+            is_theirs = root.is_borrowed or root is not out or not plain_base(values).flags.writeable
             if is_theirs and not isinstance(values, Value):
                 values = np.array(values)
             return _placed(values, axis)
-    value = plainly(out)
+    value = unwrap_buffer(out)
     if axis is None:
         return value
     if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
@@ -364,4 +364,4 @@ def _numbers_of(result: Any) -> tuple[Any, ...]:
     return tuple([plain_base(part) for part in parts if is_batch(part)])
 
 
-exchange(BatchNode, "carry", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _numbers_of)
+exchange(BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _numbers_of)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.serialization import PICKLED_WHOLE
 from compgraph.values import Value
 
@@ -108,7 +108,7 @@ def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
     ValueError
         If they differ by more than rounding, which may depend on where in memory they were computed.
     """
-    then, found = np.asarray(to_plain(before)), np.asarray(to_plain(now))
+    then, found = np.asarray(to_values(before)), np.asarray(to_values(now))
     if found.shape == then.shape:
         if np.array_equal(found, then, equal_nan=found.dtype.kind in "fc"):
             return

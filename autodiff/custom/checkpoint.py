@@ -11,7 +11,7 @@ import numpy as np
 
 from compgraph.bind import attach
 from compgraph.context import NoGraph, is_recording, recording_on, wrappers
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.storage import memory_of
 from compgraph.values import INERT, BlankNode, OperationalNode, Value, describe
 
@@ -139,7 +139,7 @@ class Structure:
 
 def _own(node: Any) -> Any:
     """The value of a node in memory of its own."""
-    plain = node.plain
+    plain = node.raw_value
     return np.array(plain) if type(plain) is np.ndarray and (plain.base is not None or not node.args) else plain
 
 
@@ -163,7 +163,7 @@ class Checkpoint:
         for i, operand in zip(self.positions, operands, strict=False):
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
-            if operand is not node and operand is not node.plain:
+            if operand is not node and operand is not node.raw_value:
                 np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(
                     f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
@@ -174,7 +174,7 @@ class Checkpoint:
         """The values of the results."""
         with NoGraph():
             found, _ = flatten(self.f(self._given(operands)))
-        values = tuple(to_plain(found[i]) for i in self.outs)
+        values = tuple(to_values(found[i]) for i in self.outs)
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:

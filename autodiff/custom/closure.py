@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import sealed_up_to, wrappers
+from compgraph.context import sealing, wrappers
 from compgraph.graph import walk
 from compgraph.storage import root_of
-from compgraph.values import ACTIVE, Joint, Value, next_tick
+from compgraph.values import ACTIVE, MultiOutput, Value, next_sequence_number
 
 from ..arguments import find_shared
 from ..operators import Trace
@@ -77,8 +77,8 @@ class Closure:
         given = list(self._elements)
         for position, x in zip(self.positions, inputs, strict=True):
             given[position] = x
-        self._start = next_tick()
-        with sealed_up_to(self._start, self._wrapped):
+        self._start = next_sequence_number()
+        with sealing(self._start, self._wrapped):
             return self.f(given)
 
     def _closed(self) -> list[Any]:
@@ -89,14 +89,14 @@ class Closure:
         def inside(node: Any) -> list[Any]:
             if node in inputs or self._is_outside(node):
                 return []
-            operands = [node.args[position] for position in node.edges]
+            operands = [node.args[position] for position in node.parent_argnums]
             memory = root_of(node).memory if isinstance(node, Value) else None
             return operands + memory.log if memory else operands
 
         return [n for n in walk(results, inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
 
     def _is_outside(self, node: Any) -> bool:
-        return isinstance(node, (Value, Joint)) and node.tick <= self._start
+        return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= self._start
 
 
 def _read_only(value: Any) -> Any:

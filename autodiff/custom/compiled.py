@@ -11,9 +11,9 @@ import compgraph as cg
 from compgraph.bind import attach
 from compgraph.compiled import record_by
 from compgraph.context import NoGraph, is_recording, recording_on
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.tracing import is_compiling
-from compgraph.values import INERT, Value, is_plain, saved
+from compgraph.values import INERT, Value, is_plain_array, save_operand
 
 from ..arguments import flatten, unflatten
 from ..batching import levels_around
@@ -52,8 +52,8 @@ record_by(_called)
 def _numbers(leaf: Any) -> Any:
     """The plain value of a leaf, which nobody changes later."""
     if isinstance(leaf, Value):
-        return to_plain(leaf)
-    return saved(leaf) if is_plain(leaf) else leaf
+        return to_values(leaf)
+    return save_operand(leaf) if is_plain_array(leaf) else leaf
 
 
 def _made(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> Compiled | None:
@@ -134,7 +134,7 @@ class Compiled:
         """The values of the results."""
         args, kwargs = self._arguments(operands)
         with NoGraph():
-            values = tuple(map(to_plain, flatten(self.jitted(*args, **kwargs))[0]))
+            values = tuple(map(to_values, flatten(self.jitted(*args, **kwargs))[0]))
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
@@ -150,7 +150,7 @@ class Compiled:
         try:
             _require_all_same(outs, values)
         except ValueError:  # a sum that cancels is nothing but rounding, which is another in the program of the derivative
-            again = self.compute(*map(to_plain, operands))
+            again = self.compute(*map(to_values, operands))
             _require_all_same(outs, again if isinstance(again, tuple) else (again,))
         return list(found)
 

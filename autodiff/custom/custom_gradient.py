@@ -10,8 +10,8 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.context import NoGraph, recording_on
-from compgraph.graph import as_operands, to_plain
-from compgraph.values import INERT, Value, saved_constant
+from compgraph.graph import as_operands, to_values
+from compgraph.values import INERT, Value, constant_operand
 
 from ..arguments import flatten, unflatten
 from ..batching import SteppedOut, any_differs, base_of, outside
@@ -119,7 +119,7 @@ class Custom:
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
         self.operands, self.pull_kept = operands, pull
-        values = tuple(np.asarray(to_plain(p))[()] for p in parts)
+        values = tuple(np.asarray(to_values(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
     def pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
@@ -138,7 +138,7 @@ class Custom:
             adjoints = adjoint if isinstance(adjoint, tuple) else (adjoint,)
             seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
             if seed is not None:
-                adjoints = tuple(a if isinstance(a, Value) else saved_constant(a) for a in adjoints)
+                adjoints = tuple(a if isinstance(a, Value) else constant_operand(a) for a in adjoints)
             return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
 
         return leaves, pull
@@ -152,7 +152,7 @@ class Custom:
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
-            return [unowned(to_plain(a)) for a in self.pull_kept(adjoint)]
+            return [unowned(to_values(a)) for a in self.pull_kept(adjoint)]
 
     def _checked(self, found: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
@@ -215,7 +215,7 @@ class Custom:
         several = isinstance(out, tuple)
         parts = [rng.normal(size=np.shape(o)).astype(o.dtype)[()] for o in (out if several else (out,))]
         once, scaled = (pull(tuple(s * p for p in parts) if several else s * parts[0]) for s in (1, -1e6))
-        once, scaled = np.asarray(to_plain(once)), np.asarray(to_plain(scaled))
+        once, scaled = np.asarray(to_values(once)), np.asarray(to_values(scaled))
         close = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
         if not np.allclose(scaled / -1e6, once, rtol=close, atol=close * np.max(np.abs(once), initial=0), equal_nan=True):
             raise ValueError(

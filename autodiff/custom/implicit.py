@@ -13,9 +13,9 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.context import NoGraph
-from compgraph.graph import as_operands, to_plain
+from compgraph.graph import as_operands, to_values
 from compgraph.guards import note_lengths
-from compgraph.values import INERT, Value, describe, require_single
+from compgraph.values import INERT, Value, describe, require_unbatched
 
 from ..arguments import as_argument
 from ..batching import any_differs, each_example, outside
@@ -87,14 +87,14 @@ def root(
         from scipy import optimize
 
         found = optimize.root(
-            lambda x: np.ravel(to_plain(problem.function(_shaped(x, start), *values))),
+            lambda x: np.ravel(to_values(problem.function(_shaped(x, start), *values))),
             np.ravel(start),
-            jac=lambda x: to_plain(jacobian_of(problem.function, _shaped(x, start), values)),
+            jac=lambda x: to_values(jacobian_of(problem.function, _shaped(x, start), values)),
             method=method,
             tol=tol,
             options=options,
         )
-        residual = np.max(np.abs(np.ravel(to_plain(problem.function(_shaped(found.x, start), *values)))), initial=0)
+        residual = np.max(np.abs(np.ravel(to_values(problem.function(_shaped(found.x, start), *values)))), initial=0)
         if not found.success and not residual <= _rounding(problem.function, found.x, start, values):
             raise RuntimeError(f"root: no solution was found: {found.message} (residual {residual:.3g})")
         return found.x
@@ -149,7 +149,7 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         x = start
         for _ in range(maxiter):
-            before, x = x, np.asarray(to_plain(problem.function(_shaped(x, start), *values)))
+            before, x = x, np.asarray(to_values(problem.function(_shaped(x, start), *values)))
             if x.shape != start.shape:
                 raise ValueError(f"fixed_point: the function made shape {x.shape} of {start.shape}")
             if not np.all(np.isfinite(x)):
@@ -181,12 +181,12 @@ class Implicit:
 
     def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
         matrix = jacobian_of(self.g, out, params)
-        plain = np.asarray(to_plain(matrix))
+        plain = np.asarray(to_values(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
             raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
-        values = to_plain([out, *params])
+        values = to_values([out, *params])
         if self.first is not None and all(map(np.array_equal, values, self.first[0])):
-            moved = np.ravel(to_plain(self.g(*values))) - np.ravel(self.first[1])
+            moved = np.ravel(to_values(self.g(*values))) - np.ravel(self.first[1])
             size = float(np.max(np.abs(values[0]), initial=1.0))
             require_same(self.name, np.zeros(moved.shape), np.linalg.solve(plain, moved), size)
         return matrix
@@ -215,14 +215,14 @@ def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: F
 
 def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node."""
-    start = np.asarray(to_plain(as_argument(to_plain(x0))))
+    start = np.asarray(to_values(as_argument(to_values(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
     note_lengths(f"the start of autodiff.{name}", x0)
-    if any(np.asarray(to_plain(a)).dtype.kind == "c" for a in (start, *operands)):
+    if any(np.asarray(to_values(a)).dtype.kind == "c" for a in (start, *operands)):
         raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)
     out = bind(_functions[name], operands, {"call": call})
-    values = [to_plain(v) for v in (out, *operands)]
+    values = [to_values(v) for v in (out, *operands)]
     call.first = [*map(np.copy, values)], require_closed(name, g, values)
     return out
 
@@ -234,11 +234,11 @@ def require_closed(name: str, g: Function, values: list[Any]) -> Any:
     """What a function gives; a TypeError if it uses nodes that are not among its arguments: its derivative would miss them."""
     closure = Closure(name, lambda given: g(*given), values, range(len(values)))
     used = [n for n in closure.closed if type(n) not in INERT]
-    require_single(name, *closure.results)
+    require_unbatched(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
         raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
-    return to_plain(closure.results[0])
+    return to_values(closure.results[0])
 
 
 def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
@@ -261,5 +261,5 @@ def _shaped(x: Any, like: Any) -> Any:
 
 def _rounding(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
     """What rounding alone may leave of a residual."""
-    matrix = np.abs(to_plain(jacobian_of(g, _shaped(x, start), values)))
+    matrix = np.abs(to_values(jacobian_of(g, _shaped(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.values import require_single
+from compgraph.values import require_unbatched
 
 from ..arguments import as_argument, flatten, unflatten
 
@@ -80,7 +80,7 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
         parts, given = flatten(found)
         if given != unknown:
             raise ValueError(f"{name}: the function gave what nests as {given}; what is solved for nests as {unknown}")
-        require_single(name, *parts)
+        require_unbatched(name, *parts)
         for part, shape in zip(parts, shapes, strict=True):
             if np.shape(part) != shape:
                 raise ValueError(f"{name}: the function made an array of shape {np.shape(part)} for one of shape {shape}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.context import NoGraph
-from compgraph.graph import as_operands, to_plain
+from compgraph.graph import as_operands, to_values
 
 from ..arguments import as_argument
 from ..batching import any_differs, each_example, outside
@@ -90,7 +90,7 @@ def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
 def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """The solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
-    y0, t, *rest = (to_plain(p) for p in operands)
+    y0, t, *rest = (to_values(p) for p in operands)
     if any(np.asarray(a).dtype.kind == "c" for a in (y0, t, *rest)):
         raise TypeError("odeint: complex numbers are not supported; give real and imaginary parts as two arrays")
     steps = np.diff(t) if t.ndim == 1 else np.zeros(1)
@@ -99,7 +99,7 @@ def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
     call = Solution(f, options)
     out = bind(_odeint, operands, {"call": call})
     require_closed("odeint", f, [y0, t[0], *rest])
-    call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_plain(out), t, *rest)
+    call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_values(out), t, *rest)
     return out
 
 
@@ -118,7 +118,7 @@ class Solution:
         y0 = np.asarray(y0)
 
         def rate(time: Any, flat: Any) -> Any:
-            found = np.asarray(to_plain(self.f(flat.reshape(y0.shape)[()], np.float64(time), *params)))
+            found = np.asarray(to_values(self.f(flat.reshape(y0.shape)[()], np.float64(time), *params)))
             if found.shape != y0.shape:
                 raise ValueError(f"odeint: the function made a rate of shape {found.shape} of a state of shape {y0.shape}")
             return found.ravel()
@@ -134,13 +134,13 @@ class Solution:
     def rates(self, out: Any, t: Any, *params: Any) -> Any:
         """The plain rates at all times."""
         with NoGraph():
-            return np.stack([to_plain(self.f(out[i], t[i], *params)) for i in range(len(t))])
+            return np.stack([to_values(self.f(out[i], t[i], *params)) for i in range(len(t))])
 
     def _require_same(self, out: Any, *operands: Any) -> None:
         """Raise if the function gives other rates now than it gave when the solution was found."""
-        values = to_plain(list(operands))
+        values = to_values(list(operands))
         if self.first is not None and all(map(np.array_equal, values, self.first[0])):
-            require_same("odeint", self.first[1], self.rates(to_plain(out), *values[1:]))
+            require_same("odeint", self.first[1], self.rates(to_values(out), *values[1:]))
 
     def again(self, f: Function, y0: Any, t: Any, *params: Any) -> Any:
         """The solution of another equation, to the same tolerances."""

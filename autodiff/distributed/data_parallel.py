@@ -14,8 +14,8 @@ import numpy as np
 from distributed import Client
 from tqdm import tqdm
 
-from compgraph.context import apart, is_recording
-from compgraph.graph import as_operands, to_plain
+from compgraph.context import is_recording, run_isolated
+from compgraph.graph import as_operands, to_values
 from compgraph.values import INERT, Value
 
 from ..arguments import as_argument, flatten, unflatten
@@ -182,7 +182,7 @@ class DataParallel:
             rows = rows.fixed()  # derivatives of second order need the same rows again
 
         def ask(order: int, leaves: Sequence[Any], slopes: bool) -> tuple[Any, list[Any]]:
-            return self._mean(Request(order, slopes, *trees, [np.asarray(to_plain(x)) for x in leaves]), rows)
+            return self._mean(Request(order, slopes, *trees, [np.asarray(to_values(x)) for x in leaves]), rows)
 
         if is_node:
             return recorded(ask, leaves, structure)
@@ -209,7 +209,7 @@ class DataParallel:
 
     def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
-        answer = apart(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
+        answer = run_isolated(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
         fault = "error" if isinstance(answer, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
         if isinstance(answer, Failed):

@@ -16,7 +16,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.guards import escaped, told
+from compgraph.guards import format_leaks, recent_leaks
 from compgraph.values import Value, describe, require_history
 
 from ..arguments import as_argument
@@ -52,7 +52,7 @@ class JacobianNode(TangentNode):
 
     __slots__ = ()
     kind = "jacobian"
-    carries = "jacobian"
+    trace_kind = "jacobian"
     room = "begin with an array made from a value that carries one: np.zeros_like(x, shape=shape), np.copy(x)"
 
     inputs: Inputs
@@ -116,10 +116,10 @@ class JacobianNode(TangentNode):
         last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
 
     @classmethod
-    def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangents at `level`."""
         _refuse_others(level, args)
-        return super().carry(level, function, args, options)
+        return super().process(level, function, args, options)
 
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
@@ -294,5 +294,5 @@ def jacobian(value: Any) -> Any:
     raise TypeError(
         f"jacobian: the {what} carries no Jacobian: it does not depend on what autodiff.forward.variables made, its dtype has "
         "no derivatives, or the tangents were lost on the way (float(x), math.sin(x), np.asarray(x), np.array([x[0], ...]))."
-        f"{told(escaped())}"
+        f"{format_leaks(recent_leaks())}"
     )

@@ -8,15 +8,23 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.bind import bind, concrete
-from compgraph.context import apart, buffers_wrapped, is_recording
+from compgraph.bind import bind, to_concrete
+from compgraph.context import buffers_wrapped, is_recording, run_isolated
 from compgraph.graph import walk
-from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.guards import collecting_leaks, note_lengths
 from compgraph.interception import intercepted
 from compgraph.scipy import enter_imported
 from compgraph.storage import memory_of
 from compgraph.tracing import Tracing
-from compgraph.values import VARYING, Value, is_computed_by_python, mark_python_number, next_tick, plainly, saved_constant
+from compgraph.values import (
+    VARYING,
+    Value,
+    constant_operand,
+    is_python_arithmetic,
+    mark_python_number,
+    next_sequence_number,
+    unwrap_buffer,
+)
 
 from ..arguments import (
     as_argument,
@@ -126,11 +134,11 @@ def pushed_anew(
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
     """
-    level, start, around = next_level(), next_tick(), levels_around()
+    level, start, around = next_level(), next_sequence_number(), levels_around()
     inputs = []
     for point, tangent in zip(points, directions, strict=True):
         inputs.append(_input(as_argument(point), tangent, lambda p, t: make(p, t, level), around))
-        if is_computed_by_python(point):
+        if is_python_arithmetic(point):
             mark_python_number(inputs[-1])
     shared = find_shared(points)
     for position, (point, made) in enumerate(zip(points, inputs, strict=True)):
@@ -140,13 +148,13 @@ def pushed_anew(
 
     def run() -> Any:
         enter_imported()
-        with Tracing(records=True), wrapped, intercepted(f, given, kept=kept) as opened, collecting_escapes() as escapes:
+        with Tracing(records=True), wrapped, intercepted(f, given, kept=kept) as opened, collecting_leaks() as escapes:
             result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = with_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
             return result, aux, [*map(as_result, outs)], results, escapes
 
-    result, aux, outs, results, escapes = apart(run)
+    result, aux, outs, results, escapes = run_isolated(run)
     alone = lambda *leaves: _value_alone(call(*leaves), has_aux)  # noqa: E731
     if any(map(is_labelled, points)):
         require_same_by_label("jvp", points, alone, outs)
@@ -157,7 +165,7 @@ def pushed_anew(
     parts = [_parted(out, level, escapes, f) for out in outs]
     if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
-    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], tick=start)
+    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
     if not all(e.is_text for e in escapes) and not any(
         isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs
@@ -232,32 +240,32 @@ def _handed(value: Any) -> Any:
     """A value or tangent for the caller."""
     if not is_recording():
         return _detached(value)
-    return concrete(value) if isinstance(value, Value) else plainly(value)
+    return to_concrete(value) if isinstance(value, Value) else unwrap_buffer(value)
 
 
 def _detached(value: Any) -> Any:
     """The numbers of a value, without graph and tangents."""
     if is_batch(value):
         return put_back(_detached(value.values), [value.level], is_array=not value.is_scalar)
-    return value.plain if isinstance(value, Value) else plainly(value)
+    return value.raw_value if isinstance(value, Value) else unwrap_buffer(value)
 
 
 def _settled(value: Any, since: int) -> Any:
-    """A value for the caller: as plain numbers, unless it was computed from a node that is older than a tick or is given later.
+    """A value for the caller: as plain numbers, unless it was computed from an older node or from one fed later.
 
     It may be a node though none was given: an inner derivative makes nodes of the values it uses, in case they are written into.
     """
     if not isinstance(value, Value) or value.level:
         return value
     for node in walk([value], _operands_and_writes):
-        if node.tick <= since or type(node) in VARYING:
+        if node.sequence_number <= since or type(node) in VARYING:
             return value
-    return value.plain
+    return value.raw_value
 
 
 def _operands_and_writes(node: Any) -> list[Any]:
     """The operands of a node, and the writes into its memory."""
-    operands = [node.args[position] for position in node.edges]
+    operands = [node.args[position] for position in node.parent_argnums]
     memory = memory_of(node) if isinstance(node, Value) else None
     return operands + memory.log if memory else operands
 
@@ -267,4 +275,4 @@ def connected(tangent: Any, primal: Any) -> Any:
     if isinstance(tangent, Value) or not isinstance(primal, Value):
         return tangent
     tangent = np.ones_like(primal) * tangent
-    return tangent if isinstance(tangent, Value) else saved_constant(tangent)
+    return tangent if isinstance(tangent, Value) else constant_operand(tangent)

@@ -1,7 +1,7 @@
 """A value with a tangent: operations and writes compute both.
 
 A `TangentNode` is a node that comes through the same door as all others: `compgraph.graph.record` hands every
-operation on one to `TangentNode.carry`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
+operation on one to `TangentNode.process`. Its primal may be a plain array, a node of a graph, or a TangentNode of an
 outer derivative. Levels tell nested derivatives apart: the operands of the highest level are unpacked first, all
 others are constants to it, so an inner derivative never takes an outer perturbation for its own.
 """
@@ -15,25 +15,25 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.context import is_cut, is_recording, watched
+from compgraph.context import active_watcher, is_blocked_level, is_recording
 from compgraph.guards import scalar_hash
 from compgraph.inplace import put_plain, require_writeable, store
-from compgraph.interpreters import detach_result, inert
+from compgraph.interpreters import detach_result, inert_leaf
 from compgraph.profiling import TANGENT, exchange
 from compgraph.protocols import number_methods
-from compgraph.storage import interrupted, overlaps_itself, owner_of, place_in, window
+from compgraph.storage import interrupted_write, overlaps_itself, owner_of, place_in, window
 from compgraph.values import (
     INERT,
     NO_OPTIONS,
     OPERATORS,
-    Carrier,
     OperationalNode,
+    TransformTracer,
     Value,
     describe,
-    is_computed_by_python,
+    is_python_arithmetic,
     is_python_number,
-    leaf,
     mark_python_number,
+    new_leaf,
     reported_class,
 )
 
@@ -41,7 +41,7 @@ from ..batching import next_level as next_level  # of derivatives and vmaps: lev
 from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
 
 
-class TangentNode(Carrier):
+class TangentNode(TransformTracer):
     """A value with the derivative of it along a direction.
 
     Attributes
@@ -58,7 +58,7 @@ class TangentNode(Carrier):
 
     __slots__ = ()
     kind = "tangent"
-    carries = "tangents"
+    trace_kind = "tangents"
     room: ClassVar[str] = (
         "make the array inside the function that is differentiated (cg.zeros(shape), np.zeros_like(x)), or copy it there"
     )
@@ -74,14 +74,14 @@ class TangentNode(Carrier):
     @classmethod
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
         """Make a node of `primal` that carries `tangent` (None where it is zero), at a level."""
-        plain = primal.plain if isinstance(primal, Value) else primal
+        plain = primal.raw_value if isinstance(primal, Value) else primal
         node: Any = cls()  # type: ignore[call-arg]
-        node.plain = plain
+        node.raw_value = plain
         node._primal, node._tangent, node.level, node.root, node._shadow = primal, tangent, level, root, None
         node.is_scalar = primal.is_scalar if isinstance(primal, Value) else isinstance(primal, np.generic)
         node.function = node.memory = node._name = node._operands = None
-        node.args, node.options, node.edges = (), NO_OPTIONS, ()
-        node.tick = 0
+        node.args, node.options, node.parent_argnums = (), NO_OPTIONS, ()
+        node.sequence_number = 0
         return node  # type: ignore[no-any-return]
 
     def like(self, primal: Any, tangent: Any, root: TangentNode | None = None) -> TangentNode:
@@ -114,12 +114,12 @@ class TangentNode(Carrier):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
-            primal = bind(window, (buffer,), place_in(buffer.plain, self.plain))
+            primal = bind(window, (buffer,), place_in(buffer.raw_value, self.raw_value))
             if not isinstance(primal, Value):  # nothing is recorded here
                 return primal
             self._primal = primal
-            if not self.plain.flags.writeable:
-                self._primal.plain.flags.writeable = False
+            if not self.raw_value.flags.writeable:
+                self._primal.raw_value.flags.writeable = False
         return self._primal
 
     @property
@@ -134,11 +134,11 @@ class TangentNode(Carrier):
         if root._shadow is None:
             if root is self or root._tangent is None:
                 return root._tangent
-            root._shadow = root.shadow_of(root.plain).holding(root.plain, root._tangent)
-        return root._shadow.window(self.plain)
+            root._shadow = root.shadow_of(root.raw_value).holding(root.raw_value, root._tangent)
+        return root._shadow.window(self.raw_value)
 
     @classmethod
-    def carry(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(cls, level: int, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and its tangent at `level`."""
         has_tangent = [type(a) is cls and a.level == level for a in args]
         pairs = list(zip(args, has_tangent, strict=True))
@@ -146,10 +146,10 @@ class TangentNode(Carrier):
         _join_graph(those, [a for a, c in pairs if not c])
         primals = tuple([a.primal if c else _plain_constant(a) for a, c in pairs])
         out = bind(function, primals, options)
-        if is_cut(level):
+        if is_blocked_level(level):
             return out if isinstance(out, Value) else detach_result(out, primals, range(len(primals)))
         if function is ops.stop_gradient:
-            return out if isinstance(out, Value) else inert(out)
+            return out if isinstance(out, Value) else inert_leaf(out)
         if function not in ops.PIECEWISE and not isinstance(out, (tuple, list)):
             root = _viewed(out, those)
             if root is not None:
@@ -160,14 +160,14 @@ class TangentNode(Carrier):
             rule = by_function[function]
             found = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
             tangent = _apart(found, those)
-        watch = watched()
+        watch = active_watcher()
         if watch is not None:
             watch.pushed(function, args, out, tangent)
         if isinstance(out, (tuple, list)):
             parts = [those[0]._carrying(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True)]
             return type(out)(*parts) if hasattr(out, "_fields") else type(out)(parts)
         result = those[0]._carrying(out, tangent)
-        if is_python_number(those[0]) and function in OPERATORS and all(map(is_computed_by_python, args)):
+        if is_python_number(those[0]) and function in OPERATORS and all(map(is_python_arithmetic, args)):
             mark_python_number(result)
         return result
 
@@ -176,20 +176,20 @@ class TangentNode(Carrier):
         if out is not None and not hasattr(out, "dtype"):
             raise TypeError(f"the result, a {type(out).__name__}, holds no numbers of NumPy's; convert the operands to floats")
         if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
-            return out if out is None or isinstance(out, Value) else inert(out)
+            return out if out is None or isinstance(out, Value) else inert_leaf(out)
         return self.like(out, None if tangent is None else self.conformed(tangent, out))
 
     @classmethod
     def store(cls, level: int, target: Any, index: Any, value: Any, casting: Any) -> None:
         """``target[index] = value``, where one of them has a tangent at `level`."""
         if type(target) is not cls or target.level != level:
-            if is_cut(level):
+            if is_blocked_level(level):
                 store(target, index, value.primal, casting)
                 return
             raise TypeError(
                 f"a value with a tangent cannot be written into the {describe(target)}, which was made without one; {cls.room}"
             )
-        if is_cut(level):
+        if is_blocked_level(level):
             value = value.primal if type(value) is cls and value.level == level else value
         require_writeable(target)  # asked here, since windows cut anew are always writeable
         has_tangent = type(value) is cls and value.level == level
@@ -198,13 +198,13 @@ class TangentNode(Carrier):
         _join_graph([target], [primal, tangent])
         carries = tangent is not None or root.derivative() is not None
         if carries and root._shadow is None:
-            room = root.shadow_of(root.plain)
-            root._shadow = room if root._tangent is None else room.holding(root.plain, root._tangent)
+            room = root.shadow_of(root.raw_value)
+            root._shadow = room if root._tangent is None else room.holding(root.raw_value, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
         shadow: Any = root._shadow
-        place = shadow.window(target.plain) if carries else None
+        place = shadow.window(target.raw_value) if carries else None
         into = target.primal
         root._shadow = HALF if carries else shadow  # whatever interrupts, value and tangent belong together
         try:
@@ -224,7 +224,7 @@ class _Half:
     """In place of the shadow while a write into value and tangent is under way, and after one that was interrupted."""
 
     def window(self, plain: Any) -> Any:
-        raise interrupted(None)
+        raise interrupted_write(None)
 
     buffer = property(lambda self: self.window(None))
 
@@ -234,13 +234,13 @@ HALF: Any = _Half()
 
 def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
     """The root of the operand that a result is a view of, or None."""
-    plain = out.plain if isinstance(out, Value) else out
+    plain = out.raw_value if isinstance(out, Value) else out
     if type(plain) is np.ndarray:
         owner = owner_of(plain)
         for operand in nodes:
-            if type(operand.plain) is np.ndarray and owner_of(operand.plain) is owner:
+            if type(operand.raw_value) is np.ndarray and owner_of(operand.raw_value) is owner:
                 root = operand if operand.root is None else operand.root
-                return None if overlaps_itself(root.plain) else root  # a broadcast number is never written into
+                return None if overlaps_itself(root.raw_value) else root  # a broadcast number is never written into
     return None
 
 
@@ -252,14 +252,14 @@ def _apart(tangent: Any, nodes: Sequence[TangentNode]) -> Any:
         root = operand if operand.root is None else operand.root
         if root._shadow is not None and isinstance(tangent, np.ndarray):
             buffer = root._shadow.buffer
-            if np.may_share_memory(np.asarray(getattr(tangent, "plain", tangent)), getattr(buffer, "plain", buffer)):
+            if np.may_share_memory(np.asarray(getattr(tangent, "raw_value", tangent)), getattr(buffer, "raw_value", buffer)):
                 return np.copy(tangent)
     return tangent
 
 
 def _plain_constant(value: Any) -> Any:
     """The numbers of a constant node without operands, such as a comparison gives here; any other value as it is."""
-    return value.plain if type(value) in INERT and not value.args else value
+    return value.raw_value if type(value) in INERT and not value.args else value
 
 
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
@@ -283,7 +283,7 @@ def _buffer_like(array: Any, value: Any) -> Any:
     """A node over `array` into which a node like `value` can be written."""
     if isinstance(value, TangentNode):
         return value.like(_buffer_like(array, value.primal), None)
-    return leaf(array, OperationalNode, None) if isinstance(value, Value) and not isinstance(array, Value) else array
+    return new_leaf(array, OperationalNode, None) if isinstance(value, Value) and not isinstance(array, Value) else array
 
 
 def _rank(value: Any) -> int:
@@ -300,4 +300,4 @@ def _numbers_of(result: Any) -> tuple[Any, ...]:
 
 for _name, _method in number_methods.items():
     setattr(TangentNode, _name, _method)
-exchange(TangentNode, "carry", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)
+exchange(TangentNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)

@@ -17,7 +17,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
@@ -50,12 +50,12 @@ def _undefined(where: Any) -> Any:
 
 def _leaves_back(h: Any, out: Any, t: Any, z: Any, of: str) -> Any:
     """An adjoint of 0 tells that the whole has a derivative, of which the derivative may be known, but not here."""
-    h, t, z = (np.asarray(to_plain(x)) for x in (h, t, z))
+    h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
 
 
 def _leaves_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
-    s, t, z = (np.asarray(to_plain(x)) for x in (s, t, z))
+    s, t, z = (np.asarray(to_values(x)) for x in (s, t, z))
     return _undefined((z == 0) & (t != 0) & (s != 0))
 
 
@@ -86,7 +86,7 @@ def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = 
     """
     if not isinstance(g, Value):  # the first derivatives of plain arrays, and tangents
         return up(g) * quotient(x, length(up(out)), of)
-    corner = np.asarray(to_plain(out)) == 0
+    corner = np.asarray(to_values(out)) == 0
     known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
     if slope is None:
         return up(g) * quotient(x, length(up(out)), of)
@@ -148,7 +148,7 @@ def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
     at = corner()
     if not np.any(at):
         return found
-    at = np.logical_and(at, np.asarray(to_plain(g)) == 0)
+    at = np.logical_and(at, np.asarray(to_values(g)) == 0)
     if not np.any(at):
         return found
     moved = moves()
@@ -179,8 +179,8 @@ class _Corners:
 
     def at(self, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         """Where they are, and the shares, of plain arrays; `out` has its reduced axes."""
-        out, x = np.asarray(to_plain(out)), np.asarray(to_plain(x))
-        options = {name: to_plain(value) for name, value in options.items()}
+        out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
+        options = {name: to_values(value) for name, value in options.items()}
         share = np.asarray(self.shares(out, x, axis=axis, **options))
         if self.corner is not None:
             return self.corner(out, x, share, axis=axis, **options), share
@@ -198,7 +198,7 @@ class _Corners:
             return found
         corner = np.reshape(np.logical_or.reduce(at, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
-            flat, slope = corner & (g.plain == 0), None
+            flat, slope = corner & (g.raw_value == 0), None
         else:
             flat, slope = slope_at_corner(g, out, corner)
         at = at & spread(flat, x, axis, keepdims)
@@ -220,7 +220,7 @@ class _Corners:
         at, _ = self.at(kept, x, axis, options)
         if not np.any(at):
             return found
-        moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_plain(x))), 1)
+        moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_values(x))), 1)
         return found + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:

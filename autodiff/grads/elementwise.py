@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 
 from ..rules import elementwise, general
 from .corners import along, choosing, choosing_tangent, quotient
@@ -174,7 +174,7 @@ def _if_chosen_second(g: Any, out: Any, x: Any, y: Any) -> Any:
 
 def _equal(x: Any, y: Any) -> Any:
     """Where there is a tie, of plain numbers."""
-    return np.asarray(to_plain(x)) == np.asarray(to_plain(y))
+    return np.asarray(to_values(x)) == np.asarray(to_values(y))
 
 
 def _with_ties(opname: str, of_first: Any, of_second: Any) -> Any:
@@ -198,7 +198,7 @@ def _with_ties(opname: str, of_first: Any, of_second: Any) -> Any:
 
 
 def _zero(x: Any) -> Any:
-    return np.asarray(to_plain(x)) == 0
+    return np.asarray(to_values(x)) == 0
 
 
 def _abs(of: str) -> tuple[Any, Any]:
@@ -284,7 +284,7 @@ def _along_bounds(formula: Any) -> Any:
     def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         found = formula(t, out, x, low, high)
         at = _at_bound(x, low, high)
-        return choosing_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_plain(x)), 1), "clip")
+        return choosing_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
 
     return push
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE, UfuncMethod, ensure_array
 
 from ..rules import Rule, by_function, makers, scatter
@@ -82,9 +82,9 @@ class Fold:
 
     def checked(self, method: str, value: Any, by_numpy: Any) -> Fold:
         """The fold, if NumPy's value is what it comes to within rounding."""
-        value, by_numpy = np.asarray(to_plain(value)), np.asarray(to_plain(by_numpy))
+        value, by_numpy = np.asarray(to_values(value)), np.asarray(to_values(by_numpy))
         eps = np.finfo(value.dtype).eps
-        sizes = np.abs(np.asarray(to_plain([*self.elements, self.results[0]])))
+        sizes = np.abs(np.asarray(to_values([*self.elements, self.results[0]])))
         rounding = 1e3 * eps * np.max(sizes, initial=0, where=np.isfinite(sizes))
         if not np.allclose(value, by_numpy, rtol=float(np.sqrt(eps)), atol=float(rounding), equal_nan=True):
             name = f"np.{self.ufunc.__name__}"
@@ -182,7 +182,7 @@ def _accumulate(rule: Rule, f: Any) -> tuple[Any, Any]:
 
 def _segments(indices: Any, length: int) -> list[slice]:
     """What each index of ``reduceat`` begins: up to the next, or one element if that is not greater."""
-    starts = np.asarray(to_plain(indices)).tolist()
+    starts = np.asarray(to_values(indices)).tolist()
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards import frozen
+from compgraph.guards import guarded_value
 
 from ..rules import elementwise, gather, general, linear, moved
 from .selection import fetched, numbered, returned
@@ -50,9 +50,9 @@ _WIDTHS = "the widths of np.pad"
 def _pairs(value: Any, ndim: int) -> Any:
     """What is given for the two ends of each axis."""
     if isinstance(value, dict):
-        pairs = {axis % ndim: np.broadcast_to(frozen(pair, _WIDTHS), 2).tolist() for axis, pair in value.items()}
+        pairs = {axis % ndim: np.broadcast_to(guarded_value(pair, _WIDTHS), 2).tolist() for axis, pair in value.items()}
         return [pairs.get(axis, [0, 0]) for axis in range(ndim)]
-    return np.broadcast_to(frozen(value, _WIDTHS), (ndim, 2)).tolist()
+    return np.broadcast_to(guarded_value(value, _WIDTHS), (ndim, 2)).tolist()
 
 
 def _inner(x: Any, pad_width: Any) -> tuple[slice, ...]:

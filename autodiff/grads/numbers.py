@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 
 from ..rules import elementwise, general
 from .corners import choosing, choosing_tangent
@@ -44,12 +44,12 @@ def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
 
 def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     found = g * (np.sign(x) * np.copysign(1, y))
-    return choosing(found, g, out, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "copysign")
+    return choosing(found, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
     found = t * (np.sign(x) * np.copysign(1, y))
-    return choosing_tangent(found, t, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "copysign")
+    return choosing_tangent(found, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)

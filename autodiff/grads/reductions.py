@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.ops import ensure_array
 
 from ..rules import Formula, reduction
@@ -93,7 +93,7 @@ def _deviation(x: Any, axis: Any = None, where: Any = True, mean: Any = None, **
 
 def _spread_out(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **_: Any) -> Any:
     """The deviation; 1 where it is that of a single element from itself, which is always 0."""
-    single = np.asarray(to_plain(_count(x, axis, where))) <= 1 if mean is None else False
+    single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
     return np.where(single, 1, out) if np.any(single) else out
 
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.graph import to_plain
-from compgraph.storage import laid, overlaps_itself, place_of, window
+from compgraph.graph import to_values
+from compgraph.storage import overlaps_itself, place_of, scatter_to_buffer, window
 
 from ..rules import linear, scatter
 
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """Zeros with `g` where the window is; seen through its real parts, a complex buffer has the conjugate adjoint."""
-    whole: Any = to_plain(buffer)
+    whole: Any = to_values(buffer)
     low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
     start = place_of(whole, low)["offset"]
     count, offset = -(-(high - low) // whole.itemsize), offset + start
@@ -25,7 +25,7 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
         like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * whole.itemsize // dtype.itemsize, dtype)
         flat = _added(g, like, shape, offset, strides)
     else:
-        flat = bind(laid, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
+        flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
         flat = flat[::2] + 1j * flat[1::2]
     if not is_flat:
@@ -59,4 +59,4 @@ added_at_grad = linear(
     lambda g, out, region, values, places: _totals(g, region, places)[places],
 ).moving()
 ops.enter(window, "window")
-ops.enter(laid, "laid")
+ops.enter(scatter_to_buffer, "laid")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import apart, held, no_graph
-from compgraph.guards import escaped, told
-from compgraph.values import Value, describe, require_history, require_single
+from compgraph.context import holding_constants, no_graph, run_isolated
+from compgraph.guards import format_leaks, recent_leaks
+from compgraph.values import Value, describe, require_history, require_unbatched
 
 from . import finite_differences
 
@@ -43,9 +43,9 @@ def require_differentiable(operator: str, node: Any) -> None:
             raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f) gives the derivative")
         raise TypeError(
             f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
-            f"under no_graph, or never depended on a variable.{told(escaped())}"
+            f"under no_graph, or never depended on a variable.{format_leaks(recent_leaks())}"
         )
-    require_single(operator, node)
+    require_unbatched(operator, node)
     if node.level:
         raise TypeError(
             f"{operator} cannot start from a value that carries tangents; use autodiff.grad inside jvp, and the attribute "
@@ -105,7 +105,7 @@ def verify_gradient(
     DetachedGradientError
         If they differ.
     """
-    apart(_verify, f, points, value, gradients, escapes, derive, seed)
+    run_isolated(_verify, f, points, value, gradients, escapes, derive, seed)
 
 
 def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: Any, derive: Any, seed: int) -> None:
@@ -130,8 +130,8 @@ def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: 
         return
     raise DetachedGradientError(
         f"grad: along a random direction the derivative is {found:.8g} by the graph, and {expected:.8g} by a central "
-        f"difference of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}. (autodiff.check_grads says whether a "
-        "rule is off.)"
+        f"difference of the function on plain arrays.{format_leaks(escapes) or ' ' + UNSEEN}. (autodiff.check_grads says "
+        "whether a rule is off.)"
     )
 
 
@@ -186,7 +186,7 @@ def _agrees(
 def _slopes(f: Callable[..., Any], points: Sequence[Any], directions: Sequence[Any], step: float) -> tuple[float, float]:
     """The one-sided differences of a function ahead and behind along a direction, with results of `stop_gradient` held fixed."""
     stopped = _Held()
-    with held(stopped), no_graph(), np.errstate(all="ignore"):
+    with holding_constants(stopped), no_graph(), np.errstate(all="ignore"):
         middle = float(np.real(f(*[p.copy() for p in points])))
         ends = []
         for sign in (1, -1):
@@ -236,14 +236,14 @@ def _direction(point: Any, rng: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, Value) else value
+    return value.raw_value if isinstance(value, Value) else value
 
 
 def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:
     """The error for a gradient by argument `position` that differs from its central differences, element by element."""
     return DetachedGradientError(
         f"check_gradient: the gradient with respect to argument {position} is {_shown(given)} by the graph, and "
-        f"{_shown(expected)} by central differences of the function on plain arrays.{told(escapes) or ' ' + UNSEEN}"
+        f"{_shown(expected)} by central differences of the function on plain arrays.{format_leaks(escapes) or ' ' + UNSEEN}"
     )
 
 

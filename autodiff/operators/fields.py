@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..arguments import Argnums, Arguments, of_functions
@@ -76,7 +76,7 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
     found = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
     for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
-        _require_same(to_plain(weighted), weights.astype(derivative.dtype) * to_plain(derivative))
+        _require_same(to_values(weighted), weights.astype(derivative.dtype) * to_values(derivative))
     return found
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import watched
-from compgraph.graph import to_plain
+from compgraph.context import active_watcher
+from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
@@ -220,9 +220,9 @@ class Columns:
         """The tangents of the results in the directions of all elements of the inputs; None if they are not to be had."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
-        leaves = [leaf if trace.outer else to_plain(leaf) for leaf in arguments.leaves]
+        leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
         within = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
-        if not size or within or trace.levels or trace.escapes or watched() is not None:  # debugging looks at one by one
+        if not size or within or trace.levels or trace.escapes or active_watcher() is not None:  # debugging looks at one by one
             return None
         parts: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
@@ -234,7 +234,7 @@ class Columns:
             except (TypeError, ValueError, FloatingPointError):  # adjoints pass where tangents do not
                 return None
             for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
-                if not np.array_equal(to_plain(value), out.plain, equal_nan=True) or holds_nan((tangents,)):
+                if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or holds_nan((tangents,)):
                     return None
                 found.append(tangents)
         with largest.recording():

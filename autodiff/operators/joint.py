@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import attach
-from compgraph.values import Joint
+from compgraph.values import MultiOutput
 
 from ..rules import Rule, Shared, makers
 
@@ -24,10 +24,10 @@ class _Together:
         return tuple(map(np.asarray, outs))
 
 
-def as_joint(outs: Sequence[Any]) -> Joint:
+def as_joint(outs: Sequence[Any]) -> MultiOutput:
     """One joint over several nodes; its adjoint is the `Parts` of theirs."""
-    made = attach(tuple(np.asarray(out.plain) for out in outs), together, tuple(outs))
-    joint: Joint = made[0].args[0]
+    made = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
+    joint: MultiOutput = made[0].args[0]
     return joint
 
 
@@ -37,7 +37,7 @@ def handed(out: Any) -> Any:
     Adjoints come back unchanged, and are added to those of the node's other readers in the order in which these were made.
     """
     joint = as_joint([out])
-    return attach(joint.plain[0], ops.output(0), (joint,))
+    return attach(joint.raw_value[0], ops.output(0), (joint,))
 
 
 def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.graph import to_plain
-from compgraph.values import Joint, Value
+from compgraph.graph import to_values
+from compgraph.values import MultiOutput, Value
 
 from ..batching import propagate
 from ..reverse import Events, collect
@@ -34,7 +34,7 @@ class NotSimple(Exception):  # noqa: N818
 
 def require_simple(nodes: Sequence[Any]) -> None:
     """Raise if there are writes, operations with several outputs, or checkpoints with nodes from outside in a graph."""
-    if type(nodes) is Events or any(type(n) is Joint or _is_closed(n) for n in nodes):
+    if type(nodes) is Events or any(type(n) is MultiOutput or _is_closed(n) for n in nodes):
         raise NotSimple
 
 
@@ -71,7 +71,7 @@ class Expansion:
 
     def _begun(self, node: Any, of_operands: list[Any]) -> Coefficients | None:
         """The series of a node: that of an equal one, if there is an equation for it already."""
-        if node.plain.dtype.kind not in "fc":
+        if node.raw_value.dtype.kind not in "fc":
             return None
         self.steps.append(node)
         key = self._key(node)
@@ -93,11 +93,11 @@ class Expansion:
                 parts.append((type(operand), repr(operand)))
             else:
                 return None
-        return (node.function, node.plain.dtype, node.plain.shape, *parts)
+        return (node.function, node.raw_value.dtype, node.raw_value.shape, *parts)
 
     def value(self, operand: Any) -> Any:
         """An operand, or its plain value."""
-        return operand if self.live else to_plain(operand)
+        return operand if self.live else to_values(operand)
 
     def series_of(self, out: Any, order: int) -> Coefficients:
         """The coefficients of a node, up to an order."""
@@ -113,7 +113,7 @@ class Expansion:
             for node in self.steps:
                 if len(self.series[node]) == k:
                     coefficient = self.coefficient(node, k)
-                    self.series[node].append(None if coefficient is None else conform(coefficient, node.plain))
+                    self.series[node].append(None if coefficient is None else conform(coefficient, node.raw_value))
             self.reached = k
 
     def coefficient(self, node: Any, k: int) -> Any:
@@ -215,7 +215,9 @@ class Equation:
         for i, series in enumerate(operands):
             if series is not None:
                 first = _at(series, 1)
-                first = np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].plain)
+                first = (
+                    np.zeros(primals[i].shape, primals[i].dtype)[()] if first is None else conform(first, primals[i].raw_value)
+                )
                 slope: Coefficients = []
                 tangents[i] = given_as(slope, first)
                 self.slopes.append((slope, series))

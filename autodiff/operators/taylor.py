@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.bind import bind, concrete
-from compgraph.context import apart, is_recording
-from compgraph.graph import to_plain
-from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.bind import bind, to_concrete
+from compgraph.context import is_recording, run_isolated
+from compgraph.graph import to_values
+from compgraph.guards import collecting_leaks, note_lengths
 from compgraph.interception import intercepted
 from compgraph.tracing import Tracing
 from compgraph.values import Value
@@ -92,15 +92,15 @@ def _expanded(f: Any, flat: Callable[..., Any], points: list[Any], directions: l
     """The coefficients of a function of the leaves."""
     if any(isinstance(a, Value) and a.level for a in (*points, *directions)):
         return _nested(flat, points, directions, order)
-    return apart(_taylor, f, flat, points, directions, order)
+    return run_isolated(_taylor, f, flat, points, directions, order)
 
 
 def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: list[Any], order: int) -> list[Any]:
     """The coefficients, where neither points nor directions have tangents."""
     live = is_recording()
     with Tracing(records=True):
-        inputs = [stand_in(p if live else to_plain(p)) for p in points]
-        with intercepted(f), collecting_escapes() as escapes:
+        inputs = [stand_in(p if live else to_values(p)) for p in points]
+        with intercepted(f), collecting_leaks() as escapes:
             result = flat(*inputs)
         outs, results = flatten(result)
         outs = [as_constant(out, escapes) for out in outs]
@@ -112,7 +112,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         try:
             nodes = _all_nodes(outs, inputs)
             live = live and (any(isinstance(d, Value) for d in directions) or goes_on(nodes, inputs))
-            given = {i: [i, d] if live else [i.plain, to_plain(d)] for i, d in zip(inputs, directions, strict=True)}
+            given = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, given, live)
             if live:
                 note_lengths("a derivative by autodiff.taylor", *outs)
@@ -126,7 +126,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
 def _own(coefficient: Any, out: Any) -> Any:
     """A coefficient for the caller, who may write into it: it shares no memory with the graph or the direction."""
     if isinstance(coefficient, Value):
-        return concrete(coefficient)
+        return to_concrete(coefficient)
     return np.zeros(out.shape, out.dtype)[()] if coefficient is None else np.array(coefficient)[()]
 
 

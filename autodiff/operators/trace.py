@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.bind import bind, concrete
-from compgraph.context import apart, called, is_recording, no_graph, recording_on
-from compgraph.graph import to_plain
-from compgraph.guards import collecting_escapes, note_lengths
+from compgraph.bind import bind, to_concrete
+from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
+from compgraph.graph import to_values
+from compgraph.guards import collecting_leaks, note_lengths
 from compgraph.interception import intercepted
 from compgraph.ops import input_of
 from compgraph.scipy import enter_imported
 from compgraph.tracing import Tracing
 from compgraph.values import (
-    InputNode,
+    ArgumentNode,
     Value,
+    argument_over,
     describe,
-    input_over,
-    is_computed_by_python,
-    leaf,
+    is_python_arithmetic,
     mark_python_number,
-    next_tick,
-    plainly,
+    new_leaf,
+    next_sequence_number,
+    unwrap_buffer,
 )
 
 from ..arguments import (
@@ -104,7 +104,7 @@ class Trace:
         self.aux: Any = None
         self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
         self.levels = levels_around()
-        apart(self._run)
+        run_isolated(self._run)
         if getattr(arguments, "labelled", False):
             require_same_by_label(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:
@@ -130,18 +130,18 @@ class Trace:
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 refuse_jacobian(self.operator, argument)
                 argument = lifted_to_all(argument) if self.levels else argument
-                self.points.append(stand_in(argument if self.outer or self.levels else to_plain(argument)))
+                self.points.append(stand_in(argument if self.outer or self.levels else to_values(argument)))
                 if position in self.arguments.shared or is_locked(argument):
                     lock(self.points[-1])
                 self.inputs.append(bare(self.points[-1]))
-                if is_computed_by_python(leaf):
+                if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
             with (
                 intercepted(self.arguments.f, self.arguments.given(), kept=self.arguments.kept()) as opened,
-                collecting_escapes() as self.escapes,
+                collecting_leaks() as self.escapes,
             ):
                 leaves, points = self.arguments.leaves, self.points
-                call = functools.partial(called, self.arguments, points)
+                call = functools.partial(call_function, self.arguments, points)
                 self.result: Any = run_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
             if self.has_aux:
                 self.result, self.aux = with_aux(self.operator, self.result)
@@ -247,14 +247,14 @@ class Trace:
         is_live = self.live(nodes)
         self._is_live[id(out)] = out, is_live
         if not is_live and not (isinstance(adjoint, Value) and self.outer):
-            seed = np.ones_like(out.plain)[()] if adjoint is None else np.asarray(adjoint)
+            seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_of_zeros(swept)
             found = owned(swept, self.inputs, seed)
             return [found[x] for x in self.inputs]
         note_lengths(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
-            since = next_tick()
+            since = next_sequence_number()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
             swept = sweep(nodes, out, seed, set(self.inputs), True)
             self.warn_of_zeros(swept)
@@ -280,10 +280,10 @@ class Trace:
         if issubclass(type(out), TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Value):
-            return plainly(out)
+            return unwrap_buffer(out)
         known = self._is_live.get(id(out))  # where it was differentiated, its graph was walked already
         is_live = self.live(collect(out, stop=self.inputs)) if known is None else known[1]
-        return concrete(out) if is_live else out.plain
+        return to_concrete(out) if is_live else out.raw_value
 
     def values(self, results: Any) -> Any:
         """Nested results for the caller."""
@@ -296,19 +296,19 @@ def stand_in(value: Any) -> Any:
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_repeated(base, len(levels)):
-            return put_back(leaf(base, InputNode, None), levels, is_array=not value.is_scalar, is_lent=True)
+            return put_back(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, is_lent=True)
         return put_back(stand_in(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
-        return InputNode.of(bind(input_of, (value,)))
-    return input_over(value)
+        return ArgumentNode.of(bind(input_of, (value,)))
+    return argument_over(value)
 
 
 def first_of(value: Any) -> Any:
     """The plain value of the first batch element."""
     base = base_of(value)
-    plain = base.plain if isinstance(base, Value) else base
+    plain = base.raw_value if isinstance(base, Value) else base
     return plain[(0,) * len(levels_of(value))] if is_batch(value) else plain
 
 

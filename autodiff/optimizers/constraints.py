@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..operators import hessian, jacobian
@@ -98,11 +98,11 @@ class Constraint:
 
     def jacobian(self, x: Any) -> Any:
         """The Jacobian: a row for each value, a column for each number of the vector."""
-        return np.asarray(to_plain(jacobian(self.flat)(x)), float)
+        return np.asarray(to_values(jacobian(self.flat)(x)), float)
 
     def hessian(self, x: Any, weights: Any) -> Any:
         """The Hessian of the sum of the values times `weights`."""
-        return np.asarray(to_plain(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
+        return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 
     def given(self, derivative: Function) -> Function:
         """The caller's own derivative as a function of the vector; it returns a matrix with a column for each number."""

@@ -88,7 +88,7 @@ def _real(leaf: Any) -> Any:
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"minimize: x0 holds a {type(leaf).__name__}; give a plain array (np.asarray)")
     require_computed(leaf, "minimize: x0")
-    array = np.asarray(leaf.plain if isinstance(leaf, Value) else leaf)
+    array = np.asarray(leaf.raw_value if isinstance(leaf, Value) else leaf)
     if array.dtype.kind in "iu":
         array = array.astype(float)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:

@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.guards import note_saved
 from compgraph.storage import owner_of
-from compgraph.values import Value, VariableNode, describe, require_history, require_single, require_unsealed
+from compgraph.values import Value, VariableNode, describe, require_history, require_unbatched, require_unsealed
 
 from ..arguments import flatten
 from ..reverse import Gradients
@@ -93,7 +93,7 @@ def _place(path: Sequence[Any]) -> str:
 def _parameter(leaf: Any, place: str) -> Parameter:
     require_history(leaf)
     if isinstance(leaf, VariableNode):
-        return _floating(Parameter(repr(leaf.name), leaf.plain, leaf))
+        return _floating(Parameter(repr(leaf.name), leaf.raw_value, leaf))
     if isinstance(leaf, Value):
         raise TypeError(f"the {describe(leaf)}, {place}, is no variable and cannot be updated; give cg.variable(...) or an array")
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
@@ -186,11 +186,11 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
     """A gradient as a plain array of the shape and dtype of its parameter, checked; `squared` as in `gradients_of`."""
     require_history(gradient)
     if isinstance(gradient, Value):
-        require_single("an optimizer's step", gradient)
+        require_unbatched("an optimizer's step", gradient)
         if gradient.level:
             raise TypeError(f"the gradient of parameter {parameter.name} carries tangents; take the step outside of jvp")
         note_saved("step")
-        gradient = gradient.plain
+        gradient = gradient.raw_value
     if isinstance(gradient, np.ma.MaskedArray):
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")
     array = np.asarray(gradient)

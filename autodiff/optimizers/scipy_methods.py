@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from compgraph.context import recording_on
-from compgraph.graph import to_plain
-from compgraph.values import Value, require_single
+from compgraph.graph import to_values
+from compgraph.values import Value, require_unbatched
 
 from ..batching import any_differs, each_example, outside
 from ..custom import parameters
@@ -215,16 +215,16 @@ class Problem:
     def alone(self, x: Any, *params: Any) -> Any:
         """The value alone."""
         value = self.flat(np.copy(x), *params)
-        require_single("minimize", value)
+        require_unbatched("minimize", value)
         if np.shape(value) != ():
             raise ValueError(f"minimize: the function returned shape {np.shape(value)}, not a scalar; sum it")
-        self.value = float(to_plain(value))
+        self.value = float(to_values(value))
         return value
 
     def both(self, x: Any, *params: Any) -> tuple[Any, Any]:
         """The value and the gradient."""
         value, slope = value_and_grad(self.flat)(x, *params)
-        self.value = float(to_plain(value))
+        self.value = float(to_values(value))
         return (value if isinstance(value, Value) else self.value), slope
 
     def product(self, x: Any, vector: Any, *params: Any) -> Any:
@@ -232,11 +232,11 @@ class Problem:
         with recording_on():  # where the function writes in place, it runs again for each product, and must record
             if self._at is None or not np.array_equal(x, self._at):
                 self._at, (_, self._push) = np.array(x), linearize(lambda x: grad(self.flat)(x, *params), np.array(x))
-            return np.asarray(to_plain(self._push(np.asarray(vector, float))), float)
+            return np.asarray(to_values(self._push(np.asarray(vector, float))), float)
 
     def hessian(self, x: Any, *params: Any) -> Any:
         """The Hessian."""
-        return np.asarray(to_plain(hessian(self.flat)(x, *params)), float)
+        return np.asarray(to_values(hessian(self.flat)(x, *params)), float)
 
 
 def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import require_history
 
 from .base import Clip, Optimizer
@@ -152,7 +152,7 @@ class StepController(Optimizer):
         if loss is None:
             raise TypeError("StepController needs the loss as well: optimizer.step(gradients, loss)")
         require_history(loss)
-        number = np.asarray(to_plain(loss))
+        number = np.asarray(to_values(loss))
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
         found = self._checked(gradients)

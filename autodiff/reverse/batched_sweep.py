@@ -80,7 +80,7 @@ class BatchedPast(Past):
 
     def shadow_of(self, root: Any) -> Any:
         """A new shadow of a buffer."""
-        return BatchedShadow(root.plain, self.count, self.create_graph)
+        return BatchedShadow(root.raw_value, self.count, self.create_graph)
 
     def formulas(self, node: Any) -> Any:
         """What takes batches, in the place of the formulas of a node's rule."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import apart
-from compgraph.graph import to_plain
-from compgraph.guards import collecting_escapes
+from compgraph.context import run_isolated
+from compgraph.graph import to_values
+from compgraph.guards import collecting_leaks
 from compgraph.interception import intercepted
 from compgraph.tracing import Tracing
-from compgraph.values import InputNode, Value, leaf
+from compgraph.values import ArgumentNode, Value, new_leaf
 
 from ..numeric import detached, finite_differences, require_arguments
 from .gradient import gradient
@@ -66,11 +66,11 @@ def check_gradient(
     if gradients is None:
 
         def run() -> Any:
-            with Tracing(), intercepted(f), collecting_escapes() as escapes:
-                inputs = [leaf(a.copy(), InputNode, None) for a in args]
+            with Tracing(), intercepted(f), collecting_leaks() as escapes:
+                inputs = [new_leaf(a.copy(), ArgumentNode, None) for a in args]
                 return inputs, f(*inputs), escapes
 
-        inputs, out, escapes = apart(run)
+        inputs, out, escapes = run_isolated(run)
         lost = not all(escape.is_text for escape in escapes) or (out is not None and not isinstance(out, Value))
         if out is None or isinstance(out, Value):
             found = gradient(out, inputs, unused="zero")
@@ -84,7 +84,7 @@ def check_gradient(
         if np.shape(given) != expected.shape:
             raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
         size = np.max(np.abs(expected), initial=0)
-        close = bool(np.all(np.abs(np.asarray(to_plain(given)) - expected) <= atol + rtol * size))
+        close = bool(np.all(np.abs(np.asarray(to_values(given)) - expected) <= atol + rtol * size))
         if not close and lost:
             raise detached(position, given, expected, escapes)
         agree = agree and close

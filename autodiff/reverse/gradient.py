@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.context import apart, recording_on
-from compgraph.graph import to_plain
-from compgraph.guards import derived_again, escaped, note_lengths, told
-from compgraph.values import Node, Origin, Value, VariableNode, describe, next_tick, require_computed, require_history
+from compgraph.context import recording_on, run_isolated
+from compgraph.graph import to_values
+from compgraph.guards import format_leaks, ignoring_guards, note_lengths, recent_leaks
+from compgraph.values import Node, Origin, Value, VariableNode, describe, next_sequence_number, require_computed, require_history
 
 from ..batching import is_batch
 from ..numeric import require_differentiable
@@ -135,7 +135,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         return Gradients(owned(found, wanted, seed), node.opname)
     if adjoint is not None:  # without one it is derived again
         note_lengths("a gradient with an adjoint of its own", node)
-    adjoints = apart(_recorded, nodes, node, wanted, adjoint)
+    adjoints = run_isolated(_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
         asked, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
         for place, v in enumerate(wanted):
@@ -145,8 +145,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
 
 def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
     """The adjoints of nodes, as nodes."""
-    with recording_on(), derived_again(adjoint is None):
-        since = next_tick()
+    with recording_on(), ignoring_guards(adjoint is None):
+        since = next_sequence_number()
         seed = _recorded_seed(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), True)
         return owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
@@ -206,7 +206,8 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
                 raise ValueError(f"{len(named)} variables of the graph are called {key!r}; ask by the variable itself")
             if not named:
                 raise ValueError(
-                    f"the {describe(node)} depends on no variable called {key!r}.{told(escapes_about(escaped(), key))}"
+                    f"the {describe(node)} depends on no variable called {key!r}."
+                    f"{format_leaks(escapes_about(recent_leaks(), key))}"
                 )
             found += named
         elif not isinstance(key, Value):
@@ -214,7 +215,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
         elif id(key) not in present and unused == "raise":
             raise ValueError(
                 f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
-                f"meant.{told(escapes_about(escaped(), key))}"
+                f"meant.{format_leaks(escapes_about(recent_leaks(), key))}"
             )
         else:
             found.append(key)
@@ -233,10 +234,10 @@ def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
 def seed_of(node: Any, adjoint: Any) -> Any:
     """The adjoint to start from, as a plain array."""
     if adjoint is None:
-        return node.plain.dtype.type(1) if node.is_scalar else np.ones_like(node.plain)
+        return node.raw_value.dtype.type(1) if node.is_scalar else np.ones_like(node.raw_value)
     require_history(adjoint)
     require_computed(adjoint, "the adjoint")
-    given = np.asarray(to_plain(adjoint))
+    given = np.asarray(to_values(adjoint))
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
     if given.dtype.kind == "c" and node.dtype.kind != "c":
@@ -249,7 +250,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
-    plain = seed_of(node, adjoint.plain if isinstance(adjoint, Value) else adjoint)
+    plain = seed_of(node, adjoint.raw_value if isinstance(adjoint, Value) else adjoint)
     return np.ones_like(node) * (adjoint if isinstance(adjoint, Value) else plain)
 
 

@@ -12,27 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.frames import has_source, numbers_in, source_lines, use_of
-from compgraph.guards import SHOWN, Escape, Lineage, in_order, open_escapes
+from compgraph.frames import classify_use, has_source, literals_in, source_lines
+from compgraph.guards import SHOWN, Leak, Recipe, open_leaks, sort_recipes
 from compgraph.tracing import is_tracing
 from compgraph.values import Value, VariableNode
 
 _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
 
 
-def _leaks(escapes: list[Escape], nodes: list[Any], wanted: Iterable[Any]) -> list[Escape]:
+def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list[Leak]:
     """The escapes of some nodes and their descendants that may be constants in a graph, oldest first."""
     found, asked = [], set(map(id, wanted))
     numbers = {id(escape.number) for escape in escapes}
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
     for escape in escapes:
-        use = use_of(escape.code, escape.instruction)
+        use = classify_use(escape.code, escape.instruction)
         escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
         is_exact = use == "returned"
-        if escape.is_open and any(_holds(n, escape, is_exact) for n in nodes if n.tick > escape.tick):
+        if escape.is_open and any(_holds(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number):
             behind = [node for node in _behind(escape) if isinstance(node, VariableNode) or id(node) in asked]
-            escape.is_open = any(node.tick < escape.tick for node in behind)
-            if any(node.tick < escape.tick and id(node) in asked for node in behind):
+            escape.is_open = any(node.sequence_number < escape.sequence_number for node in behind)
+            if any(node.sequence_number < escape.sequence_number and id(node) in asked for node in behind):
                 found.append(escape)
     return list(dict.fromkeys(found))
 
@@ -42,30 +42,30 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
 
     `nodes` are all nodes of the graph, `wanted` those with respect to which it is differentiated.
     """
-    escapes = open_escapes()
+    escapes = open_leaks()
     if escapes and not is_tracing() and (found := _leaks(escapes, nodes, wanted)):
         source_lines.warn_at(
-            source_lines.users_frame(2),
+            source_lines.user_frame(2),
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
             f"have no derivative: {'; '.join(map(str, found[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
             "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
         )
 
 
-def escapes_about(escapes: Any, key: Any) -> list[Escape]:
+def escapes_about(escapes: Any, key: Any) -> list[Leak]:
     """The escapes of a node (or of the variables with a name) and of its descendants."""
     return [e for e in escapes if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _behind(e))]
 
 
-def _behind(escape: Escape) -> list[Any]:
+def _behind(escape: Leak) -> list[Any]:
     """The live ancestors of the node whose numbers left its graph, itself included."""
     about = None if escape.about is None else escape.about()
-    if isinstance(about, Lineage):
-        return [node for lineage in in_order([about]) if (node := lineage.node()) is not None]
+    if isinstance(about, Recipe):
+        return [node for lineage in sort_recipes([about]) if (node := lineage.node()) is not None]
     return [] if about is None else [about]
 
 
-def _holds(node: Any, escape: Escape, is_exact: bool) -> bool:
+def _holds(node: Any, escape: Leak, is_exact: bool) -> bool:
     """Whether an operation has a constant operand that may come from an escape; if `is_exact`, one equal to its number."""
     return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Value))
 
@@ -76,7 +76,7 @@ def _is_fraction(operand: Any) -> bool:
     return kind is not int and (kind is not float or operand != operand // 1)
 
 
-def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> bool:
+def _may_come_of(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
     taken = escape.number
     if operand is taken:
         return True
@@ -94,7 +94,7 @@ def _may_come_of(operand: Any, code: Any, escape: Escape, is_exact: bool) -> boo
         return False
     size = float(np.abs(value))
     is_angle = math.isclose(turned := size / math.pi * _MULTIPLES, round(turned), rel_tol=1e-12)
-    is_written = (is_array or type(value) in (float, complex)) and (size in numbers_in(code) or size in numbers_in(escape.code))
+    is_written = (is_array or type(value) in (float, complex)) and (size in literals_in(code) or size in literals_in(escape.code))
     return not (is_angle or is_written)
 
 

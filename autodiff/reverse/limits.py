@@ -9,7 +9,7 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.graph import walk
-from compgraph.guards import frozen
+from compgraph.guards import guarded_value
 from compgraph.values import INERT, ConstantNode, Value
 
 from ..rules import found_by, limit_value
@@ -41,22 +41,22 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     slope : Node, array or None
         None if it is not known: `g` depends on other elements, or on other things that can change.
     """
-    where = corner & (g.plain == 0)
+    where = corner & (g.raw_value == 0)
     if not np.any(where):
         return where, None
-    frozen(g == 0, "where an adjoint is 0")  # where the graph is run with other numbers, this does not hold
-    frozen(out + 0, "what has a corner")
+    guarded_value(g == 0, "where an adjoint is 0")  # where the graph is run with other numbers, this does not hold
+    guarded_value(out + 0, "what has a corner")
     nodes, same = _between(g, out)
     if nodes is None or _depends_on_others(nodes, g, where, same):
         return where, None
     with np.errstate(all="ignore"):
-        ones, others = np.ones_like(out.plain), _numbers(out.shape).astype(out.dtype)
+        ones, others = np.ones_like(out.raw_value), _numbers(out.shape).astype(out.dtype)
         held = ConstantNode.hold(ones)
         slope = push_through(nodes, dict.fromkeys(same, held), g, True, None)
         mixed = push_through(nodes, dict.fromkeys(same, others), g, False, None)
         if slope is None:
-            return where, np.zeros_like(g.plain)
-        plain = slope.plain if isinstance(slope, Value) else slope
+            return where, np.zeros_like(g.raw_value)
+        plain = slope.raw_value if isinstance(slope, Value) else slope
         apart = np.abs(mixed - plain * others)
         if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # nan among them
             return where, None
@@ -82,7 +82,7 @@ def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
 
 def _is_near(g: Any, out: Any) -> bool:
     """Whether there is little between an adjoint and the value it belongs to."""
-    found = walk([g], lambda node: [a for position in node.edges if (a := node.args[position]) is not out])
+    found = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
     return sum(1 for _ in islice(found, MOST + 1)) <= MOST
 
 
@@ -112,7 +112,7 @@ def _depends_on_others(nodes: Any, g: Any, where: Any, same: list[Any]) -> bool:
 
 
 def _has_corner(node: Any) -> bool:
-    return node.opname in LENGTHS and bool(np.any(node.plain == 0))
+    return node.opname in LENGTHS and bool(np.any(node.raw_value == 0))
 
 
 def _numbers(shape: tuple[int, ...]) -> Any:

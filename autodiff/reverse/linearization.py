@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import recording_on, watched
+from compgraph.context import active_watcher, recording_on
 from compgraph.guards import note_lengths
-from compgraph.values import Value, saved_constant
+from compgraph.values import Value, constant_operand
 
 from ..forward import TangentNode
 from .batched_sweep import sweep_batch
@@ -79,11 +79,11 @@ class Linearization:
         `support` is that of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
-        if self.written and watched() is not None:  # debugging looks at each contribution as it comes
+        if self.written and active_watcher() is not None:  # debugging looks at each contribution as it comes
             each = [self.pull_one(seed, support) for seed in seeds]
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():
-            start = saved_constant(seeds) if self.live else seeds
+            start = constant_operand(seeds) if self.live else seeds
             nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
             found = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
@@ -92,7 +92,7 @@ class Linearization:
         """The adjoints of the inputs from a plain one of the output, also where there are writes."""
         inputs = self.inputs
         with self.recording():
-            start = saved_constant(seed) if self.live else seed
+            start = constant_operand(seed) if self.live else seed
             nodes = collect(self.out, stop=inputs) if self.written else self.nodes
             found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
@@ -104,7 +104,7 @@ class Linearization:
         """
         with self.recording():
             if self.live:
-                tangents = {x: t if isinstance(t, Value) else saved_constant(t) for x, t in tangents.items()}
+                tangents = {x: t if isinstance(t, Value) else constant_operand(t) for x, t in tangents.items()}
             found = push_through(self.nodes, tangents, self.out, self.live, count, support)
             return self._zeros(self.out, count) if found is None else found
 
@@ -116,7 +116,7 @@ class Linearization:
 
     def chunks(self, size: int) -> Iterator[slice]:
         """Directions 0, ..., size - 1 in batches of bounded memory."""
-        largest = max((n.plain.nbytes for n in self.nodes if isinstance(n, Value)), default=1)
+        largest = max((n.raw_value.nbytes for n in self.nodes if isinstance(n, Value)), default=1)
         step = max(1, MOST // max(1, largest))
         return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
@@ -202,7 +202,7 @@ def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
     """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once
-    plain, rest = (np.asarray(a.plain if isinstance(a, Value) else a) for a in (once, other))
+    plain, rest = (np.asarray(a.raw_value if isinstance(a, Value) else a) for a in (once, other))
     if np.max(np.abs(rest), initial=0) > 1e3 * np.finfo(rest.dtype).eps * np.max(np.abs(plain), initial=0):
         raise TypeError(
             f"{operator}: the complex function is not analytic, so no complex matrix is its Jacobian; differentiate its real "

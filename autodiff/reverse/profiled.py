@@ -27,7 +27,7 @@ def parts_of(adjoint: Any) -> list[Any]:
         parts = [adjoint.dense, *adjoint.pieces[-1:]]  # those before were told already
     else:
         parts = list(adjoint.found.values()) if type(adjoint) is Parts else [adjoint]
-    return [part.plain if isinstance(part, Value) else part for part in parts]
+    return [part.raw_value if isinstance(part, Value) else part for part in parts]
 
 
 class Adjoints(dict[Any, Any]):

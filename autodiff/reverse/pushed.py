@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.context import profiled
-from compgraph.frames import made_since
-from compgraph.values import Value, next_tick
+from compgraph.context import active_profiler
+from compgraph.frames import set_lines_since
+from compgraph.values import Value, next_sequence_number
 
 from ..batching import propagate, pushed_on
 from ..rules import RuleErrors
@@ -54,7 +54,7 @@ def push_through(
 
 def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
     """The supports of the tangents of all nodes, from those of the inputs."""
-    found = {x: as_support(t.plain if isinstance(t, Value) else t) for x, t in tangents.items()}
+    found = {x: as_support(t.raw_value if isinstance(t, Value) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
         return propagate(reversed(nodes), found, lambda node, given: pushed_support(node, given, create_graph, count))
 
@@ -68,24 +68,24 @@ def _forward(
     known: dict[int, Any],
     supports: dict[Any, Any],
 ) -> Any:
-    """One pass forward; tangents are kept within supports, those known by tick and those of nodes."""
+    """One pass forward; tangents are kept within supports, those known by sequence number and those of nodes."""
     waiting = dict(tangents)
     last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
 
     def step(node: Any, given: list[Any]) -> Any:
         errors.at = node
-        before = next_tick() if create_graph else 0
+        before = next_sequence_number() if create_graph else 0
         tangent = pushed_on(node, given, create_graph, count)
-        zeros = known.get(node.tick)
-        if zeros is not None and np.shape(zeros) == np.shape(node.plain):
+        zeros = known.get(node.sequence_number)
+        if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
             tangent = kept(tangent, zeros)
         tangent = kept(tangent, supports[node]) if node in supports else tangent
         if tangent is not None and create_graph:
-            made_since(tangent, before, node.code, node.instruction, node.scope)
+            set_lines_since(tangent, before, node.code, node.instruction, node.scope)
         return tangent
 
-    profiler = profiled()
+    profiler = active_profiler()
     told = step if profiler is None else told_step(profiler, step)
     errors.run(lambda: propagate(reversed(nodes), waiting, told, last_uses))
     return waiting.get(output)
@@ -96,7 +96,7 @@ def _last_uses(nodes: list[Any], kept: Iterable[Any]) -> dict[Any, list[Any]]:
     done: dict[Any, list[Any]] = {}
     seen = set(kept)
     for node in nodes:
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = node.args[position]
             if operand not in seen:
                 seen.add(operand)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.context import derived, guarding, watched
-from compgraph.frames import made_for
+from compgraph.context import active_watcher, recording_derivative, records_for_replay
+from compgraph.frames import set_lines_of_rules
 from compgraph.storage import Write, root_of
 from compgraph.values import Value
 
@@ -62,8 +62,8 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
     errors = RuleErrors(met=[], log=[] if has_zeros else None)
     found: dict[Any, Any] = {}
     refused = None
-    careful = guarding.get() if create_graph else False
-    if watched() is not None:  # debugging looks at each contribution as it comes
+    careful = records_for_replay.get() if create_graph else False
+    if active_watcher() is not None:  # debugging looks at each contribution as it comes
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
@@ -91,10 +91,10 @@ def swept(once: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, suppo
 def _once(once: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
     if not create_graph:
         return once(rules, errors, seed, create_graph)
-    with derived():
+    with recording_derivative():
         found = once(rules, errors, seed, create_graph)
     if errors.reached:
-        made_for(found.values(), errors.reached)
+        set_lines_of_rules(found.values(), errors.reached)
     return found
 
 
@@ -157,7 +157,7 @@ def supported(once: Pass, nodes: Sequence[Any], support: Any, create_graph: bool
 def _of_seed(seed: Any, support: Any) -> Any:
     """The support of an adjoint to start from."""
     if support is True:
-        return as_support(seed.plain if isinstance(seed, Value) else seed)
+        return as_support(seed.raw_value if isinstance(seed, Value) else seed)
     if support is not None:
         return support
     if isinstance(seed, Parts):
@@ -168,7 +168,7 @@ def _of_seed(seed: Any, support: Any) -> Any:
 def holds_nan(values: Iterable[Any]) -> bool:
     """Whether adjoints or tangents, of which some may be None, hold what is not a number."""
     for value in values:
-        plain = value.plain if isinstance(value, Value) else value
+        plain = value.raw_value if isinstance(value, Value) else value
         if isinstance(plain, tuple):
             if holds_nan(plain):
                 return True
@@ -193,14 +193,18 @@ class _Earlier:
     def _is_past(self) -> bool:
         """Whether values that it used were changed since."""
         roots = [root_of(node) for node in self.nodes if isinstance(node, Value)]
-        return any(r.tick > self.last or (r.memory and r.memory.log[-1].tick > self.last) for r in roots)
+        return any(r.sequence_number > self.last or (r.memory and r.memory.log[-1].sequence_number > self.last) for r in roots)
 
     def supports(self, create_graph: bool) -> dict[int, Any]:
         """The supports of the contributions, by their ticks; none are known if values that it used were changed since."""
         if self._is_past():
             return {}
         given, _ = _supports(self.once, self.nodes, self.support, create_graph, self.support)
-        return {tick: s for tick, (s, _) in zip(self.log, given, strict=True) if tick and s is not None}
+        return {
+            sequence_number: s
+            for sequence_number, (s, _) in zip(self.log, given, strict=True)
+            if sequence_number and s is not None
+        }
 
 
 _earlier: dict[int, tuple[Any, list[_Earlier]]] = {}  # by the identity of the node that sweeps started from, while it lives

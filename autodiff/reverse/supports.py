@@ -205,7 +205,7 @@ class Through(dict[Any, Rule]):
     errors : RuleErrors
         Knows at which node the pass is.
     known : dict
-        By tick, the supports of nodes that were recorded as derivatives.
+        By sequence number, the supports of nodes that were recorded as derivatives.
     """
 
     def __init__(self, given: list[tuple[Any, Any]], errors: RuleErrors, known: dict[int, Any]) -> None:
@@ -246,8 +246,8 @@ class Through(dict[Any, Rule]):
         if s is self.last[0]:  # that of the operand before
             return self.last[1]
         at, found = self.errors.at, as_support(s)
-        known = self.known.get(at.tick)
-        if known is not None and np.shape(known) == np.shape(at.plain):
+        known = self.known.get(at.sequence_number)
+        if known is not None and np.shape(known) == np.shape(at.raw_value):
             found = found * known
         self.last = s, found
         return found
@@ -320,7 +320,7 @@ class Within(dict[Any, Rule]):
 
 
 def _is_finite(value: Any) -> bool:
-    return bool(np.all(np.isfinite(value.plain if isinstance(value, Value) else value)))
+    return bool(np.all(np.isfinite(value.raw_value if isinstance(value, Value) else value)))
 
 
 # ------------------------------------------------------------------------------------------ forward
@@ -331,7 +331,7 @@ def _is_finite(value: Any) -> bool:
 def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) -> Any:
     """The support of a batch of tangents of a node, from those of its operands, None where these are zero."""
     given = [None if s is None else as_support(s) for s in given]
-    function, plain = node.function, node.plain
+    function, plain = node.function, node.raw_value
     rule = None if isinstance(function, ops.Output) else by_function[function]
     if rule is None or (rule.kind != "multilinear" and _carries(rule, node.options)):
         return pushed_on(node, given, create_graph, count)

@@ -15,9 +15,9 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.context import profiled, watched
+from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import owner_of, root_of
-from compgraph.values import BOTH, INERT, INPUTS, LEFT, NO_OPTIONS, VARYING, Value, next_tick, require_unchanged
+from compgraph.values import ARGUMENTS, BOTH, INERT, LEFT, NO_OPTIONS, VARYING, Value, next_sequence_number, require_unchanged
 
 from ..rules import DEFERRED, RuleErrors, Scatter, Shared, added, as_node, conform, fetched
 from .profiled import told_pass
@@ -25,7 +25,7 @@ from .structural_zeros import Pass, supported, swept
 from .writes import KINDS, Events, Past, events_of, reached_by_writes, sweep_with
 
 ndarray = np.ndarray
-_by_tick = attrgetter("tick")
+_by_sequence_number = attrgetter("sequence_number")
 _memory = attrgetter("memory")
 
 
@@ -59,7 +59,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     add, append = seen.add, found.append
     for node in found if id(output) not in last else ():
         args = node.args
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = args[position]
             key = id(operand)
             if key not in seen:
@@ -68,12 +68,12 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
                     ends.append(operand)
                 else:
                     append(operand)
-            if operand.tick > node.tick:
+            if operand.sequence_number > node.sequence_number:
                 late = True
     found += ends
     require_unchanged(found)
-    found.sort(key=_by_tick, reverse=True)
-    if late or watched() is not None or any(map(_memory, found)):
+    found.sort(key=_by_sequence_number, reverse=True)
+    if late or active_watcher() is not None or any(map(_memory, found)):
         return events_of(output, found, last)
     return found
 
@@ -119,7 +119,7 @@ def _pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pass:
             return sweep_with(Past(nodes, create_graph, rules, errors), nodes, output, seed, wanted, needed, ends)
         adjoints = {id(output): seed} if id(output) in needed else {}
         over_nodes = _recorded_pass if create_graph else _plain_pass
-        profiler = profiled()
+        profiler = active_profiler()
         if profiler is None:
             return over_nodes(nodes, adjoints, wanted, needed, ends, rules, errors)
         sweep = lambda told: over_nodes(nodes, told, wanted, needed, ends, rules, errors)  # noqa: E731
@@ -150,19 +150,19 @@ def _plain_pass(
                 continue
         errors.at = node
         operands: tuple[Any, ...]
-        function, edges, options, out, count = node.function, node.edges, node.options, node.plain, len(args)
+        function, edges, options, out, count = node.function, node.parent_argnums, node.options, node.raw_value, len(args)
         if (formulas := formulas_of.get(function)) is None:
             formulas = formulas_of[function] = rules[function].formulas
         if count == 2:  # written out, as the calls below: a star costs as much as the arithmetic
             a, b = args
             if edges is LEFT:
-                operands = a.plain, b
+                operands = a.raw_value, b
             elif edges is BOTH:
-                operands = a.plain, b.plain
+                operands = a.raw_value, b.raw_value
             else:
-                operands = a.plain if type(a) in KINDS else a, b.plain if type(b) in KINDS else b
+                operands = a.raw_value if type(a) in KINDS else a, b.raw_value if type(b) in KINDS else b
         else:
-            operands = (args[0].plain,) if count == 1 else tuple([a.plain if type(a) in KINDS else a for a in args])
+            operands = (args[0].raw_value,) if count == 1 else tuple([a.raw_value if type(a) in KINDS else a for a in args])
         if type(formulas) is Shared:
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
             count = 0
@@ -182,7 +182,7 @@ def _plain_pass(
             else:
                 contribution = formula(adjoint, out, *operands)
             if (kind := type(contribution)) not in DEFERRED:
-                c, x = contribution, operand.plain
+                c, x = contribution, operand.raw_value
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
                     contribution = conform(c, x)
             adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, sums)
@@ -199,7 +199,7 @@ def _recorded_pass(
     for node in nodes:
         if (adjoint := adjoints.pop(id(node), None)) is None:
             continue
-        reached.append((next_tick(), node))
+        reached.append((next_sequence_number(), node))
         if type(adjoint) in DEFERRED:
             adjoint = adjoint.settle(node)
         if id(node) in asked:
@@ -211,7 +211,7 @@ def _recorded_pass(
         formulas, out = rules[node.function].formulas, as_node(node)
         if type(formulas) is Shared:
             formulas, operands, options = formulas.answers(node, needed, adjoint, out, operands), (), NO_OPTIONS
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = node.args[position]
             key = id(operand)
             if key not in needed or (formula := formulas[position]) is None:
@@ -222,9 +222,9 @@ def _recorded_pass(
                 continue
             contribution = formula(adjoint, out, *operands, **options)
             if log is not None:
-                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+                log.append(0 if contribution is adjoint else getattr(contribution, "sequence_number", 0))
             if type(contribution) not in DEFERRED:
-                contribution = conform(contribution, operand.plain)
+                contribution = conform(contribution, operand.raw_value)
             adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, sums)
     return found
 
@@ -247,7 +247,7 @@ def depending_on(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
             add(id(node))
             continue
         args = node.args
-        for position in node.edges:
+        for position in node.parent_argnums:
             if id(args[position]) in needed:
                 add(id(node))
                 break
@@ -265,9 +265,9 @@ def goes_on(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         The inputs of the function that recorded it, oldest first. That of an outer derivative was made before them; that of
         an inner one after them, and is a constant if it was computed from nothing.
     """
-    given, first = set(map(id, inputs)), inputs[0].tick
-    leaves = (n for n in nodes if type(n) in VARYING or type(n) in INPUTS)
-    return any(n.args if id(n) in given else type(n) in VARYING or (n.tick < first and not n.args) for n in leaves)
+    given, first = set(map(id, inputs)), inputs[0].sequence_number
+    leaves = (n for n in nodes if type(n) in VARYING or type(n) in ARGUMENTS)
+    return any(n.args if id(n) in given else type(n) in VARYING or (n.sequence_number < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:
@@ -286,7 +286,7 @@ def owned(found: dict[Any, Any], wanted: Iterable[Any], *given: Any) -> dict[Any
     for node in wanted:
         adjoint = found.get(node)
         if adjoint is None:
-            adjoint = np.zeros_like(node.plain)
+            adjoint = np.zeros_like(node.raw_value)
         elif adjoint.ndim and (adjoint.base is not None or id(adjoint) in taken):
             adjoint = adjoint.copy()
         taken.add(id(adjoint))
@@ -302,10 +302,10 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
         if not isinstance(node, Value):  # zeros of an operand that is only looked at
             results[key] = node
             continue
-        owner = id(owner_of(node.plain))
-        if type(node.plain) is ndarray and node.ndim and (owner in taken or root_of(node).tick < since):
+        owner = id(owner_of(node.raw_value))
+        if type(node.raw_value) is ndarray and node.ndim and (owner in taken or root_of(node).sequence_number < since):
             node = bind(ops.copy, (node,), {"order": "K"})
-            owner = id(owner_of(node.plain))
+            owner = id(owner_of(node.raw_value))
         taken.add(owner)
         results[key] = node
     return results

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.context import profiled, watched
-from compgraph.storage import Memory, Twin, Write, by_tick, collector, last_places, overlaps_itself, root_of
-from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, Joint, Value, VariableNode, next_tick, snapshot
+from compgraph.context import active_profiler, active_watcher
+from compgraph.storage import BufferCopy, Memory, Write, by_sequence_number, collector, last_writers, overlaps_itself, root_of
+from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, MultiOutput, Value, VariableNode, next_sequence_number, snapshot
 
 from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, added, as_node, conform
 from .profiled import told_past
@@ -48,7 +48,7 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Events
     queue = list(found)
     seen = set(map(id, queue))
 
-    def read(node: Any, tick: float) -> None:
+    def read(node: Any, sequence_number: float) -> None:
         """Take the writes that a reader of an array saw."""
         if id(node) not in roots:
             root = root_of(node)
@@ -56,28 +56,28 @@ def events_of(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Events
         root = roots[id(node)]
         if root is not None and root.memory:
             memory = root.memory
-            before, count = taken.setdefault(memory, 0), memory.before(tick)
+            before, count = taken.setdefault(memory, 0), memory.before(sequence_number)
             if count > before:
                 taken[memory] = count
                 queue.extend(memory.log[before:count])
 
-    if type(output.plain) is ndarray:
+    if type(output.raw_value) is ndarray:
         read(output, np.inf)
     for node in queue:  # the list grows while it is walked
         if id(node) in stop:
             continue
         args = node.args
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = args[position]
             if id(operand) not in seen:
                 seen.add(id(operand))
                 queue.append(operand)
-            if type(operand.plain) is ndarray:
-                read(operand, node.tick)
+            if type(operand.raw_value) is ndarray:
+                read(operand, node.sequence_number)
     for memory, count in taken.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: a variable that was updated, a buffer that was looked at late.
-    events = Events(sorted([event for event in queue if event.args], key=by_tick, reverse=True))
+    events = Events(sorted([event for event in queue if event.args], key=by_sequence_number, reverse=True))
     events.extend([event for event in queue if not event.args])
     events.roots = roots
     return events
@@ -92,47 +92,49 @@ class Past:
         self.roots = events.roots if type(events) is Events else {}
         self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
         self.undone: dict[Memory, list[Write]] = defaultdict(list)  # what the copies of buffers still hold
-        self.values: dict[Any, Twin] = {}
+        self.values: dict[Any, BufferCopy] = {}
         self.shadows: dict[Any, Shadow] = {}
         self.adjoints: dict[int, Any] = {}  # by the ids of the nodes
         self.sums: set[int] = set()  # the nodes whose adjoints are arrays allocated here
         self.fitted: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
-        self.watch = watched()
+        self.watch = active_watcher()
 
-    def held(self, root: Any) -> Twin:
+    def held(self, root: Any) -> BufferCopy:
         """What a buffer held. It is put back when somebody asks, since a loop over numbers keeps those itself."""
         twin = self.values.get(root)
         if twin is None:
-            twin = self.values[root] = Twin.copy_of(root.plain)
+            twin = self.values[root] = BufferCopy.copy_of(root.raw_value)
         for write in self.undone.pop(root.memory, ()):
             twin.undo(write)
         return twin
 
-    def value(self, node: Any, reader: Any, tick: float) -> Any:
+    def value(self, node: Any, reader: Any, sequence_number: float) -> Any:
         """The value of a node as its reader saw it; a node itself if the rules are given nodes."""
-        if not isinstance(node, (Value, Joint)):
+        if not isinstance(node, (Value, MultiOutput)):
             return node
         root: Any = self.roots.get(id(node))
-        if isinstance(root, VariableNode) and root.tick > tick:
+        if isinstance(root, VariableNode) and root.sequence_number > sequence_number:
             return Gone(root, node, reader)
         log = root.memory.log if root is not None and root.memory else None
-        if log and log[-1].tick > tick:
-            then = self.held(root).window(node.plain)
-            return snapshot(node, tick, then.copy()) if self.create_graph else then
-        return as_node(node) if self.create_graph else node.plain
+        if log and log[-1].sequence_number > sequence_number:
+            then = self.held(root).window(node.raw_value)
+            return snapshot(node, sequence_number, then.copy()) if self.create_graph else then
+        return as_node(node) if self.create_graph else node.raw_value
 
     def seen(self, node: Any) -> tuple[list[Any], Any]:
         """The operands of a node as it saw them, and its own value."""
-        args, tick, roots, recorded = node.args, node.tick, self.roots, self.create_graph
+        args, sequence_number, roots, recorded = node.args, node.sequence_number, self.roots, self.create_graph
         if not roots and not recorded:  # nothing was written
-            return [a.plain if type(a) in KINDS else a for a in args], node.plain
-        out = self.value(node, node, tick + 0.5) if recorded or roots.get(id(node)) is not None else node.plain
+            return [a.raw_value if type(a) in KINDS else a for a in args], node.raw_value
+        out = self.value(node, node, sequence_number + 0.5) if recorded or roots.get(id(node)) is not None else node.raw_value
         if node.function is ops.getitem and isinstance(args[0], Value):  # it asks for no number of what may be large
-            whole = args[0] if recorded else args[0].plain
-            return [whole, *[self.value(a, node, tick) for a in args[1:]]], out
+            whole = args[0] if recorded else args[0].raw_value
+            return [whole, *[self.value(a, node, sequence_number) for a in args[1:]]], out
         if recorded:
-            return [self.value(a, node, tick) for a in args], out
-        return [a.plain if type(a) in ACTIVE and roots.get(id(a)) is None else self.value(a, node, tick) for a in args], out
+            return [self.value(a, node, sequence_number) for a in args], out
+        return [
+            a.raw_value if type(a) in ACTIVE and roots.get(id(a)) is None else self.value(a, node, sequence_number) for a in args
+        ], out
 
     def settled(self, adjoint: Any, node: Any) -> Any:
         """An adjoint put together."""
@@ -140,7 +142,7 @@ class Past:
 
     def shadow_of(self, root: Any) -> Any:
         """A new shadow of a buffer."""
-        return Shadow(root.plain, self.create_graph)
+        return Shadow(root.raw_value, self.create_graph)
 
     def give(self, node: Any, contribution: Any, adjoint: Any = None) -> None:
         """Add a contribution to the adjoint of a node; a rule made it of `adjoint`, if one is given."""
@@ -149,22 +151,22 @@ class Past:
         if root is None or not root.memory:
             earlier = self.adjoints.get(key)
             if type(contribution) not in DEFERRED:
-                contribution = self.fitted(contribution, node.plain)
+                contribution = self.fitted(contribution, node.raw_value)
             self.adjoints[key] = contribution if earlier is None else added(earlier, contribution, adjoint, key, self.sums)
-        elif overlaps_itself(node.plain):  # its adjoint has no place in the shadow, that of its operand has
-            contribution = self.fitted(self.settled(contribution, node), node.plain)
-            self.pass_on(node, contribution, [a if not isinstance(a, Value) else a.plain for a in node.args], node.plain)
+        elif overlaps_itself(node.raw_value):  # its adjoint has no place in the shadow, that of its operand has
+            contribution = self.fitted(self.settled(contribution, node), node.raw_value)
+            self.pass_on(node, contribution, [a if not isinstance(a, Value) else a.raw_value for a in node.args], node.raw_value)
         else:
             shadow = self.shadows.get(root)
             if shadow is None:
                 shadow = self.shadows[root] = self.shadow_of(root)
-            place = shadow.window(node.plain)
+            place = shadow.window(node.raw_value)
             if type(contribution) is Scatter:
                 contribution.pieces = [*map(turned, contribution.pieces)]
                 contribution.add_to(place)
                 contribution = contribution.dense
             if contribution is not None:
-                place += turned(self.fitted(contribution, node.plain))
+                place += turned(self.fitted(contribution, node.raw_value))
 
     def formulas(self, node: Any) -> Any:
         """The formulas of a node's rule."""
@@ -178,10 +180,10 @@ class Past:
         if watch is not None:
             watch.unchanged(node)
         if type(formulas) is Shared:
-            asked = {id(args[p]) for p in node.edges if type(args[p]) not in INERT}
+            asked = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
             asked = asked if needed is None else asked & needed
             formulas, operands, options = formulas.answers(node, asked, adjoint, out, operands), [], NO_OPTIONS
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = args[position]
             if type(operand) in INERT if needed is None else id(operand) not in needed:
                 continue
@@ -189,10 +191,10 @@ class Past:
             if formula is None:
                 continue
             if recorded:
-                self.errors.reached.append((next_tick(), node))
+                self.errors.reached.append((next_sequence_number(), node))
             contribution = formula(adjoint, out, *operands, **options)
             if log is not None:
-                log.append(0 if contribution is adjoint else getattr(contribution, "tick", 0))
+                log.append(0 if contribution is adjoint else getattr(contribution, "sequence_number", 0))
             if watch is not None and type(contribution) not in DEFERRED:
                 watch.swept(node, position, contribution)
             if type(contribution) is ndarray and contribution.base is not None and self.roots:
@@ -217,7 +219,7 @@ class Past:
         shadow = self.shadows.get(self.root_with[write.memory])
         if shadow is not None:
             adjoint = self.taken(shadow, write)
-            if write.edges and id(write.args[0]) in needed:
+            if write.parent_argnums and id(write.args[0]) in needed:
                 self.give(write.args[0], adjoint)
 
     def taken(self, shadow: Any, write: Write) -> Any:
@@ -227,7 +229,7 @@ class Past:
         if type(adjoint) not in ops.SAME_BITS:  # else it is a number of its own
             adjoint = only_last(write, turned(adjoint.copy("K")))
         place[index] = 0
-        extra = write.args[0].plain.ndim - adjoint.ndim if write.edges else 0
+        extra = write.args[0].raw_value.ndim - adjoint.ndim if write.parent_argnums else 0
         return adjoint if extra <= 0 else np.reshape(adjoint, (1,) * extra + adjoint.shape)
 
 
@@ -236,7 +238,7 @@ def only_last(write: Write, adjoint: Any) -> Any:
     parts = write.index if type(write.index) is tuple else (write.index,)
     if not any(isinstance(part, ndarray) and part.dtype.kind in "iu" for part in parts):
         return adjoint
-    last, numbers = last_places(write.window.shape, write.index)
+    last, numbers = last_writers(write.window.shape, write.index)
     return np.where(last == numbers, adjoint, 0)
 
 
@@ -249,7 +251,7 @@ def sweep_with(
     past: Past, events: list[Any], output: Any, seed: Any, wanted: set[Any], needed: set[int], ends: Any = ()
 ) -> dict[Any, Any]:
     """One pass over a graph, back to the beginning with a past that is now; see `structural_zeros.Pass`."""
-    profiler = profiled()
+    profiler = active_profiler()
     if profiler is not None:
         return told_past(profiler, past, output, seed, lambda: _swept(past, events, output, seed, wanted, needed, ends))
     return _swept(past, events, output, seed, wanted, needed, ends)
@@ -260,7 +262,7 @@ def _swept(
 ) -> dict[Any, Any]:
     """The pass itself."""
     if past.roots:
-        collector.weigh(sum([event.plain.nbytes for event in events if isinstance(event, Value)]))
+        collector.weigh(sum([event.raw_value.nbytes for event in events if isinstance(event, Value)]))
     found: dict[Any, Any] = {}
     roots, waiting, recorded = past.roots, past.adjoints, past.create_graph
     asked, last = set(map(id, wanted)), set(map(id, ends))
@@ -268,7 +270,7 @@ def _swept(
         past.give(output, seed)
     for event in events:
         if recorded:
-            past.errors.reached.append((next_tick(), event))
+            past.errors.reached.append((next_sequence_number(), event))
         if type(event) is Write:
             past.undo(event, needed)
             continue
@@ -283,7 +285,7 @@ def _swept(
             is_view = root is not event
             if is_view and key not in asked:  # its adjoint is in the shadow, and remains there
                 continue
-            adjoint = past.adjoint_at(root, event.plain)
+            adjoint = past.adjoint_at(root, event.raw_value)
         if adjoint is not None:
             if key in asked:
                 found[event] = adjoint
@@ -312,7 +314,7 @@ def reached_by_writes(events: Events, output: Any, wanted: set[Any]) -> set[int]
     for event in reversed(events):
         depends = id(event) in asked
         args = event.args
-        for position in event.edges:
+        for position in event.parent_argnums:
             operand = args[position]
             depends = id(operand) in needed or (roots.get(id(operand)) is not None and hold(operand)) or depends
         if not depends or type(event) in INERT:

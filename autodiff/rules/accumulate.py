@@ -51,7 +51,7 @@ class Scatter:
             flat = [part for piece, index in zip(self.pieces, self.indices, strict=True) for part in (piece, *index)]
             scattered = bind(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:
-            scattered = _zeros(node.plain)
+            scattered = _zeros(node.raw_value)
             self.add_to(scattered)
         return scattered if self.dense is None else scattered + self.dense
 
@@ -129,7 +129,7 @@ class Parts:
 
     def settle(self, joint: Any) -> tuple[Any, ...]:
         """The adjoints of all outputs, in order, None for those that did not arrive."""
-        return tuple(self.found.get(k) for k in range(len(joint.plain)))
+        return tuple(self.found.get(k) for k in range(len(joint.raw_value)))
 
 
 DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})

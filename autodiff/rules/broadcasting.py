@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.graph import gathered
+from compgraph.graph import stack_nested
 from compgraph.values import Value, describe, require_computed, require_history
 
 
@@ -100,7 +100,7 @@ def conform(contribution: Any, operand: Any) -> Any:
     """
     if type(contribution) in ops.SAME_BITS and type(contribution) is type(operand):
         return contribution
-    plain = contribution.plain if isinstance(contribution, Value) else contribution
+    plain = contribution.raw_value if isinstance(contribution, Value) else contribution
     if plain.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
     return contribution if plain.dtype is operand.dtype else _of_dtype(contribution, operand.dtype)
@@ -139,7 +139,7 @@ def as_adjoint(value: Any, node: Any) -> Any:
     """
     require_history(value)
     require_computed(value, "the adjoint")
-    given = gathered(value)
+    given = stack_nested(value)
     if not isinstance(given, Value):
         given = np.asarray(given)
     if given.dtype.kind not in "biufc":

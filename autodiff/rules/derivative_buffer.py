@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.storage import Twin, laid, window
-from compgraph.values import OperationalNode, Value, leaf
+from compgraph.storage import BufferCopy, scatter_to_buffer, window
+from compgraph.values import OperationalNode, Value, new_leaf
 
 
-class Shadow(Twin):
+class Shadow(BufferCopy):
     """A twin that holds adjoints or tangents, which may be nodes.
 
     Parameters
@@ -27,13 +27,13 @@ class Shadow(Twin):
     def __init__(self, like: Any, recorded: bool = False) -> None:
         super().__init__(like)
         if recorded:
-            self.buffer = leaf(self.buffer, OperationalNode, None)
+            self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
     def holding(self, like: Any, values: Any) -> Shadow:
         """The shadow itself, with `values`, an array or node, in the place of `like`."""
         if isinstance(values, Value):
             place = self.place(like)
-            self.hold(bind(laid, (values,), {"count": self.count, **place}))
+            self.hold(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
         else:
             self.window(like)[...] = values
         return self
@@ -66,12 +66,12 @@ class BatchedShadow(Shadow):
     __slots__ = ("_length", "_step")
 
     def __init__(self, like: Any, length: int, recorded: bool = False) -> None:
-        Twin.__init__(self, like)
+        BufferCopy.__init__(self, like)
         self._length, self._step = length, self.count * self.dtype.itemsize
         self.count *= length
         self.buffer = np.zeros(self.count, self.dtype)
         if recorded:
-            self.buffer = leaf(self.buffer, OperationalNode, None)
+            self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
     def place(self, plain: Any) -> dict[str, Any]:
         """Where the adjoints or tangents of a view lie."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.context import apart, apart_once
-from compgraph.values import Joint, Value
+from compgraph.context import run_isolated, run_isolated_once
+from compgraph.values import MultiOutput, Value
 
 _AS_EVER = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
@@ -35,15 +35,15 @@ class RuleErrors:
     raising : bool
         Whether those wait too that are to be raised.
     log : list, optional
-        Where a sweep puts, for each contribution in their order, the tick of the node that it is; 0 if it is none of its own.
+        Where a sweep puts, for each contribution in their order, the sequence number of its node; 0 if it has none.
 
     Attributes
     ----------
-    at : Node, Joint or None
+    at : Node, MultiOutput or None
         The operation whose rule runs.
-    reached : list of (int, Node or Joint)
-        Where a sweep that is recorded puts the nodes whose rules it asks, each with a tick from before; see
-        `compgraph.frames.made_for`.
+    reached : list of (int, Node or MultiOutput)
+        Where a sweep that is recorded puts the nodes whose rules it asks, each with a sequence number from before; see
+        `compgraph.frames.set_lines_of_rules`.
     """
 
     __slots__ = ("_errstate", "_raised", "at", "function", "log", "met", "reached")
@@ -70,18 +70,18 @@ class RuleErrors:
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self._errstate.__exit__(kind, error, traceback)
         if isinstance(error, Exception) and self.at is not None:
-            operands = [a for a in self.at.args if not isinstance(a, Joint)]
-            shapes = ", ".join(str(np.shape(a.plain if isinstance(a, Value) else a)) for a in operands)
+            operands = [a for a in self.at.args if not isinstance(a, MultiOutput)]
+            shapes = ", ".join(str(np.shape(a.raw_value if isinstance(a, Value) else a)) for a in operands)
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._place()}")
         self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function within this context."""
-        return apart(self._run, function, args)
+        return run_isolated(self._run, function, args)
 
     def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
         """The same for a single operation."""
-        return apart_once(self._run, function, args)
+        return run_isolated_once(self._run, function, args)
 
     def _run(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         with self:

@@ -65,7 +65,7 @@ class Shared(Variadic):
 
         Parameters
         ----------
-        node : Node or Joint
+        node : Node or MultiOutput
             Where the sweep is.
         needed : container of int
             The ids of the operands that need an adjoint.
@@ -73,7 +73,7 @@ class Shared(Variadic):
             What the formula is given.
         """
         args = node.args
-        positions = [p for p in node.edges if p >= self.fixed and id(args[p]) in needed]
+        positions = [p for p in node.parent_argnums if p >= self.fixed and id(args[p]) in needed]
         found = self.formula(positions, adjoint, out, *operands, **node.options) if positions else []
         return Answers(dict(zip(positions, found, strict=True)))
 

@@ -7,17 +7,17 @@ from typing import Any
 from compgraph import ops
 from compgraph.bind import attach
 from compgraph.storage import root_of, value_at
-from compgraph.values import Joint, Value, VariableNode, describe
+from compgraph.values import MultiOutput, Value, VariableNode, describe
 
 
 def seen_by(reader: Any, operand: Any) -> Any:
     """The plain value of an operand when `reader`, a node or joint, was computed from it."""
     if not isinstance(operand, Value):
-        return operand.plain if hasattr(operand, "plain") else operand
+        return operand.raw_value if hasattr(operand, "raw_value") else operand
     root = root_of(operand)
-    if isinstance(root, VariableNode) and root.tick > reader.tick:
+    if isinstance(root, VariableNode) and root.sequence_number > reader.sequence_number:
         return Gone(root, operand, reader)
-    return value_at(operand, reader.tick) if root.memory else operand.plain
+    return value_at(operand, reader.sequence_number) if root.memory else operand.raw_value
 
 
 class Gone:
@@ -45,9 +45,9 @@ class Gone:
 
 def as_node(node: Any) -> Any:
     """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
-    if type(node) is not Joint:
+    if type(node) is not MultiOutput:
         return node
-    return tuple(attach(part, ops.output(k), (node,)) for k, part in enumerate(node.plain))
+    return tuple(attach(part, ops.output(k), (node,)) for k, part in enumerate(node.raw_value))
 
 
 def plain_operands(node: Any) -> list[Any]:
@@ -57,4 +57,4 @@ def plain_operands(node: Any) -> list[Any]:
 
 def plain_result(node: Any) -> Any:
     """What a node or joint was when it was computed."""
-    return value_at(node, node.tick + 0.5) if isinstance(node, Value) else node.plain
+    return value_at(node, node.sequence_number + 0.5) if isinstance(node, Value) else node.raw_value

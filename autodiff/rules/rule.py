@@ -105,14 +105,14 @@ class Rule:
         formulas = by_function[made_by.function].formulas
         values, out = plain_operands(made_by), plain_result(made_by)
         found: list[Any] = [None] * ops.operand_count(made_by.function, len(values))
-        for position in made_by.edges[: len(found)]:
+        for position in made_by.parent_argnums[: len(found)]:
             operand = made_by.args[position]
             formula = None if type(operand) in INERT else formulas[position]
             if formula is not None:
                 contribution = formula(adjoint, out, *values, **made_by.options)
                 if type(contribution) in DEFERRED:
                     contribution = contribution.settle(operand)
-                found[position] = conform(contribution, operand.plain)
+                found[position] = conform(contribution, operand.raw_value)
         return found if len(found) > 1 else [*found, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:

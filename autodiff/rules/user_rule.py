@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
@@ -218,10 +218,10 @@ class _Checked:
             found = self.formula(given, out, *operands, **options)
         if self.done:
             return found
-        like = to_plain(out if self.mode == "reverse" else operand)
-        plain, alone = _one_direction(to_plain(given), to_plain(found), like, np.ndim(out))
+        like = to_values(out if self.mode == "reverse" else operand)
+        plain, alone = _one_direction(to_values(given), to_values(found), like, np.ndim(out))
         if np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
-            self._check(plain, alone, to_plain(out), [to_plain(x) for x in operands], options)
+            self._check(plain, alone, to_values(out), [to_values(x) for x in operands], options)
             self.done = True
         return found
 

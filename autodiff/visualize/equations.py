@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.values import Joint, Value
+from compgraph.values import MultiOutput, Value
 
 from .names import inner, outer, shape
 from .steps import Pass, Step, letters
@@ -103,7 +103,7 @@ class Writer:
         said = self._said(step, local, given)
         if said:
             lines.append(said)
-        if not isinstance(node, Joint) and not isinstance(operand, Joint) and (node.ndim or operand.ndim):
+        if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
             lines.append([_text(_shapes(step, back))])
         if step.before is not None:
             lines.append([self.derivative(target), _text(f" = {outer(step.before)} + {inner(step.part)} = {outer(step.total)}")])
@@ -114,7 +114,7 @@ class Writer:
         if not step.text:
             return []
         used = letters(step.text)
-        operands = [a.plain if isinstance(a, Value) else a for a in step.node.args]
+        operands = [a.raw_value if isinstance(a, Value) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
         names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(inner(a)) for a in step.node.args]
         known = {"y": Token("name", self.names[step.node]), "g": given, "n": _text(f"{count:g}")}
@@ -126,7 +126,9 @@ class Writer:
             return line
         ends = [_text(outer(step.local))]
         if not any(map(np.ndim, (step.node, *operands))):
-            values = {"y": _text(inner(step.node.plain))} | {x: _text(inner(v)) for x, v in zip("abc", operands, strict=False)}
+            values = {"y": _text(inner(step.node.raw_value))} | {
+                x: _text(inner(v)) for x, v in zip("abc", operands, strict=False)
+            }
             filled = written(step.text, known | values)
             if len(filled) > 1:  # one token alone is the value itself, which `ends` writes
                 return [*line, _text(" = "), *filled, _text(" = "), *ends]
@@ -160,7 +162,9 @@ def _text(words: str) -> Token:
 def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, Line]:
     """The chain rule of a step in symbols, and in numbers; no numbers where the step is no product of two arrays."""
     scalar = (
-        not isinstance(step.node, Joint) and not isinstance(step.operand, Joint) and not (step.node.ndim or step.operand.ndim)
+        not isinstance(step.node, MultiOutput)
+        and not isinstance(step.operand, MultiOutput)
+        and not (step.node.ndim or step.operand.ndim)
     )
     if isinstance(step.node.function, ops.Output):
         return [given], []
@@ -184,7 +188,7 @@ def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, 
 
 def _shapes(step: Step, back: bool) -> str:
     """The shapes in the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
-    node, operand = shape(step.node.plain), shape(step.operand.plain)
+    node, operand = shape(step.node.raw_value), shape(step.operand.raw_value)
     jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
     return f"adjoint ({node}) @ {jacobian} → ({operand})" if back else f"{jacobian} @ tangent ({operand}) → ({node})"
 

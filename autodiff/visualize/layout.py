@@ -145,7 +145,7 @@ def lay_out(sweep: Pass, direction: str) -> Layout:
 
 def _place(step: Step) -> int:
     """The position of a step's operand among those that are drawn, where plain numbers count as operands too."""
-    earlier = sum(step.node.args[k] is step.operand for k in step.node.edges if k < step.position)
+    earlier = sum(step.node.args[k] is step.operand for k in step.node.parent_argnums if k < step.position)
     return [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand][earlier]
 
 
@@ -180,8 +180,8 @@ def _kind(node: Any) -> str:
 def _texts(node: Any, name: str) -> tuple[str, str, str]:
     """The name and the value of a node, as they are drawn, and both unabridged."""
     title = short(f"{node.opname}: {name}") if chosen(node) else name
-    value = on_node(node.plain)
-    full = value if isinstance(node.plain, tuple) else np.array2string(np.asarray(node.plain), threshold=20)
+    value = on_node(node.raw_value)
+    full = value if isinstance(node.raw_value, tuple) else np.array2string(np.asarray(node.raw_value), threshold=20)
     if value == title:
         value = ""
     return title, value, f"{title} = {full}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.values import ConstantNode, Joint
+from compgraph.values import ConstantNode, MultiOutput
 from compgraph.view import as_mathematics, chosen_name, name_of, showable
 
 LONGEST = 24
@@ -18,11 +18,11 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
     names: dict[Any, str] = {}
     taken: set[str] = set()
     # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
-    for node in sorted(nodes, key=lambda node: node.tick):
+    for node in sorted(nodes, key=lambda node: node.sequence_number):
         if isinstance(node, ConstantNode) and chosen_name(node) is None and node.ndim == 0:
-            names[node] = number(node.plain)
+            names[node] = number(node.raw_value)
             continue
-        name = node.opname if isinstance(node, Joint) else name_of(node) or node.name
+        name = node.opname if isinstance(node, MultiOutput) else name_of(node) or node.name
         name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
         count = 1
         while name + "′" * (count - 1) in taken:
@@ -34,7 +34,7 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
 
 def chosen(node: Any) -> bool:
     """Whether the user gave an operation its name (``y``); automatic ones are its opname and a number (``mul_0``)."""
-    return bool(node.opname) and not isinstance(node, Joint) and chosen_name(node) is not None
+    return bool(node.opname) and not isinstance(node, MultiOutput) and chosen_name(node) is not None
 
 
 def letter(preferred: str, names: dict[Any, str]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from compgraph import ops
 from compgraph.graph import breadth_first
 from compgraph.storage import Write
-from compgraph.values import ACTIVE, Joint, Value, describe, require_history
+from compgraph.values import ACTIVE, MultiOutput, Value, describe, require_history
 
 from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
 from ..rules import DEFERRED, RuleErrors, by_function, conform, push
@@ -29,7 +29,7 @@ class Step:
 
     Attributes
     ----------
-    node : Node or Joint
+    node : Node or MultiOutput
         The operation.
     position : int
         Which of its ``args`` is at the other end of the edge.
@@ -105,14 +105,14 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
         if event not in adjoints or not event.args:
             continue
         formulas, values = by_function[event.function].formulas, _values(event)
-        for position in event.edges:
+        for position in event.parent_argnums:
             operand = event.args[position]
             formula = formulas[position] if id(operand) in needed else None
             if formula is None:
                 continue
             with np.errstate(all="ignore"):  # the sweep has given the same warnings
-                part = formula(adjoints[event], event.plain, *values, **event.options)
-            part = part.settle(operand) if type(part) in DEFERRED else conform(part, operand.plain)
+                part = formula(adjoints[event], event.raw_value, *values, **event.options)
+            part = part.settle(operand) if type(part) in DEFERRED else conform(part, operand.raw_value)
             part = _chosen(part, adjoints[operand])
             before = arrived.get(operand)
             arrived[operand] = part if before is None else _sum(before, part)
@@ -151,14 +151,14 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
                 steps += found
                 tangents[event] = found[-1].total
     end = tangents.get(node)
-    return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.plain) if end is None else end})
+    return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
 
 
 def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
     """One step for each operand of an operation that adds to its tangent."""
     if event.function in ops.PIECEWISE:  # no tangent passes
         return []
-    positions = [k for k in event.edges if event.args[k] in tangents]
+    positions = [k for k in event.parent_argnums if event.args[k] in tangents]
     given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
     if isinstance(event.function, ops.Output):
         part = tangents[event.args[0]][event.function.index] if positions else None
@@ -181,10 +181,10 @@ def _tangent_of(event: Any, given: list[Any]) -> Any:
     work = RuleErrors(event.function)
     work.at = event
     rule = by_function[event.function]
-    tangent = work.run(push, rule, given, event.plain, event.function, tuple(_values(event)), event.options)
+    tangent = work.run(push, rule, given, event.raw_value, event.function, tuple(_values(event)), event.options)
     if isinstance(tangent, tuple):
-        return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.plain, strict=True))
-    return None if tangent is None else conform(tangent, event.plain)
+        return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.raw_value, strict=True))
+    return None if tangent is None else conform(tangent, event.raw_value)
 
 
 def _tangent(start: Any, seed: Any) -> Any:
@@ -192,7 +192,7 @@ def _tangent(start: Any, seed: Any) -> Any:
     if type(start) not in ACTIVE:
         raise ValueError(f"the {describe(start)} is constant; a tangent starts from a variable")
     if seed is None:
-        return np.ones_like(start.plain)
+        return np.ones_like(start.raw_value)
     require_history(seed)
     given = np.asarray(seed)
     if given.shape != start.shape:
@@ -204,7 +204,9 @@ def _still(node: Any) -> list[Any]:
     """The graph of a node in the order of a sweep; raises if an array in it was written, or a variable updated after use."""
     nodes = collect(node)
     written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
-    late = [event.args[k] for event in nodes for k in event.edges if event.args[k].tick > event.tick]
+    late = [
+        event.args[k] for event in nodes for k in event.parent_argnums if event.args[k].sequence_number > event.sequence_number
+    ]
     if written or late:
         what = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
         raise ValueError(
@@ -215,7 +217,7 @@ def _still(node: Any) -> list[Any]:
 
 
 def _values(event: Any) -> list[Any]:
-    return [a.plain if isinstance(a, (Value, Joint)) else a for a in event.args]
+    return [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in event.args]
 
 
 def _sum(before: Any, part: Any) -> Any:
@@ -232,18 +234,18 @@ def _sum(before: Any, part: Any) -> Any:
 def _explained(step: Step, is_forward: bool = False) -> Step:
     """The step with `local` and `text`, each if it gives the `part` that the rule gave."""
     event, operand = step.node, step.operand
-    if isinstance(event, Joint) or isinstance(operand, Joint):
+    if isinstance(event, MultiOutput) or isinstance(operand, MultiOutput):
         return step
     rule, values = by_function[event.function], _values(event)
     at = step.position
     texts = rule.texts if not isinstance(event.function, ops.Keyworded) else ()
     text = texts[at] if at < len(texts) else ""
-    to = event.plain if is_forward else operand.plain
+    to = event.raw_value if is_forward else operand.raw_value
     with np.errstate(all="ignore"):
         local = None
         formula = rule.formulas[at]
         if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
-            local = formula(np.ones_like(event.plain), event.plain, *values, **event.options)
+            local = formula(np.ones_like(event.raw_value), event.raw_value, *values, **event.options)
             local = local.settle(operand) if type(local) in DEFERRED else local
             wide = step.given * local if np.shape(local) == event.shape else np.nan
             local = local if _gives(wide, step.part, to) else None
@@ -261,7 +263,7 @@ def letters(text: str) -> set[str]:
 def evaluate(text: str, event: Any, values: list[Any], given: Any) -> Any:
     """The value of a rule's text for an operation; None where its shapes do not fit."""
     known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
-    known |= {"y": event.plain, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.plain), 1)}
+    known |= {"y": event.raw_value, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.raw_value), 1)}
     names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
     try:
         return eval(text, {"__builtins__": {}}, names)

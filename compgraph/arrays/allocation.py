@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..context import default_float, is_recording, wrappers
-from ..interpreters import inert
-from ..values import Value, leaf_like
+from ..interpreters import inert_leaf
+from ..values import Value, new_fillable_leaf
 
 
-def buffer(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
+def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
     """A fresh plain array as a node without operands, into which nodes can be written; `is_blank` if it holds zeros.
 
     Integers, booleans and the like become an inert node. Under `no_graph` the array stays plain, unless a derivative in
     forward mode is being computed.
     """
     if array.dtype.kind not in "fc":
-        return inert(array) if is_recording() else array
+        return inert_leaf(array) if is_recording() else array
     made = array
     for wrap in wrappers.get():
         made = wrap(made)
-    return made if isinstance(made, Value) or not is_recording() else leaf_like(array, name, is_blank)
+    return made if isinstance(made, Value) or not is_recording() else new_fillable_leaf(array, name, is_blank)
 
 
 def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
@@ -56,7 +56,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     >>> print(b, gradient(b)["x"])
     [3. 2. 6.] [5. 4. 3.]
     """
-    return buffer(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
+    return fillable(np.zeros(shape, default_float() if dtype is None else dtype, order), name, is_blank=True)
 
 
 def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:
@@ -80,7 +80,7 @@ def ones(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: 
     >>> print(b)
     [1. 5. 1.]
     """
-    return buffer(np.ones(shape, default_float() if dtype is None else dtype, order), name)
+    return fillable(np.ones(shape, default_float() if dtype is None else dtype, order), name)
 
 
 def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:

@@ -40,7 +40,7 @@ def _original_of(value: Any) -> Any:
     return value.__dict__.get("for_compiled", value) if type(value) is FunctionType else value
 
 
-def keep(space: dict[str, Any], name: str, original: Any) -> None:
+def keep_original(space: dict[str, Any], name: str, original: Any) -> None:
     """Enter a name that is to be exchanged in a module, and the value that compiled modules see if the module is NumPy's."""
     if space["__name__"].partition(".")[0] != "numpy":  # others make no arrays
         _others.add(id(space))
@@ -51,7 +51,7 @@ def keep(space: dict[str, Any], name: str, original: Any) -> None:
     known.__dict__[name] = original
 
 
-def shield() -> None:
+def shield_compiled_modules() -> None:
     """Give the originals of modules to all compiled modules, and to those that will be imported."""
     global _is_watching
     for original in list(_originals.values()):

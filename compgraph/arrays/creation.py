@@ -13,11 +13,11 @@ from numpy.typing import DTypeLike
 
 from .. import ops
 from ..bind import bind
-from ..context import of_numbers
-from ..graph import gathered
+from ..context import with_default_dtype
+from ..graph import stack_nested
 from ..guards import note_layout
 from ..values import Value, require_computed, require_history
-from .allocation import buffer
+from .allocation import fillable
 
 
 def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, order: str = "K", ndmin: int = 0) -> Any:
@@ -55,11 +55,11 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     >>> print(y, gradient(y)["x"])
     [2. 5.] [2. 1.]
     """
-    node = gathered(object)
+    node = stack_nested(object)
     if not isinstance(node, Value):
         require_computed(object, "what an array is made of")
         found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
-        return buffer(found if dtype is not None else of_numbers(found, object))
+        return fillable(found if dtype is not None else with_default_dtype(found, object))
     node = _arranged(node, object, dtype, copy, order)
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
@@ -108,7 +108,7 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     >>> cg.asarray(x) is x
     True
     """
-    node = gathered(a)
+    node = stack_nested(a)
     if not isinstance(node, Value):
         plain: Any = np.asarray
         return plain(a, dtype=dtype, order=order, copy=copy)
@@ -133,7 +133,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     >>> cg.asanyarray([cg.variable(2.0), 1.0]).opname
     'stack'
     """
-    node = gathered(a)
+    node = stack_nested(a)
     if isinstance(node, Value):
         return _arranged(node, a, dtype, copy, order or "K")
     plain: Any = np.asanyarray
@@ -164,7 +164,7 @@ def asarray_chkfinite(a: Any, dtype: DTypeLike | None = None, order: str | None 
     [2. 1.]
     """
     result = asarray(a, dtype, order)
-    np.asarray_chkfinite(result.plain if isinstance(result, Value) else result)
+    np.asarray_chkfinite(result.raw_value if isinstance(result, Value) else result)
     return result
 
 
@@ -194,10 +194,10 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     >>> float(gradient(cg.full((2, 3), x))["x"])
     6.0
     """
-    node = gathered(fill_value)
+    node = stack_nested(fill_value)
     if not isinstance(node, Value):
         found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
-        return buffer(found if dtype is not None else of_numbers(found, fill_value))
+        return fillable(found if dtype is not None else with_default_dtype(found, fill_value))
     return bind(ops.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 

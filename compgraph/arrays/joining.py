@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..frames import frame_up
-from ..graph import gathered, leaves_of, to_plain
+from ..graph import flatten_sequences, stack_nested, to_values
 from ..guards import note_points
-from ..interpreters import inert
+from ..interpreters import inert_leaf
 from ..values import Value
 from .creation import array, asarray
 
@@ -40,7 +40,7 @@ def asmatrix(data: Any, dtype: DTypeLike | None = None) -> Any:
     >>> cg.asmatrix(cg.variable([1.0, 2.0])).shape
     (1, 2)
     """
-    node = gathered(data)
+    node = stack_nested(data)
     if not isinstance(node, Value):
         return np.asmatrix(data, dtype)
     node = asarray(node, dtype)
@@ -103,7 +103,7 @@ def _found(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
 
 
 def _has_nodes(value: Any) -> bool:
-    return any(isinstance(leaf, Value) for leaf in leaves_of(value))
+    return any(isinstance(leaf, Value) for leaf in flatten_sequences(value))
 
 
 class Concatenator:
@@ -190,9 +190,9 @@ def _line(item: slice) -> Any:
     if isinstance(step, (complex, np.complexfloating)):
         return np.linspace(start, item.stop, num=int(np.abs(step)))
     note_points(start, item.stop, step)
-    plain = np.arange(to_plain(start), to_plain(item.stop), to_plain(step))
+    plain = np.arange(to_values(start), to_values(item.stop), to_values(step))
     if not _has_nodes([start, step]):
-        return inert(plain) if isinstance(item.stop, Value) else plain
+        return inert_leaf(plain) if isinstance(item.stop, Value) else plain
     first, second = (asarray(number, plain.dtype) for number in (start, start + step))
     further = first + np.arange(2, max(plain.size, 2)).astype(plain.dtype) * (second - first)
     return np.concatenate([np.reshape(first, 1), np.reshape(second, 1), further])[: plain.size]

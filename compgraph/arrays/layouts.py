@@ -9,10 +9,10 @@ from numpy.typing import DTypeLike
 
 from .. import ops
 from ..bind import bind
-from ..graph import gathered
+from ..graph import stack_nested
 from ..guards import note_layout
 from ..values import Value, require_history
-from .allocation import buffer
+from .allocation import fillable
 from .creation import array, asarray, full
 
 
@@ -44,7 +44,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     >>> cg.require(cg.variable([[1.0, 2.0]]).T, requirements="C").flags.c_contiguous
     True
     """
-    node = gathered(a)
+    node = stack_nested(a)
     if not isinstance(node, Value):
         return np.require(a, dtype, requirements)
     np.require(np.zeros(0), None, requirements)  # NumPy knows what may be asked for
@@ -88,7 +88,7 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     >>> cg.ascontiguousarray(cg.variable([[1.0, 2.0]]).T).flags.c_contiguous
     True
     """
-    node = gathered(a)
+    node = stack_nested(a)
     return array(node, dtype, copy=None, order="C", ndmin=1) if isinstance(node, Value) else np.ascontiguousarray(a, dtype)
 
 
@@ -111,7 +111,7 @@ def asfortranarray(a: Any, dtype: DTypeLike | None = None) -> Any:
     >>> cg.asfortranarray(cg.variable(np.ones((2, 3)))).flags.f_contiguous
     True
     """
-    node = gathered(a)
+    node = stack_nested(a)
     return array(node, dtype, copy=None, order="F", ndmin=1) if isinstance(node, Value) else np.asfortranarray(a, dtype)
 
 
@@ -162,7 +162,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
 
 def _buffer_of(function: Any) -> Any:
     is_blank = function is np.zeros
-    return lambda *args, **kwargs: buffer(function(*args, **kwargs), is_blank=is_blank)
+    return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
 
 
 # What runs when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .. import ops
 from ..context import automatic_name
 from ..guards import watch_shapes
-from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, leaf, require_computed
+from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, new_leaf, require_computed
 
 
 @ops.saying(
@@ -141,13 +141,13 @@ def placeholder(
         value = _generic(lengths, target)
     else:
         require_computed(example, "the example of a placeholder")
-        value = np.array(example.plain if isinstance(example, Value) else example, target)
+        value = np.array(example.raw_value if isinstance(example, Value) else example, target)
         fits = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
         if not fits:
             raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")
     value.flags.writeable = False
     kind = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
-    node: PlaceholderNode = leaf(value, kind, automatic_name(kind.kind) if name is None else name)
+    node: PlaceholderNode = new_leaf(value, kind, automatic_name(kind.kind) if name is None else name)
     node.declared = declared
     watch_shapes(node)
     return node

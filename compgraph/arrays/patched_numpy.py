@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Context, callbacks_lock, is_recording, layered, settle
+from ..context import Context, callbacks_lock, is_recording, layered_variable, sync_variables
 from ..frames import frame_up, is_internal
-from ..graph import leaves_of
+from ..graph import flatten_sequences
 from ..tracing import has_compiled_code, is_library, is_tracing
-from ..values import TRACEABLE, Value, plain_deep, promotable, wrapped
+from ..values import TRACEABLE, Value, as_buffer, unwrap_buffers, wrap_result
 from . import allocation
-from .compiled_modules import keep, shield
+from .compiled_modules import keep_original, shield_compiled_modules
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
 from .layouts import ascontiguousarray, asfortranarray
 
@@ -35,9 +35,9 @@ FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make
 # Options of NumPy's that change nothing for a node: it is returned as a node, and there is no device but the CPU.
 _IDLE = frozenset({"subok", "device"})
 
-_active = layered("patched", False)
+_active = layered_variable("patched", False)
 _originals: dict[str, Any] = {}  # NumPy's own functions, while a context is open
-restored: list[Callable[[], None]] = []  # functions to be called when NumPy's names have been restored
+after_restore: list[Callable[[], None]] = []  # functions to be called when NumPy's names have been restored
 _open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since an interrupt may keep one from being left
 
 
@@ -65,11 +65,11 @@ def _dispatching(name: str, original: Any) -> Any:
     def make(*args: Any, **kwargs: Any) -> Any:
         if isinstance(kwargs.get("like"), Value):  # NumPy would hand the node this function, which no table knows
             return ours(*args, **{key: value for key, value in kwargs.items() if key != "like"})
-        settle()
+        sync_variables()
         frame, traces = frame_up(1), is_tracing()
         if not (traces or _active.get()) or is_internal(frame.f_code.co_filename):
             return original(*args, **kwargs)
-        if any(isinstance(leaf, Value) for leaf in leaves_of((args, tuple(kwargs.values())))):
+        if any(isinstance(leaf, Value) for leaf in flatten_sequences((args, tuple(kwargs.values())))):
             if traces and _hands_to_c(frame.f_code.co_filename):
                 return original(*args, **kwargs)  # C code would take the memory of a node for numbers
             if kwargs.get("like") is not None:
@@ -79,8 +79,8 @@ def _dispatching(name: str, original: Any) -> Any:
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         buffers = tuple([value for value in (*args, *kwargs.values()) if type(value) in TRACEABLE])
         if buffers:
-            made = original(*plain_deep(args), **plain_deep(kwargs))
-            return made if has_compiled_code(frame.f_code.co_filename) else wrapped(made, buffers)
+            made = original(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+            return made if has_compiled_code(frame.f_code.co_filename) else wrap_result(made, buffers)
         made = original(*args, **kwargs)
         is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
         if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
@@ -88,8 +88,8 @@ def _dispatching(name: str, original: Any) -> Any:
         if has_compiled_code(frame.f_code.co_filename):
             return made  # it may hand the array to C code
         if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
-            return promotable(made) if traces else allocation.buffer(made)
-        return promotable(made) if made.dtype.kind in "fc" else made
+            return as_buffer(made) if traces else allocation.fillable(made)
+        return as_buffer(made) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]
     make.for_compiled = original  # type: ignore[attr-defined]
@@ -112,9 +112,9 @@ def _patch() -> _Open:
             if hasattr(now, "is_dispatching"):  # an interrupt may have left some names out
                 continue
             _originals[name] = now.__wrapped__ if hasattr(now, "is_answering") else now
-            keep(vars(np), name, getattr(now, "for_compiled", now))
+            keep_original(vars(np), name, getattr(now, "for_compiled", now))
             setattr(np, name, _dispatching(name, _originals[name]))
-        shield()
+        shield_compiled_modules()
         return opened
 
 
@@ -125,7 +125,7 @@ def _restore(gone: weakref.ref[Any]) -> None:
             for name, original in _originals.items():
                 setattr(np, name, original)
             _originals.clear()
-            for call in restored:
+            for call in after_restore:
                 call()
 
 

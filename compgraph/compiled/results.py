@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import adopted
-from ..graph import to_plain
+from ..bind import stack_object_array
+from ..graph import to_values
 from ..guards import Shape
 from ..trees import flatten, unflatten
-from ..values import InertScalarNode, ScalarNode, Value, plainly
+from ..values import InertScalarNode, ScalarNode, Value, unwrap_buffer
 from .refusals import RefusedError
 
 ndarray = np.ndarray
@@ -86,7 +86,7 @@ def _made(kind: Any, part: Any, values: Sequence[Any]) -> Any:
 def as_result(value: Any) -> Any:
     """A leaf of what a function returned: of arrays that nodes were written into the node."""
     data = None if isinstance(value, ndarray) else getattr(value, "data", None)
-    return data if isinstance(data, Value) else plainly(adopted(value))
+    return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
 
 
 def _constant(value: Any) -> Any:
@@ -109,7 +109,7 @@ def _value_of(leaf: Any) -> Any:
     leaf = as_result(leaf)
     if not isinstance(leaf, Value):
         return leaf
-    value = to_plain(leaf)
+    value = to_values(leaf)
     return value[()] if isinstance(leaf, (ScalarNode, InertScalarNode)) and isinstance(value, ndarray) else value
 
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import Setting, apart, called, calling, guarded, noting
+from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
 from ..executor import Family, Schedule, needed
-from ..guards import Guard, collecting_escapes, guards_among, is_about_lengths
+from ..guards import Guard, collecting_leaks, guards_among, is_length_guard
 from ..interception import intercepted, lent
 from ..scipy import enter_imported
 from ..tracing import Tracing
-from ..values import ConstantNode, InputNode, ScalarNode, Value, leaf, next_tick
+from ..values import ArgumentNode, ConstantNode, ScalarNode, Value, new_leaf, next_sequence_number
 from .arguments import Call
 from .captured import Captured, require_unchanged
 from .loops import STEP, NotAlikeError, Shortening
@@ -78,7 +78,7 @@ def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool,
     """
     shortening = Shortening() if cuts_loops else None
     try:
-        return apart(_traced, f, call, captured, expected, careful, shortening)
+        return run_isolated(_traced, f, call, captured, expected, careful, shortening)
     except Exception as error:
         if shortening is None or not shortening.loops:
             raise
@@ -87,10 +87,10 @@ def traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool,
 
 def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool, shortening: Shortening | None) -> Traced:
     enter_imported()
-    since = next_tick()
+    since = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     noted: list[Guard] = []
-    with np.errstate(all="ignore"), tracing, Setting({calling: shortening, noting: noted}):
+    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: shortening, trace_guards: noted}):
         inputs = [_stand_in(value) for value in call.values()]
         again = partial(_called, f, *call.with_values(inputs).arguments(), careful, captured.derives)
         returned, escapes, unused = again()
@@ -126,11 +126,11 @@ def _traced(f: Any, call: Call, captured: Captured, expected: Any, careful: bool
         guards = [*guards, computed(left_out)]
     _require_own(items, inputs, since)
     build = results.builder()
-    given, found = [node.plain for node in inputs], build([np.array(node.plain)[()] for node in outputs])
+    given, found = [node.raw_value for node in inputs], build([np.array(node.raw_value)[()] for node in outputs])
     require_like(found, expected, "what it gives of the stand-ins of a trace", given)
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program gives something, if only for its guards
-        outputs = [min(inputs, key=lambda node: int(node.plain.size))]
+        outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
     return Traced(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
 
 
@@ -152,7 +152,7 @@ def _with_few_turns(
     items = needed([*results.outputs, *inputs])
     guards, escaped = guards_among(noted, items)
     given = [*inputs, *tables]
-    hangs = not all(map(is_about_lengths, guards))
+    hangs = not all(map(is_length_guard, guards))
     left_out = unused.found(results.outputs, given)
     if unused.derives:  # of derivatives of a long loop its warnings are not worth the time of all turns
         left_out = [node for node in left_out if not isinstance(node.function, np.ufunc)]
@@ -168,7 +168,7 @@ def _of_many_turns(schedules: list[Schedule], shortening: Shortening, results: R
     sizes = [len(schedule.units) for schedule in schedules]
     by = [(s - sizes[0]) // STEP for s in sizes[1:-1]]
     size = sizes[0] + sum((w - n) * b for w, n, b in zip(wanted, turns[0], by, strict=True))
-    tables = [np.asarray(table.plain) for table in shortening.tables]
+    tables = [np.asarray(table.raw_value) for table in shortening.tables]
     return Traced(schedules[0], results.builder(), size, False, Family(turns, schedules, wanted, tables, plain))
 
 
@@ -189,11 +189,16 @@ def _called(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], careful: bool
     """What the function gives of stand-ins, the numbers that were seen to leave the graph, and operations that may be unused."""
     unused = Unused(derives)
     given = (*args, *kwargs.values())
-    with intercepted(f, given, True) as opened, collecting_escapes() as escapes:
+    with intercepted(f, given, True) as opened, collecting_leaks() as escapes:
         watch = None if opened.is_closed else Drawn(f, given)
-        with Setting(refusing_draws()), watch or Setting({}), guarded() if careful else Setting({}), unused.collecting():
+        with (
+            Setting(refusing_draws()),
+            watch or Setting({}),
+            recording_for_replay() if careful else Setting({}),
+            unused.collecting(),
+        ):
             named = {name: lent(value) for name, value in kwargs.items()}
-            returned = called(partial(f, **named), [*map(lent, args)])
+            returned = call_function(partial(f, **named), [*map(lent, args)])
     if watch is not None:
         watch.require_none()
     return returned, escapes, unused
@@ -206,9 +211,9 @@ def _stand_in(value: Any) -> Any:
             f"an argument is a 0-d array of {value.dtype}; give Python's number, int(n), which is part of a program"
         )
     if type(value) is np.ndarray:
-        return leaf(value, InputNode, None)
-    node = leaf(np.asarray(value), ScalarNode, None)
-    node.plain = np.asarray(value)
+        return new_leaf(value, ArgumentNode, None)
+    node = new_leaf(np.asarray(value), ScalarNode, None)
+    node.raw_value = np.asarray(value)
     return node
 
 
@@ -216,5 +221,5 @@ def _require_own(items: list[Any], inputs: list[Any], since: float) -> None:
     """Raise a RefusedError if a graph goes on beyond the trace: to variables, say."""
     given = frozenset(inputs)
     for item in items:
-        if isinstance(item, Value) and item not in given and not isinstance(item, ConstantNode) and item.tick < since:
+        if isinstance(item, Value) and item not in given and not isinstance(item, ConstantNode) and item.sequence_number < since:
             raise RefusedError(f"it uses a node that was made outside of it ({item.what}, {item.line or 'an unknown line'})")

@@ -10,10 +10,10 @@ import numpy as np
 from .. import ops
 from ..context import Setting, collector, is_deriving
 from ..executor import OF_SHAPE_ALONE, needed, sources_of
-from ..guards import Computed
+from ..guards import EvaluationGuard
 from ..interpreters import Observed
 from ..storage import window
-from ..values import Joint, Value, next_tick
+from ..values import MultiOutput, Value, next_sequence_number
 
 _QUIET = frozenset({ops.copy_as_laid, window})  # steps of ours that neither warn nor raise
 _INTEGERS = "biu"
@@ -60,11 +60,13 @@ class Unused:
         warns = "maybe" if spec is None else spec.warns
         if warns == "never" or function in _QUIET:
             return True
-        kinds = [np.asarray(getattr(a, "plain", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))]
+        kinds = [
+            np.asarray(getattr(a, "raw_value", a)).dtype for a in item.args if isinstance(a, (Value, np.ndarray, np.generic))
+        ]
         if function is ops.astype:
             return all(np.can_cast(kind, node.dtype) or (kind.kind in _INTEGERS and node.dtype.kind in "biufc") for kind in kinds)
         if function is ops.getitem:
-            return bool(item.edges == (0,))
+            return bool(item.parent_argnums == (0,))
         if warns == "floats":
             return self.derives or all(kind.kind in _INTEGERS for kind in (*kinds, node.dtype))
         return self.derives and self._overflows_alone(function, item)
@@ -72,7 +74,7 @@ class Unused:
     @staticmethod
     def _overflows_alone(function: Any, item: Any) -> bool:
         """Whether a function warns of overflows and infinite operands alone, for its plain operand."""
-        if function in (np.true_divide, ops.power, np.power) and item.edges == (0,) and len(item.args) > 1:
+        if function in (np.true_divide, ops.power, np.power) and item.parent_argnums == (0,) and len(item.args) > 1:
             plain = np.asarray(item.args[1])
             if function is np.true_divide:
                 return bool(plain.all())
@@ -81,13 +83,13 @@ class Unused:
         return is_foreign and "O" not in "".join(function.types)  # SciPy's ufuncs warn of nothing
 
     def all_among(self, items: Iterable[Any], since: float) -> bool:
-        """True if each node collected from a tick on is part of a graph."""
+        """True if each node collected from a sequence number on is part of a graph."""
         known = frozenset(items)
-        return all(_item_of(node) in known for node in self._collected if node.tick >= since)
+        return all(_item_of(node) in known for node in self._collected if node.sequence_number >= since)
 
     def forget(self, since: float) -> None:
-        """Drop the nodes collected from a tick on."""
-        self._collected = [node for node in self._collected if node.tick < since]
+        """Drop the nodes collected from a sequence number on."""
+        self._collected = [node for node in self._collected if node.sequence_number < since]
 
     def found(self, ends: Iterable[Any], stop: Iterable[Any]) -> list[Any]:
         """The collected nodes that are computed for none of `ends`."""
@@ -98,19 +100,19 @@ class Unused:
         left_out = [node for node in collected if _item_of(node) not in read]
         if self.derives and left_out:
             scatters = [item for item in read if isinstance(item, Value) and item.opname == "scatter"]
-            used = frozenset(item.args[position] for item in scatters for position in item.edges)
+            used = frozenset(item.args[position] for item in scatters for position in item.parent_argnums)
             left_out = [node for node in left_out if not _is_indexed_again(node, used)]
         return left_out
 
 
 def _is_indexed_again(node: Any, used: frozenset[Any]) -> bool:
     """Whether indices are checked elsewhere: a derivative writes where an operation has read."""
-    return node.function is ops.getitem and all(node.args[position] in used for position in node.edges if position)
+    return node.function is ops.getitem and all(node.args[position] in used for position in node.parent_argnums if position)
 
 
 def _item_of(node: Any) -> Any:
     """The operation that a node is, or is an output of."""
-    return node.args[0] if node.args and isinstance(node.args[0], Joint) else node
+    return node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
 
 
 def _sources(item: Any) -> tuple[Any, ...]:
@@ -119,6 +121,6 @@ def _sources(item: Any) -> tuple[Any, ...]:
     return () if is_constant else sources_of(item)
 
 
-def computed(nodes: list[Any]) -> Computed:
+def computed(nodes: list[Any]) -> EvaluationGuard:
     """A guard by which some nodes are computed."""
-    return Computed("the errors of unused results", type(None), tuple(nodes), None, None, 0, next_tick())
+    return EvaluationGuard("the errors of unused results", type(None), tuple(nodes), None, None, 0, next_sequence_number())

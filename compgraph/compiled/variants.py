@@ -11,7 +11,7 @@ import numpy as np
 
 from ..executor import MISFITS, compiled, compiled_family, compiles_families, hold_nan
 from ..guards import GuardError
-from ..tracing import Tracing, raised_at
+from ..tracing import Tracing, user_line_of
 from . import worker
 from .arguments import Call, Given, Static, copied, names_of, require_numbers
 from .captured import Captured, require_unchanged
@@ -312,7 +312,7 @@ def _nothing(values: Sequence[Any]) -> tuple[Any, ...]:
 
 def _told(error: Exception) -> str:
     """An error of a trace, which plain NumPy does not raise, in words."""
-    place = raised_at(error)
+    place = user_line_of(error)
     where = f" ({place})" if place is not None and place not in str(error) else ""
     return f"tracing it raised {type(error).__name__}: {error}{where}"
 

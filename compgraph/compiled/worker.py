@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 
-from ..context import renewed
+from ..context import reset_after_fork
 
 _jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.SimpleQueue()
 _thread: threading.Thread | None = None
-_starting = renewed(threading.Lock())
-tracing = renewed(threading.RLock())  # one function is traced and compiled at a time
-importing = renewed(threading.RLock())  # held while the back end is imported: a child would wait for the import forever
+_starting = reset_after_fork(threading.Lock())
+tracing = reset_after_fork(threading.RLock())  # one function is traced and compiled at a time
+importing = reset_after_fork(threading.RLock())  # held while the back end is imported: a child would wait for the import forever
 compiling: list[Any] = [tracing]  # locks that are held while code is compiled, in the order in which they are taken
 was_interrupted = False  # whether a thread compiled when this process, or one it descends from, was forked
 PATIENCE, IMPORT_PATIENCE = 1.0, 20.0  # seconds that a fork waits for a compilation, or for an import

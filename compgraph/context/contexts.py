@@ -5,7 +5,7 @@ twice. A generator that is suspended inside a ``with`` statement leaves its valu
 as Ctrl-C that arrives while ``__exit__`` begins leaves them for ever. So each ``with`` statement makes a *layer*: the values it
 sets, a weak reference to the context object, and the generator that it belongs to. The layer holds until ``__exit__`` is called
 or the object is dropped, which the ``with`` statement keeps alive; a generator's holds only while the generator runs. The layers
-are the truth; `settle` derives the variables from them again wherever a layer may have ceased to hold.
+are the truth; `sync_variables` derives the variables from them again wherever a layer may have ceased to hold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..frames import delegates, frame_up, outwards
+from ..frames import frame_up, is_delegating, walk_frames
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ _quick: ContextVar[bool] = ContextVar("quick", default=True)
 is_quick = _quick.get
 
 
-def layered(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
+def layered_variable(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
     """A new variable of `contextvars` that layers can change.
 
     Parameters
@@ -80,7 +80,7 @@ class Layer:
     is_owned : bool
         Whether it, or one around it, belongs to a generator.
     is_guarded : bool
-        Whether it, or one around it, may cease to hold without a call of ``__exit__``, so that `settle` has to look.
+        Whether it, or one around it, may cease to hold without a call of ``__exit__``, so that `sync_variables` has to look.
     is_closed : bool
         Whether it was left by a call that could not take it off: in another thread, or out of order.
     """
@@ -132,11 +132,11 @@ class Entry(weakref.ref[Any]):
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
 _settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers that the variables stand for
 _told: ContextVar[Layer | bool | None] = ContextVar("told", default=False)  # the innermost layer when `_quick` was found
-_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `apart`
+_is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `run_isolated`
 _OWN = frozenset({_quick, _innermost, _settled, _told, _is_apart})
 
 
-def settle() -> None:
+def sync_variables() -> None:
     """Set the variables to what the layers say that hold for the running frame, if that may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
@@ -157,7 +157,7 @@ def _holding(layer: Layer | None) -> Iterator[Layer]:
             owned = owned or layer.owner is not None
         layer = layer.around
     if owned:
-        for frame in outwards(frame_up(1)):
+        for frame in walk_frames(frame_up(1)):
             yield from (layer for layer in found if layer.owner is frame)
     yield from (layer for layer in found if layer.owner is None)
 
@@ -170,7 +170,7 @@ def layer_of(variable: ContextVar[Any]) -> Layer | None:
 def _derive() -> None:
     """Set the variables to what the layers say, and drop the layers that are over.
 
-    An interrupt may cut this short at any step. The order is such that the next `settle` then does it all again.
+    An interrupt may cut this short at any step. The order is such that the next `sync_variables` then does it all again.
     """
     innermost = _innermost.get()
     while innermost is not None and innermost.is_over():
@@ -263,7 +263,7 @@ class Context:
         try:
             layer.entry = Entry(self, frame)
             self._entered.append(layer)
-            settle()
+            sync_variables()
             _push(layer, _statement(frame), False)
         except BaseException:  # a signal: no ``__exit__`` will follow
             if layer in self._entered:
@@ -301,7 +301,7 @@ def _statement(frame: FrameType | None) -> FrameType | None:
     for somebody else: then it is further out.
     """
     while frame is not None:
-        plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, outwards(frame))
+        plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, walk_frames(frame))
         entering = next((around for around in itertools.islice(plain, _METHODS) if _enters(around)), None)
         if entering is not None:
             frame = entering
@@ -322,7 +322,7 @@ def _is_driven(frame: FrameType) -> bool:
         is_async, frame = frame.f_code.co_flags & CO_ASYNC_GENERATOR, frame.f_back
         if frame.f_globals.get("__name__") in _DRIVERS:
             return True
-        if is_async or not delegates(frame):
+        if is_async or not is_delegating(frame):
             return False
     return False
 
@@ -333,7 +333,7 @@ def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
         return frame
     if is_owned:
         owners = {layer.owner for layer in _chain()}
-        return next((around for around in outwards(frame) if around in owners), None)
+        return next((around for around in walk_frames(frame) if around in owners), None)
     return None
 
 
@@ -344,7 +344,7 @@ class Setting(Layer):
 
     def __enter__(self) -> None:
         try:
-            settle()
+            sync_variables()
             _push(self, frame_up(1), True)
         except BaseException:  # a signal: no ``__exit__`` will follow
             _drop(self)
@@ -354,7 +354,7 @@ class Setting(Layer):
         _drop(self)
 
 
-def apart(function: Callable[..., T], *args: Any) -> T:
+def run_isolated(function: Callable[..., T], *args: Any) -> T:
     """Call ``function(*args)`` in a copy of the context: what this package sets inside ends with the call, even if interrupted.
 
     Variables of others that the function sets, as `numpy.seterr` does, stay set, unless the call is interrupted.
@@ -370,9 +370,9 @@ def apart(function: Callable[..., T], *args: Any) -> T:
     return result
 
 
-def apart_once(function: Callable[..., T], *args: Any) -> T:
-    """As `apart`, for what is called with each operation: inside a call by `apart` that is needless, and it is just called."""
-    return function(*args) if _is_apart.get() else apart(function, *args)
+def run_isolated_once(function: Callable[..., T], *args: Any) -> T:
+    """As `run_isolated`; within another call by `run_isolated`, call the function directly."""
+    return function(*args) if _is_apart.get() else run_isolated(function, *args)
 
 
 def _carry_over(context: Variables) -> None:

@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 
-def imported(module: str) -> Any:
+def import_lazily(module: str) -> Any:
     """A module, imported now if it was not before.
 
     Its code runs in an empty context: what holds for the code that needs it first, within a derivative say, holds not for

@@ -13,7 +13,7 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 _adding = threading.Lock()
 
 
-def renewed(lock: Lock) -> Lock:
+def reset_after_fork(lock: Lock) -> Lock:
     """The same lock, set free in each child process, where the thread that may have held it does not exist."""
     with _adding:
         _locks.add(lock)
@@ -33,4 +33,4 @@ if hasattr(os, "register_at_fork"):
 
 # The one lock that callbacks of weak references take. They run wherever memory is asked for, in threads that may hold any other
 # lock. Whoever holds this one therefore takes no other lock, and imports nothing; else two threads could wait for each other.
-callbacks_lock = renewed(threading.RLock())
+callbacks_lock = reset_after_fork(threading.RLock())

@@ -14,63 +14,63 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .contexts import Context, Setting, is_quick, layer_of, layered, settle
+from .contexts import Context, Setting, is_quick, layer_of, layered_variable, sync_variables
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-recording: ContextVar[bool] = layered("recording", True, is_quick=True)
+recording: ContextVar[bool] = layered_variable("recording", True, is_quick=True)
 # An observer that checks each new node and each derivative; see `debugging`.
-watcher: ContextVar[Any] = layered("watcher", None, is_quick=True)
+watcher: ContextVar[Any] = layered_variable("watcher", None, is_quick=True)
 # An observer of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
-profiler: ContextVar[Any] = layered("profiler", None, is_quick=True)
+profiler: ContextVar[Any] = layered_variable("profiler", None, is_quick=True)
 # An observer that is shown each result recorded, a node or several; see `compiled.unused`.
-collector: ContextVar[Any] = layered("collector", None, is_quick=True)
+collector: ContextVar[Any] = layered_variable("collector", None, is_quick=True)
 # Levels of vmaps and of derivatives: inner ones have the higher. Within `no_graph` no tangent of a level up to `cut` is computed.
 next_level = itertools.count(1).__next__
-cut: ContextVar[int] = layered("cut", 0, is_quick=True)
+blocked_level: ContextVar[int] = layered_variable("cut", 0, is_quick=True)
 # The names of the scopes around, the outermost first; see `scopes`.
-scopes: ContextVar[tuple[str, ...]] = layered("scopes", (), is_quick=True)
+scopes: ContextVar[tuple[str, ...]] = layered_variable("scopes", (), is_quick=True)
 
 
 def is_recording() -> bool:
     """Whether operations on nodes are recorded."""
     if is_quick():
         return True
-    settle()
+    sync_variables()
     return recording.get()
 
 
-def is_cut(level: int) -> bool:
+def is_blocked_level(level: int) -> bool:
     """Whether tangents of a level are dropped: `no_graph` is in force, around this code or around an operator that runs it."""
     if is_quick():
         return False
-    settle()
-    return not recording.get() or level <= cut.get()
+    sync_variables()
+    return not recording.get() or level <= blocked_level.get()
 
 
-def watched() -> Any:
+def active_watcher() -> Any:
     """The object that is shown each new node; None if there is none."""
     if is_quick():
         return None
-    settle()
+    sync_variables()
     return watcher.get()
 
 
-def profiled() -> Any:
+def active_profiler() -> Any:
     """The object that is told of operations and sweeps in this thread; None if there is none."""
     if is_quick():
         return None
-    settle()
+    sync_variables()
     found = profiler.get()
     return found if found is None or found.thread == get_ident() else None
 
 
 def observers() -> list[Any]:
     """Who sees what is recorded here: objects whose ``wrap(interpreter)`` is an interpreter that lets them."""
-    return [found for found in (watcher.get(), collector.get(), profiled()) if found is not None]
+    return [found for found in (watcher.get(), collector.get(), active_profiler()) if found is not None]
 
 
-def in_scope(name: str) -> dict[ContextVar[Any], Any]:
+def scope_change(name: str) -> dict[ContextVar[Any], Any]:
     """The change of a context in which nodes belong to one more scope."""
     return {scopes: (*open_scopes(), name)}
 
@@ -79,55 +79,55 @@ def open_scopes() -> tuple[str, ...]:
     """The names of the scopes around."""
     if is_quick():
         return ()
-    settle()
+    sync_variables()
     return scopes.get()
 
 
 # Nodes made up to this tick may not be written into: a function that is run twice (a checkpoint) would write twice.
-sealed: ContextVar[float] = layered("sealed", -math.inf)
+sealed: ContextVar[float] = layered_variable("sealed", -math.inf)
 sealed_until = sealed.get
 
 # Whether rules must record derivatives that are right for values fed later, also where the short form would give nan.
-guarding: ContextVar[bool] = layered("guarding", False)
+records_for_replay: ContextVar[bool] = layered_variable("guarding", False)
 
 # Whether a derivative is being recorded. Nobody writes into the arrays that rules make, so fewer views need to be active.
-deriving: ContextVar[bool] = layered("deriving", False)
+deriving: ContextVar[bool] = layered_variable("deriving", False)
 is_deriving = deriving.get
 
-# Whether results of integers and booleans are followed until an operation or a guard reads them (see `kinds.UnreadNode`). They
+# Whether results of integers and booleans are followed until an operation or a guard reads them (see `kinds.UntrackedNode`). They
 # are not where a graph is recorded again, or a derivative: no code of the user's is given them.
-following: ContextVar[bool] = layered("following", True)
+following: ContextVar[bool] = layered_variable("following", True)
 is_following = following.get
 
 # Functions that an array made to be written into is passed through, the innermost last: each adds a tangent.
-wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered("wrappers", ())
+wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered_variable("wrappers", ())
 
 # A function that each result of `stop_gradient` on plain arrays is passed through. It may return what an earlier call was given.
-holding: ContextVar[Callable[[Any], Any] | None] = layered("holding", None)
+constant_holder: ContextVar[Callable[[Any], Any] | None] = layered_variable("holding", None)
 
 # The guards noted so far by the trace of a compiled function, or of an executor, that is under way; None outside of such a trace.
-noting: ContextVar[list[Any] | None] = layered("noting", None)
+trace_guards: ContextVar[list[Any] | None] = layered_variable("noting", None)
 
 # What the functions that are differentiated are called by: given a function and its arguments it gives what the function does.
-calling: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered("calling", None)
+call_wrapper: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered_variable("calling", None)
 
 
-def called(f: Callable[..., Any], args: Sequence[Any]) -> Any:
+def call_function(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     """What a function that is to be differentiated gives, called as those around have asked for."""
-    settle()
-    by = calling.get()
+    sync_variables()
+    by = call_wrapper.get()
     return f(*args) if by is None else by(f, args)
 
 
 # The dtype of arrays made of Python numbers: set by a context, and by a call of `default_dtype` outside of all contexts.
 FLOAT64: np.dtype[Any] = np.dtype(float)
-_number: ContextVar[np.dtype[Any] | None] = layered("number", None)
+_number: ContextVar[np.dtype[Any] | None] = layered_variable("number", None)
 _number_called: ContextVar[np.dtype[Any]] = ContextVar("number_called", default=FLOAT64)
 
 
 def default_float() -> np.dtype[Any]:
     """The dtype that Python numbers become."""
-    settle()
+    sync_variables()
     return _number.get() or _number_called.get()
 
 
@@ -137,7 +137,7 @@ class NoGraph(Context):
     __slots__ = ()
 
     def __enter__(self) -> None:
-        self._enter({recording: False, cut: next_level()})
+        self._enter({recording: False, blocked_level: next_level()})
 
     def __exit__(self, *exception: object) -> None:
         self._leave()
@@ -252,7 +252,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     return DefaultDtype(found)
 
 
-def of_numbers(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
+def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
     """`array`, cast to the default precision if the `value` it was made of holds Python's floats or complex numbers alone."""
     default = default_float()
     if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):
@@ -275,14 +275,14 @@ def recording_on() -> Setting:
 _RECORDING = {recording: True}
 
 
-def recording_again() -> Setting:
+def rerecording() -> Setting:
     """A context in which operations are recorded that were recorded before, for other values."""
     return Setting({recording: True, following: False})
 
 
-def sealed_up_to(tick: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
-    """A context that refuses writes into nodes made up to a tick, and in which `within` is what `wrappers` is."""
-    return Setting({sealed: max(tick, sealed_until()), wrappers: within})
+def sealing(sequence_number: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
+    """A context that refuses writes into nodes made up to a sequence number, and in which `within` is what `wrappers` is."""
+    return Setting({sealed: max(sequence_number, sealed_until()), wrappers: within})
 
 
 def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
@@ -290,16 +290,16 @@ def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
     return Setting({wrappers: (*wrappers.get(), wrap)})
 
 
-def derived() -> Setting:
+def recording_derivative() -> Setting:
     """A context around the recording of a derivative; see `deriving`."""
     return Setting({deriving: True, following: False})
 
 
-def guarded() -> Setting:
-    """A context in which rules record derivatives that are right for values fed later; see `guarding`."""
-    return Setting({guarding: True})
+def recording_for_replay() -> Setting:
+    """A context in which rules record derivatives that are right for values fed later; see `records_for_replay`."""
+    return Setting({records_for_replay: True})
 
 
-def held(hold: Callable[[Any], Any]) -> Setting:
+def holding_constants(hold: Callable[[Any], Any]) -> Setting:
     """A context in which `stop_gradient` of a plain array returns ``hold(result)``."""
-    return Setting({holding: hold})
+    return Setting({constant_holder: hold})

@@ -6,10 +6,10 @@ import itertools
 import threading
 from collections.abc import Iterator
 
-from .locks import renewed
+from .locks import reset_after_fork
 
 _counts: dict[str, Iterator[int]] = {}
-_counts_lock = renewed(threading.Lock())
+_counts_lock = reset_after_fork(threading.Lock())
 
 
 def automatic_name(stem: str) -> str:

@@ -3,8 +3,8 @@
 from ..guards import GuardError
 from .checks import require_shape
 from .codegen import NumPyBackend, Writer
-from .cse import OF_SHAPE_ALONE, simplified
-from .cutting import between, cut, cut_items
+from .cse import OF_SHAPE_ALONE, simplify
+from .cutting import between, cut_items, subgraph
 from .executor import MISFITS, Executor, as_fed, hold_nan
 from .interpreted import Interpreted
 from .passes import compiled, compiled_family, compiles_families, fastest_backend
@@ -13,7 +13,7 @@ from .schedule import Family, Program, Schedule, checked_threads, needed, origin
 
 __all__ = [
     "MISFITS", "OF_SHAPE_ALONE", "Executor", "Family", "GuardError", "Interpreted", "NumPyBackend", "Program", "Schedule",
-    "Writer", "as_fed", "between", "checked_threads", "compiled", "compiled_family", "compiles_families", "cut", "cut_items",
-    "fastest_backend", "hold_nan", "needed", "origin_of", "origins_of", "replay", "replay_watched", "require_shape",
-    "simplified", "sources_of",
+    "Writer", "as_fed", "between", "checked_threads", "compiled", "compiled_family", "compiles_families", "cut_items",
+    "fastest_backend", "hold_nan", "needed", "origin_of", "origins_of", "replay", "replay_watched", "require_shape", "simplify",
+    "sources_of", "subgraph",
 ]  # fmt: skip

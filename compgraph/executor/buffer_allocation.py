@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..storage import by_tick, owner_of
-from ..values import Joint, Value
+from ..storage import by_sequence_number, owner_of
+from ..values import MultiOutput, Value
 from .schedule import Schedule, sources_of
 
 SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller ones a new array costs no more
@@ -24,7 +24,7 @@ SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller 
 
 def has_buffer(node: Any) -> bool:
     """Whether a result can be written into a buffer: a large array of its own, that a ufunc without options made."""
-    plain = node.plain
+    plain = node.raw_value
     return (
         isinstance(node, Value)
         and isinstance(node.function, np.ufunc)
@@ -59,7 +59,7 @@ class _Allocation:
         self._owners: dict[int, Any] = {}
         for item in schedule.items:
             if isinstance(item, Value):
-                self._owners.setdefault(id(owner_of(item.plain)), item)
+                self._owners.setdefault(id(owner_of(item.raw_value)), item)
         self._last = self._last_uses(units, schedule.outputs)
         self._free: dict[Any, list[Any]] = defaultdict(list)
         ending: dict[float, set[Any]] = defaultdict(set)
@@ -78,8 +78,8 @@ class _Allocation:
                 and has_buffer(node)
                 and place < self._last.get(node, -1) < inf
             ):
-                free = self._free[_layout(node.plain)]
-                self.buffers[node] = free.pop() if free else np.empty_like(node.plain)
+                free = self._free[_layout(node.raw_value)]
+                self.buffers[node] = free.pop() if free else np.empty_like(node.raw_value)
         self._release(ending - early, place)
 
     def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
@@ -91,7 +91,7 @@ class _Allocation:
         )
 
     def _release(self, ending: set[Any], place: int) -> None:
-        for root in sorted(ending, key=by_tick):
+        for root in sorted(ending, key=by_sequence_number):
             buffer = self.buffers.get(root)
             if buffer is not None:
                 self._free[_layout(buffer)].append(buffer)
@@ -100,14 +100,14 @@ class _Allocation:
 
     def _first_with(self, source: Any) -> Any:
         """The first node of the schedule with the memory in which another lies; of a joint or scalar, itself."""
-        return self._owners.get(id(owner_of(source.plain)), source) if isinstance(source, Value) else source
+        return self._owners.get(id(owner_of(source.raw_value)), source) if isinstance(source, Value) else source
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:
         last: dict[Any, float] = {}
         for place, unit in enumerate(units):
             for item in unit:
                 for source in sources_of(item):
-                    if isinstance(source, (Value, Joint)):
+                    if isinstance(source, (Value, MultiOutput)):
                         last[self._first_with(source)] = place
         last.update((self._first_with(node), inf) for node in outputs)
         return last

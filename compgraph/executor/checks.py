@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..guards import Guard, OtherProgramError, Watch
+from ..guards import Guard, OtherProgramError, UntrackedGuard
 from ..storage import value_at
-from ..values import Joint, Value
+from ..values import MultiOutput, Value
 from .schedule import Schedule, needed
 
 # Functions whose results are complex for some values and real for others.
@@ -43,13 +43,13 @@ def require_same(found: Any, kept: Any) -> None:
 def check(schedule: Schedule) -> Schedule:
     """Enter what has to be checked of each result (a pass)."""
     given = frozenset(schedule.inputs)
-    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, Joint))]
+    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, MultiOutput))]
     if any(isinstance(item, Value) and item.memory for item in schedule.items):
-        watches = [item for item in schedule.items if isinstance(item, Watch)]
+        watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
         asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
         unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
         for item in computed:  # integers and booleans may be indices or masks of a write, whose derivative holds for these alone
-            if isinstance(item, Value) and item.plain.dtype.kind in "biu" and item in unwatched:
+            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_as_made(item))))
     for item in computed:
         if item not in given and isinstance(item, Value):
@@ -59,7 +59,7 @@ def check(schedule: Schedule) -> Schedule:
 
 def _as_made(item: Value) -> Any:
     """The value of a node before anything is written into it."""
-    return value_at(item, item.tick) if item.memory else item.plain
+    return value_at(item, item.sequence_number) if item.memory else item.raw_value
 
 
 def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
@@ -70,6 +70,6 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
         return
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
-    chosen = any(a.plain.dtype.kind in "biu" for p in operation.edges if isinstance(a := operation.args[p], Value))
-    if chosen or ops.counts(function, operation.args, operation.edges):
-        checks.setdefault(item, []).append((require_shape, item.plain.shape))
+    chosen = any(a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value))
+    if chosen or ops.counts(function, operation.args, operation.parent_argnums):
+        checks.setdefault(item, []).append((require_shape, item.raw_value.shape))

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import ops
-from ..context import renewed
+from ..context import reset_after_fork
 from ..guards import Guard
 from ..storage import Write, place_in, value_at, window
-from ..values import Joint, Value, settled
+from ..values import MultiOutput, Value, freeze_operand
 from .fusion import BLOCK, Group, repeated
 from .schedule import Schedule
 
@@ -57,7 +57,7 @@ class NumPyProgram:
 
     def __init__(self, source: str, objects: dict[str, Any]) -> None:
         self.source = source
-        self._lock = renewed(threading.Lock())  # the buffers serve one run at a time
+        self._lock = reset_after_fork(threading.Lock())  # the buffers serve one run at a time
         name = _FILE.format(id(self))
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         exec(compile(source, name, "exec"), objects)
@@ -104,7 +104,7 @@ class Writer:
     ----------
     names : Names
         Names of items and objects.
-    items : iterable of Node, Joint and Write
+    items : iterable of Node, MultiOutput and Write
         What is written.
     """
 
@@ -134,14 +134,16 @@ class Writer:
 
     def operand(self, operand: Any, item: Any) -> str:
         """An operand of an item: its name, or a value."""
-        return str(self.names[operand] if isinstance(operand, (Value, Joint)) else self.names.literal(settled(operand)))
+        return str(
+            self.names[operand] if isinstance(operand, (Value, MultiOutput)) else self.names.literal(freeze_operand(operand))
+        )
 
     def target(self, write: Write) -> str:
         """The array that a write stores into: the root of the buffer, or a view of it."""
         root = self.roots[id(write.memory)]
-        if write.window is root.plain:
+        if write.window is root.raw_value:
             return str(self.names[root])
-        place = {name: self.names.literal(value) for name, value in place_in(root.plain, write.window).items()}
+        place = {name: self.names.literal(value) for name, value in place_in(root.raw_value, write.window).items()}
         arguments = ", ".join(f"{name}={value}" for name, value in place.items())
         return f"{self.names.function(window)}({self.names[root]}, {arguments})"
 
@@ -248,11 +250,11 @@ class _ProgramWriter(Writer):
 
     def leaf(self, item: Any) -> str:
         """A global name; a copy of it where it is written into."""
-        bound = self.names.literal(item.plain)
+        bound = self.names.literal(item.raw_value)
         if not item.memory:
             self.names.define(item, bound)
             return ""
-        self.names.objects[bound] = value_at(item, item.tick)
+        self.names.objects[bound] = value_at(item, item.sequence_number)
         return f"{self.names.define(item)} = {bound}.copy()"
 
     def call(self, item: Any) -> str:
@@ -321,4 +323,4 @@ def _readable(function: Any) -> str:
 
 def _is_fresh(node: Any) -> bool:
     """Whether the value of a node lies in memory that nothing else uses."""
-    return type(node.plain) is not np.ndarray or (node.plain.base is None and not node.memory)
+    return type(node.raw_value) is not np.ndarray or (node.raw_value.base is None and not node.memory)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import recording_again
+from ..context import rerecording
 from ..guards import Guard
-from ..storage import Memory, Write, root_of, viewed_by
-from ..values import ConstantNode, Joint, PlaceholderNode, Value, like, placed_as, require_history
+from ..storage import Memory, Write, root_of, viewed_operand
+from ..values import ConstantNode, MultiOutput, PlaceholderNode, Value, copy_location, require_history, with_operands
 from .schedule import Schedule, needed, origin_of
 
 # Functions whose results hang on the shape of the operand alone: constants, if shapes are known.
@@ -23,7 +23,7 @@ OF_SHAPE_ALONE = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
 COPIED = 4096  # bytes of the largest plain operand, or constant, that is compared by value; larger ones are by identity
 
 
-def simplified(nodes: Any) -> Any:
+def simplify(nodes: Any) -> Any:
     """A smaller graph of some nodes, with the same values.
 
     Equal sub-expressions are computed once, operations on constants alone become constants, and what leads to none of the
@@ -49,7 +49,7 @@ def simplified(nodes: Any) -> Any:
     >>> import compgraph as cg
     >>> x = cg.variable(0.5, "x")
     >>> f = cg.sin(x) ** cg.sin(x)
-    >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplified(f)]))
+    >>> len(cg.topological_order([f])), len(cg.topological_order([cg.simplify(f)]))
     (4, 3)
     """
     single = isinstance(nodes, Value)
@@ -57,14 +57,14 @@ def simplified(nodes: Any) -> Any:
     for node in outputs:
         require_history(node)
         if not isinstance(node, Value):
-            raise TypeError(f"simplified takes nodes, not a {type(node).__name__}")
+            raise TypeError(f"simplify takes nodes, not a {type(node).__name__}")
     items = needed(outputs)
     made = smaller(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     found = [made[node] for node in outputs]
     return found[0] if single else found
 
 
-def simplify(schedule: Schedule) -> Schedule:
+def simplify_schedule(schedule: Schedule) -> Schedule:
     """Merge equal operations and compute constant ones beforehand (a pass)."""
     items = schedule.items
     made = smaller(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
@@ -86,32 +86,34 @@ def smaller(
     memories: dict[int, Memory] = {}
     varying: set[Any] = set()  # items whose shapes depend on values
     for item in _inlined(items, inputs, made):
-        args = tuple([made.get(a, a) if isinstance(a, (Value, Joint)) else a for a in item.args])  # not what lies behind inputs
+        args = tuple(
+            [made.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
+        )  # not what lies behind inputs
         if item.args and _is_varying(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
-            made[item] = item.on(args, item.tick)
+            made[item] = item.on(args, item.sequence_number)
         elif isinstance(item, Write):
             made[item] = _written(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
             made[item] = item
         elif not shapes_known and origin_of(item):
-            made[item] = like(item, args)
+            made[item] = with_operands(item, args)
             made[item].origin = item.origin
         elif item in inputs or _is_written(item):
-            made[item] = like(item, args)
+            made[item] = with_operands(item, args)
             if isinstance(item, Value) and item.memory:
                 made[item].memory = memories[id(item.memory)] = Memory()
         elif (shapes_known and item.function in OF_SHAPE_ALONE and item not in varying) or (
-            folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.edges)
+            folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
         ):
             made[item] = _constant(item, args)
-            if not isinstance(item, Joint):
-                made[item] = known.setdefault(_key_of_value(item.plain), made[item])
+            if not isinstance(item, MultiOutput):
+                made[item] = known.setdefault(_key_of_value(item.raw_value), made[item])
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
-                known[key] = _viewing(like(item, args), item)
+                known[key] = _viewing(with_operands(item, args), item)
             made[item] = known[key]
     return made
 
@@ -120,7 +122,7 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
     """Whether the shape of an item may depend on values, as that of an operand in `varying` does."""
     if isinstance(item, (Guard, Write)):
         return False
-    return any(item.args[p] in varying for p in item.edges) or ops.counts(item.function, item.args, item.edges)
+    return any(item.args[p] in varying for p in item.parent_argnums) or ops.counts(item.function, item.args, item.parent_argnums)
 
 
 def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
@@ -129,49 +131,55 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
         if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _is_written(item):
             yield item
             continue
-        with recording_again():
+        with rerecording():
             out = item.function(*item.args, **item.options)
         ends = frozenset(a for a in item.args if isinstance(a, Value))
         steps = [step for step in needed([out], stop=ends) if step.args and step not in ends]
         for place, step in enumerate(steps):
-            step.tick = item.tick - 0.5 + place / (2 * len(steps))
-            yield placed_as(item, step)
+            step.sequence_number = item.sequence_number - 0.5 + place / (2 * len(steps))
+            yield copy_location(item, step)
         made[item] = made[out]
 
 
 def _is_written(item: Any) -> bool:
     """Whether an item is, or reads, an array that is written into."""
-    read = [item.args[position] for position in item.edges]
+    read = [item.args[position] for position in item.parent_argnums]
     return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
 
 
 def _is_constant(item: Any) -> bool:
-    return isinstance(item, ConstantNode) or (isinstance(item, Joint) and all(_is_constant(item.args[p]) for p in item.edges))
+    return isinstance(item, ConstantNode) or (
+        isinstance(item, MultiOutput) and all(_is_constant(item.args[p]) for p in item.parent_argnums)
+    )
 
 
 def _constant(item: Any, args: tuple[Any, ...]) -> Any:
-    if isinstance(item, Joint):
-        return like(item, args)
-    made = placed_as(item, ConstantNode.hold(item.plain, item._name))
-    made.plain = item.plain
+    if isinstance(item, MultiOutput):
+        return with_operands(item, args)
+    made = copy_location(item, ConstantNode.hold(item.raw_value, item._name))
+    made.raw_value = item.raw_value
     return made
 
 
 def _viewing(made: Any, item: Any) -> Any:
     """`made`, which takes the place of `item`; if it is a view, and its operand was replaced, as a view of the new operand."""
-    if isinstance(item, Joint):
-        if any(made.args[p].plain is not item.args[p].plain for p in item.edges):
-            made.plain = tuple(_called(made))
+    if isinstance(item, MultiOutput):
+        if any(made.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
+            made.raw_value = tuple(_called(made))
         return made
     if isinstance(item.function, ops.Output):
-        plain = made.args[0].plain[item.function.index]
-        return made if type(plain) is not np.ndarray or plain is made.plain else like(made, made.args, plain)
-    return made if viewed_by(item) is None or viewed_by(made) is not None else like(made, made.args, _called(made))
+        plain = made.args[0].raw_value[item.function.index]
+        return made if type(plain) is not np.ndarray or plain is made.raw_value else with_operands(made, made.args, plain)
+    return (
+        made
+        if viewed_operand(item) is None or viewed_operand(made) is not None
+        else with_operands(made, made.args, _called(made))
+    )
 
 
 def _called(made: Any) -> Any:
     """What the function of a node or joint gives of its operands."""
-    return made.function(*[a.plain if isinstance(a, (Value, Joint)) else a for a in made.args], **made.options)
+    return made.function(*[a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in made.args], **made.options)
 
 
 def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
@@ -189,7 +197,7 @@ def _key_of_value(plain: Any) -> Any:
 
 def _key(value: Any) -> Any:
     """A key that equal operands, or equal options, share."""
-    if isinstance(value, (Value, Joint)):
+    if isinstance(value, (Value, MultiOutput)):
         return id(value)
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_key, value))

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..arrays import placeholder
 from ..graph import walk
-from ..guards import enter, guards_of, tell_escaped
+from ..guards import guards_of, log_guard, warn_leaks
 from ..storage import root_of
 from ..values import PlaceholderNode, Value, describe, require_history
 from .retrace import replay
 from .schedule import needed, origin_of, origins_of
 
 
-def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
+def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     """The sub-graph that computes some nodes from others, in which these are placeholders.
 
     Parameters
@@ -58,8 +58,8 @@ def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     >>> x = cg.placeholder((None,), name="x")
     >>> hidden = cg.tanh(x * 2)
     >>> out = cg.sum(hidden * hidden)
-    >>> front, (given,) = cg.cut(hidden, x)
-    >>> back, (inner,) = cg.cut(out, [hidden])
+    >>> front, (given,) = cg.subgraph(hidden, x)
+    >>> back, (inner,) = cg.subgraph(out, [hidden])
     >>> first = cg.Executor(front).run({given: [0.5, 1.0]})
     >>> cg.Executor(back).run({inner: first}) == cg.Executor(out).run({"x": [0.5, 1.0]})
     np.True_
@@ -67,11 +67,11 @@ def cut(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     single = _is_one(outputs)
     ends, starts = _nodes(outputs, "computes"), _nodes(at, "begins at")
     guards, escaped = guards_of(needed(ends, origins_of))
-    tell_escaped(escaped)
+    warn_leaks(escaped)
     asked = _about(guards, ends, starts)
     made, placeholders = cut_items(ends, starts, asked)
     for guard in asked:
-        enter(made[guard])
+        log_guard(made[guard])
     found = [made[node] for node in ends]
     return (found[0] if single else found), placeholders
 
@@ -158,4 +158,4 @@ def _stand_in(node: Any) -> Any:
         behind: Callable[[Any], Any] = origins_of
         is_free = any(isinstance(n, PlaceholderNode) and None in n.declared for n in walk([node], behind))
         declared = (None,) * node.ndim if is_free else node.shape
-    return placeholder(declared, node.dtype, node.name, example=node.plain)
+    return placeholder(declared, node.dtype, node.name, example=node.raw_value)

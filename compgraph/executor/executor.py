@@ -9,11 +9,20 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..context import apart, guarded, watched
+from ..context import active_watcher, recording_for_replay, run_isolated
 from ..graph import breadth_first
-from ..guards import Guard, OtherProgramError, Unchanged, guards_among, guards_of, tell_escaped
-from ..storage import by_tick
-from ..values import Joint, PlaceholderNode, Value, describe, require_computed, require_history, require_single, require_unchanged
+from ..guards import Guard, OtherProgramError, UnchangedGuard, guards_among, guards_of, warn_leaks
+from ..storage import by_sequence_number
+from ..values import (
+    MultiOutput,
+    PlaceholderNode,
+    Value,
+    describe,
+    require_computed,
+    require_history,
+    require_unbatched,
+    require_unchanged,
+)
 from .passes import compiled, fastest_backend
 from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
@@ -31,7 +40,7 @@ class Executor:
     nodes : Node or sequence of Node
         What is to be computed. What several nodes have in common is computed once.
     simplify : bool
-        Whether the graph is made smaller first, as by `simplified`. The results have the same bits.
+        Whether the graph is made smaller first, as by `simplify`. The results have the same bits.
     fuse : bool
         Whether operations element by element on large arrays are done together, block by block, so that a block stays in the
         cache. Faster; the last bits may differ.
@@ -104,19 +113,19 @@ class Executor:
             require_history(node)
             if not isinstance(node, Value):
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
-            require_single("an Executor", node)
+            require_unbatched("an Executor", node)
             if node.level:
                 raise TypeError("an Executor cannot run a value that carries tangents")
         self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
         self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict, runs_here=True))
-        tell_escaped(self.escapes, strict)
+        warn_leaks(self.escapes, strict)
 
     def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
         """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
-        require_unchanged([item for item in self._items if isinstance(item, (Value, Joint))], for_values=True)
+        require_unchanged([item for item in self._items if isinstance(item, (Value, MultiOutput))], for_values=True)
         self._known = frozenset(i for i in self._items if isinstance(i, Value))
         self._named = _by_name(self._known)
         self._placeholders = frozenset(node for node in self._known if isinstance(node, PlaceholderNode))
@@ -126,7 +135,7 @@ class Executor:
 
     def __reduce__(self) -> Any:
         """Keep nodes, guards and options alone: programs are written again when they are needed."""
-        sent = [guard for guard in self._guards if not isinstance(guard, Unchanged)]  # whose variables are not sent
+        sent = [guard for guard in self._guards if not isinstance(guard, UnchangedGuard)]  # whose variables are not sent
         return object.__new__, (type(self),), (*self._state(), sent)
 
     def _state(self) -> Any:
@@ -169,15 +178,15 @@ class Executor:
             If Python would have decided otherwise with these values while the graph was recorded.
         """
         feed = {} if feed is None else feed
-        if watched() is not None:  # `debug` looks at operations as they are recorded
+        if active_watcher() is not None:  # `debug` looks at operations as they are recorded
             made = self._recorded_again(self._fed(feed))
-            results: Any = [np.array(made[node].plain)[()] for node in self.nodes]
+            results: Any = [np.array(made[node].raw_value)[()] for node in self.nodes]
             return results[0] if self._single else results
         values = list(feed.values()) if isinstance(feed, Mapping) else [None]
         key = _layouts(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
-            differing: Any = next((v for v in values if isinstance(v, Value) and v.carries == "batch"), None)
+            differing: Any = next((v for v in values if isinstance(v, Value) and v.trace_kind == "batch"), None)
             if differing is not None:
                 return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
             feeds = self._fed(feed)
@@ -207,12 +216,12 @@ class Executor:
                 return program(values)
             except MISFITS:
                 self._programs.pop(key, None)
-        program = apart(self._compiled_guarded, feeds)
+        program = run_isolated(self._compiled_guarded, feeds)
         self._keep(key, program)
         return program(values)
 
     def _compiled_guarded(self, feeds: dict[Any, Any]) -> Program:
-        with guarded():
+        with recording_for_replay():
             return self._compiled(feeds)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
@@ -261,7 +270,7 @@ class Executor:
         return made
 
     def _require_fed(self, read: list[Any], given: Container[Any]) -> None:
-        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_tick)
+        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_sequence_number)
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
@@ -316,7 +325,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
 
 def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
     """A value as an array of a node's dtype, and of a shape that can be fed for it; else an error."""
-    value = value.plain if isinstance(value, Value) else value
+    value = value.raw_value if isinstance(value, Value) else value
     require_computed(value, "what was fed")
     array = np.asarray(value)
     casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak

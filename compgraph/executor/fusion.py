@@ -11,7 +11,7 @@ import numpy as np
 
 from ..guards import Guard
 from ..storage import Write
-from ..values import Joint, Value
+from ..values import MultiOutput, Value
 from .buffer_allocation import has_buffer, is_elementwise
 from .schedule import Schedule, sources_of
 
@@ -41,7 +41,7 @@ class Group(list[Any]):
         own = set(nodes)
         self.size = nodes[0].size
         operands = dict.fromkeys(a for node in nodes for a in node.args if isinstance(a, Value) and a not in own)
-        self.read = [a for a in operands if a.plain.shape == nodes[0].plain.shape and repeated(a, inputs) is None]
+        self.read = [a for a in operands if a.raw_value.shape == nodes[0].raw_value.shape and repeated(a, inputs) is None]
         self.kept = dict.fromkeys(node for node in nodes if node in needed)
         self.scratch: list[Any] = []
         self.place: dict[Any, int] = {}
@@ -62,7 +62,7 @@ class Group(list[Any]):
 
 def repeated(operand: Any, inputs: frozenset[Any]) -> Any:
     """The one number that a constant has in all its elements, or None; an input of the schedule is no constant."""
-    plain = operand.plain if isinstance(operand, Value) else operand
+    plain = operand.raw_value if isinstance(operand, Value) else operand
     if isinstance(operand, Value) and (operand.args or operand in inputs):
         return None
     if type(plain) is np.ndarray and plain.ndim and plain.size and not any(plain.strides):
@@ -95,7 +95,7 @@ def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
             opened.clear()
         elif item not in inputs and _fits(item, inputs):
             earliest = max([there.get(source, -1) for source in sources_of(item)], default=-1)
-            together = opened[item.plain.shape]
+            together = opened[item.raw_value.shape]
             while together and place - together[0][1] > REACH:
                 del together[0]
             k = bisect_left(together, (earliest, -1))
@@ -111,14 +111,14 @@ def _gathered(items: list[Any], inputs: frozenset[Any]) -> list[list[Any]]:
 
 def _fits(item: Any, inputs: frozenset[Any]) -> bool:
     """Whether an item can be fused: a large result, element by element, of contiguous arrays of its own shape, or of numbers."""
-    if isinstance(item, Joint) or not item.args or not is_elementwise(item) or not has_buffer(item):
+    if isinstance(item, MultiOutput) or not item.args or not is_elementwise(item) or not has_buffer(item):
         return False
-    shape = item.plain.shape
-    return item.size >= 2 * BLOCK and item.plain.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
+    shape = item.raw_value.shape
+    return item.size >= 2 * BLOCK and item.raw_value.flags.c_contiguous and all(_is_simple(a, shape, inputs) for a in item.args)
 
 
 def _is_simple(operand: Any, shape: tuple[int, ...], inputs: frozenset[Any]) -> bool:
     if not isinstance(operand, Value):
         return np.ndim(operand) == 0
-    plain = operand.plain
+    plain = operand.raw_value
     return np.ndim(plain) == 0 or (plain.shape == shape and (plain.flags.c_contiguous or repeated(operand, inputs) is not None))

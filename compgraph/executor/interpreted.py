@@ -10,7 +10,7 @@ import numpy as np
 from .. import ops
 from ..guards import Guard, OtherProgramError
 from ..storage import Write, place_in, value_at, window
-from ..values import Joint, Value
+from ..values import MultiOutput, Value
 from .schedule import Schedule
 
 _GONE = np.empty(0)  # in place of a value that was given up
@@ -34,20 +34,20 @@ class Interpreted:
         self._schedule = schedule
         self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
         leaves = (root for root in self._roots.values() if not root.args and root not in frozenset(schedule.inputs))
-        self._first = {root: _brief(value_at(root, root.tick)) for root in leaves}
-        self._strides = {root: root.plain.strides for root in self._roots.values()}
+        self._first = {root: _brief(value_at(root, root.sequence_number)) for root in leaves}
+        self._strides = {root: root.raw_value.strides for root in self._roots.values()}
         self._windows: dict[Write, Any] = {}  # where each store goes: nothing for the whole array, else the arguments of `window`
         for item in schedule.items:
             if isinstance(item, Write):
                 root = self._roots[id(item.memory)]
-                self._windows[item] = {} if item.window is root.plain else place_in(root.plain, item.window)
+                self._windows[item] = {} if item.window is root.raw_value else place_in(root.raw_value, item.window)
 
     def give_up_values(self) -> None:
         """Forget the values of all nodes but of constants, and what writes overwrote: for graphs that nobody else has."""
         inputs = frozenset(self._schedule.inputs)
         for item in (*self._schedule.items, *inputs):
-            if isinstance(item, (Value, Joint)) and (item.args or item in inputs or item in self._first):
-                item.plain = _GONE if isinstance(item, Value) else ()
+            if isinstance(item, (Value, MultiOutput)) and (item.args or item in inputs or item in self._first):
+                item.raw_value = _GONE if isinstance(item, Value) else ()
         for write in self._windows:
             write.window = write.saved = _GONE
 
@@ -57,7 +57,7 @@ class Interpreted:
         known: dict[Any, Any] = dict(zip(schedule.inputs, values, strict=True))
 
         def value(operand: Any) -> Any:
-            return known[operand] if isinstance(operand, (Value, Joint)) else operand
+            return known[operand] if isinstance(operand, (Value, MultiOutput)) else operand
 
         for item in schedule.items:
             if isinstance(item, Write):
@@ -69,7 +69,7 @@ class Interpreted:
             if item in known:
                 found = known[item].copy("K") if item.memory else known[item]
             elif not item.args:
-                found = self._first[item].copy("K") if item in self._first else item.plain
+                found = self._first[item].copy("K") if item in self._first else item.raw_value
             elif isinstance(item.function, ops.Output):
                 found = known[item.args[0]][item.function.index]
             else:

@@ -15,12 +15,12 @@ from typing import Any
 from .buffer_allocation import allocate
 from .checks import check
 from .codegen import NumPyBackend
-from .cse import simplify
+from .cse import simplify_schedule
 from .fusion import fuse
 from .schedule import Backend, Family, Program, Schedule
 
 PASSES: dict[str, Callable[[Schedule], Schedule]] = {
-    "simplify": simplify,
+    "simplify": simplify_schedule,
     "fuse": fuse,
     "check": check,
     "allocate": allocate,  # last: how long a result is needed hangs on the final order of units

@@ -14,11 +14,22 @@ import numpy as np
 
 from .. import ops
 from ..bind import attach, bind
-from ..context import apart, recording_again
-from ..guards import Guard, GuardError, Shape, Watch, remembering
+from ..context import rerecording, run_isolated
+from ..guards import Guard, GuardError, Shape, UntrackedGuard, collecting_guards
 from ..inplace import store
-from ..storage import Write, memory_of, place_in, root_of, value_at, viewed_by, window
-from ..values import NO_OPTIONS, Joint, OperationalNode, Origin, PlaceholderNode, Value, describe, kind_of, leaf, next_tick
+from ..storage import Write, memory_of, place_in, root_of, value_at, viewed_operand, window
+from ..values import (
+    NO_OPTIONS,
+    MultiOutput,
+    OperationalNode,
+    Origin,
+    PlaceholderNode,
+    Value,
+    describe,
+    new_leaf,
+    next_sequence_number,
+    node_class,
+)
 from .schedule import needed, origins_of
 
 Reading = Callable[[Any, int, dict[Any, Any]], Any]
@@ -57,7 +68,7 @@ def replay(
     GuardError
         If Python would have decided otherwise with these values.
     """
-    return apart(_recorded_again, items, feeds, instead, reading, noted)
+    return run_isolated(_recorded_again, items, feeds, instead, reading, noted)
 
 
 def replay_watched(
@@ -67,7 +78,7 @@ def replay_watched(
     try:
         return replay(items, feeds, noted=noted, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
-        watches = [item for item in items if isinstance(item, Watch)]
+        watches = [item for item in items if isinstance(item, UntrackedGuard)]
         if not watches or getattr(error, "is_of_watch", False):
             raise
     asked = [item for item in items if isinstance(item, Guard) and item not in watches]
@@ -92,14 +103,14 @@ def _recorded_again(
     # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
     # change.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
-    with recording_again(), remembering(noted):
+    with rerecording(), collecting_guards(noted):
         for item in items:
             if item in instead:
                 continue
             if isinstance(item, Guard):
                 args = again.operands(item)
-                item.check(*[a.plain if isinstance(a, Value) else a for a in args])
-                again.made[item] = item.on(args, next_tick())
+                item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
+                again.made[item] = item.on(args, next_sequence_number())
             elif isinstance(item, Write):
                 again.write(item)
             else:
@@ -125,12 +136,12 @@ class _Replay:
     def operands(self, item: Any) -> tuple[Any, ...]:
         """What an item reads now, in place of its operands."""
         if self.reading is None:
-            return tuple([self.made[a] if isinstance(a, (Value, Joint)) else a for a in item.args])
+            return tuple([self.made[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
         found = []
         for place, a in enumerate(item.args):
             other = self.reading(item, place, self.made)
             if other is None:
-                other = self.made[a] if isinstance(a, (Value, Joint)) else a
+                other = self.made[a] if isinstance(a, (Value, MultiOutput)) else a
             found.append(other)
         return tuple(found)
 
@@ -148,20 +159,20 @@ class _Replay:
     def _require_kind(self, item: Any, made: Any) -> None:
         """Raise if a result has another dtype; or another shape, where no lengths may change (`is_fixed`)."""
         is_other = made.dtype != item.dtype
-        if is_other or (self.is_fixed and made.plain.shape != item.plain.shape):
-            was = item.dtype if is_other else f"of shape {item.plain.shape}"
+        if is_other or (self.is_fixed and made.raw_value.shape != item.raw_value.shape):
+            was = item.dtype if is_other else f"of shape {item.raw_value.shape}"
             raise GuardError(
                 f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
-                f"{made.dtype if is_other else f'of shape {made.plain.shape}'}, and what Python did after that may be another. "
-                "Record the graph again with such values"
+                f"{made.dtype if is_other else f'of shape {made.raw_value.shape}'}, and what Python did after that may be "
+                "another. Record the graph again with such values"
             )
 
     def _again(self, item: Any) -> Any:
         if not item.args:
             if item in self.feeds:
-                return leaf(self.feeds[item], kind_of(item), None)
+                return new_leaf(self.feeds[item], node_class(item), None)
             # An array that is written into has to hold what it held before the first write.
-            return leaf(np.array(value_at(item, item.tick)), OperationalNode, None) if item.memory else item
+            return new_leaf(np.array(value_at(item, item.sequence_number)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
             made = self._repeated(origin)
@@ -172,7 +183,7 @@ class _Replay:
             return attach(self.feeds[item], item.function, args, options)
         if isinstance(item.function, ops.Output):
             return self.outputs[args[0]][item.function.index]
-        if not isinstance(item, Joint):
+        if not isinstance(item, MultiOutput):
             made = bind(item.function, args, options)
             if item.function in ops.VIEWS_IF_THEY_CAN:
                 _require_copy(item, made)
@@ -192,20 +203,21 @@ class _Replay:
 
     def write(self, item: Write) -> None:
         """Write again, into the array that took the place of the one written into."""
-        begun = next_tick()
+        begun = next_sequence_number()
         root = self.roots[id(item.memory)]
-        target, there = self.made[root], root.plain
+        target, there = self.made[root], root.raw_value
         if item.window is not there:
-            if (target.plain.shape, target.plain.strides) != (there.shape, there.strides):
+            if (target.raw_value.shape, target.raw_value.strides) != (there.shape, there.strides):
                 raise GuardError(
                     f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
-                    f"shape {target.plain.shape}, and which part is meant is not known. Record the graph again with such values"
+                    f"shape {target.raw_value.shape}, and which part is meant is not known. Record the graph again with such "
+                    "values"
                 )
             target = bind(window, (target,), place_in(there, item.window))
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory
-        if written and written.log[-1].tick > begun:  # where nothing is left to be written into, nothing is remembered
+        if written and written.log[-1].sequence_number > begun:  # where nothing is left to be written into, nothing is remembered
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
 
 
@@ -216,7 +228,7 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
 
 def _require_copy(item: Any, made: Any) -> None:
     """Raise if what was a copy of an array that was written into is a view now, in which the writes would show."""
-    if viewed_by(made) is not None and viewed_by(item) is None and memory_of(item.args[0]):
+    if viewed_operand(made) is not None and viewed_operand(item) is None and memory_of(item.args[0]):
         raise GuardError(
             f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
             "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"

@@ -116,7 +116,7 @@ def sources_of(item: Any) -> tuple[Any, ...]:
     """What must have been computed, or done, before a node, joint, write or guard: operands, and of a root all its writes."""
     if isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Value)])
-    read = tuple([item.args[position] for position in item.edges])
+    read = tuple([item.args[position] for position in item.parent_argnums])
     if not isinstance(item, Value) or not item.memory:
         return read
     item.memory.require_whole()
@@ -141,7 +141,7 @@ def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sour
 
 
 def _moment(item: Any) -> float:
-    return float(item.tick) if item.args else -inf
+    return float(item.sequence_number) if item.args else -inf
 
 
 def checked_threads(who: str, threads: Any) -> int | None:

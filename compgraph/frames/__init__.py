@@ -9,15 +9,24 @@ from . import source_lines
 from .assignments import assigned_name
 from .classes import is_heap_type
 from .expressions import callee, has_source, method_called, unknown
-from .instructions import assigns, delegates, formats, is_raised_by, operates
-from .source_lines import described, frame_up, is_internal, made_for, made_since, outwards, record_lines, wrapping
-from .uses import numbers_in, use_of
+from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_raised_by
+from .source_lines import (
+    format_line,
+    frame_up,
+    is_internal,
+    may_wrap,
+    record_lines,
+    set_lines_of_rules,
+    set_lines_since,
+    walk_frames,
+)
+from .uses import classify_use, literals_in
 from .warning_lines import show_at_users_line
 
 __all__ = [
-    "assigned_name", "assigns", "callee", "delegates", "described", "formats", "frame_up",
-    "has_source", "is_heap_type", "is_internal", "is_raised_by", "made_for", "made_since", "method_called",
-    "numbers_in", "operates", "outwards", "record_lines", "show_at_users_line", "source_lines", "unknown", "use_of", "wrapping",
+    "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source", "is_assigning", "is_at_operator",
+    "is_delegating", "is_formatting", "is_heap_type", "is_internal", "is_raised_by", "literals_in", "may_wrap", "method_called",
+    "record_lines", "set_lines_of_rules", "set_lines_since", "show_at_users_line", "source_lines", "unknown", "walk_frames",
 ]  # fmt: skip
 
 show_at_users_line()

@@ -23,7 +23,7 @@ def _instruction(frame: FrameType) -> tuple[int, int]:
     return code[at], code[at + 1]
 
 
-def assigns(frame: FrameType) -> bool:
+def is_assigning(frame: FrameType) -> bool:
     """Whether a frame is at an assignment to an element, a slice or an attribute: ``a[0] = x``, ``a[:2] = x``, ``a.b = x``.
 
     Examples
@@ -42,7 +42,7 @@ def assigns(frame: FrameType) -> bool:
     return _instruction(frame)[0] in _ASSIGNS
 
 
-def operates(frame: FrameType) -> bool:
+def is_at_operator(frame: FrameType) -> bool:
     """Whether a frame is at a binary operator: at ``"%.2f" % x`` it is, in a loop over ``map(math.sin, x)`` it is not.
 
     Examples
@@ -64,7 +64,7 @@ def operates(frame: FrameType) -> bool:
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
 
 
-def formats(frame: FrameType) -> bool:
+def is_formatting(frame: FrameType) -> bool:
     """Whether a frame is at an operator ``%``, which formats a number if its left operand is a string.
 
     Examples
@@ -81,7 +81,7 @@ def formats(frame: FrameType) -> bool:
     return operation == _OPERATES and argument in _REMAINDERS
 
 
-def delegates(frame: FrameType) -> bool:
+def is_delegating(frame: FrameType) -> bool:
     """Whether a generator's frame is at ``yield from``, so that another generator runs on its behalf.
 
     Examples

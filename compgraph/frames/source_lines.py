@@ -37,7 +37,7 @@ internal = _Internal()
 class _Wrapping(dict[str, bool]):
     """Whether a file is internal but not of `autodiff`: it may call NumPy for the user, whose line is then further out.
 
-    What the rules of `autodiff` record gets its line afterwards, by `made_for`.
+    What the rules of `autodiff` record gets its line afterwards, by `set_lines_of_rules`.
     """
 
     def __missing__(self, filename: str) -> bool:
@@ -45,7 +45,7 @@ class _Wrapping(dict[str, bool]):
         return answer
 
 
-wrapping = _Wrapping()
+may_wrap = _Wrapping()
 
 
 frame_up = sys._getframe  # frame_up(n): the frame n calls up from the caller; no other module uses sys._getframe
@@ -76,41 +76,41 @@ class _Packages(dict[str, bool]):
 packages = _Packages()
 
 
-def is_ours(filename: str) -> bool:
+def is_package_code(filename: str) -> bool:
     """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
     return packages[filename]
 
 
-class Nowhere:
+class NoFrame:
     """What stands for a frame while lines are not recorded."""
 
     f_code = None
     f_lasti = 0
 
 
-def nowhere(depth: int) -> Any:
+def _no_frame(depth: int) -> Any:
     """As ``sys._getframe``, while lines are not recorded."""
-    return Nowhere
+    return NoFrame
 
 
-def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+def walk_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """A frame, the one that called it, and so on."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def users_frame(depth: int) -> Any:
-    """The innermost frame of the user's code, from the one `depth` calls up on; `Nowhere` if there is none."""
+def user_frame(depth: int) -> Any:
+    """The innermost frame of the user's code, from the one `depth` calls up on; `NoFrame` if there is none."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None:  # as `outwards`, but for every operation
+    while frame is not None:  # as `walk_frames`, but for every operation
         if not internal[frame.f_code.co_filename]:
             return frame
         frame = frame.f_back
-    return Nowhere
+    return NoFrame
 
 
-def described(code: CodeType | str | None, instruction: int) -> str | None:
+def format_line(code: CodeType | str | None, instruction: int) -> str | None:
     """File, line, function and text of an instruction; None if it is not known. In loaded graphs `code` is that text itself."""
     if code is None or isinstance(code, str):
         return code
@@ -127,56 +127,56 @@ def line_number(code: CodeType, instruction: int) -> int:
     return code.co_firstlineno if line is None else line
 
 
-def line_of(frame: FrameType) -> str | None:
+def format_frame(frame: FrameType) -> str | None:
     """File, line, function and text of what a frame does."""
-    return described(frame.f_code, frame.f_lasti)
+    return format_line(frame.f_code, frame.f_lasti)
 
 
-def made_at(node: Any) -> None:
+def set_line(node: Any) -> None:
     """Enter the user's running line into a node."""
-    frame = _users_frame(3)
+    frame = _user_frame(3)
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
 
-def made_since(result: Any, tick: int, code: Any, instruction: int, scope: tuple[str, ...] = ()) -> None:
-    """Give all nodes behind a result that are younger than a tick one line and scope: those of the call that made them."""
+def set_lines_since(result: Any, sequence_number: int, code: Any, instruction: int, scope: tuple[str, ...] = ()) -> None:
+    """Assign the line and scope of a call to all nodes behind its result that are younger than `sequence_number`."""
     queue = list(result) if isinstance(result, (tuple, list)) else [result]
     seen = set(map(id, queue))
     for node in queue:
-        if getattr(node, "tick", 0) > tick:
+        if getattr(node, "sequence_number", 0) > sequence_number:
             node.code, node.instruction = code, instruction
             if scope:
                 node._scope = scope
-            steps = [node.args[position] for position in node.edges]
+            steps = [node.args[position] for position in node.parent_argnums]
             queue.extend([step for step in steps if id(step) not in seen])
             seen.update(map(id, steps))
 
 
-def made_for(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
+def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
     """Give each node behind results, those of a derivative, the line of the node whose rule made it.
 
-    `reached` holds, oldest first, a tick and the node whose rule was called then: nodes up to the next tick are that rule's. What
+    `reached` holds, oldest first, a sequence number and the node whose rule was called then: nodes up to the next sequence number are that rule's. What
     is older than the first tick keeps its line.
     """
-    ticks = [tick for tick, _ in reached]
-    first = ticks[0]
-    queue = [node for node in results if getattr(node, "tick", 0) > first]
+    sequence_numbers = [sequence_number for sequence_number, _ in reached]
+    first = sequence_numbers[0]
+    queue = [node for node in results if getattr(node, "sequence_number", 0) > first]
     seen = set(queue)
     for node in queue:
-        at = reached[bisect(ticks, node.tick) - 1][1]
+        at = reached[bisect(sequence_numbers, node.sequence_number) - 1][1]
         node.code, node.instruction = at.code, at.instruction
         scope = getattr(at, "_scope", None)
         if scope:
             node._scope = scope
         args = node.args
-        for position in node.edges:
+        for position in node.parent_argnums:
             operand = args[position]
-            if operand.tick > first and operand not in seen:
+            if operand.sequence_number > first and operand not in seen:
                 seen.add(operand)
                 queue.append(operand)
         for write in node.memory.log if node.memory else ():
-            for value in write.args[: len(write.edges)]:
-                if value.tick > first and value not in seen:
+            for value in write.args[: len(write.parent_argnums)]:
+                if value.sequence_number > first and value not in seen:
                     seen.add(value)
                     queue.append(value)
 
@@ -189,15 +189,15 @@ def warn_at(frame: Any, message: str | Warning) -> None:
         warnings.warn_explicit(message, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
-def users_line() -> tuple[Any, int]:
+def user_line() -> tuple[Any, int]:
     """The user's running code object and instruction; no code object while lines are not recorded."""
-    frame = _users_frame(2)
+    frame = _user_frame(2)
     return frame.f_code, frame.f_lasti
 
 
-# How the user's frame is found: `caller` takes one so many calls up as his, `_users_frame` looks at the files of frames.
+# How the user's frame is found: `caller` takes one so many calls up as his, `_user_frame` looks at the files of frames.
 caller: Callable[[int], Any] = sys._getframe
-_users_frame: Callable[[int], Any] = users_frame
+_user_frame: Callable[[int], Any] = user_frame
 
 
 def record_lines(on: bool = True) -> None:
@@ -215,5 +215,5 @@ def record_lines(on: bool = True) -> None:
     >>> (cg.variable(2.0) * 3).line
     >>> cg.record_lines()
     """
-    global caller, _users_frame
-    caller, _users_frame = (sys._getframe, users_frame) if on else (nowhere, nowhere)
+    global caller, _user_frame
+    caller, _user_frame = (sys._getframe, user_frame) if on else (_no_frame, _no_frame)

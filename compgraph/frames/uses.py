@@ -13,7 +13,7 @@ _SHOWING = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan
 _DIFFERENTIATING = frozenset({"gradient", "gradients", "jacobian"})
 
 
-def use_of(code: CodeType, instruction: int) -> str:
+def classify_use(code: CodeType, instruction: int) -> str:
     """Classify how a statement uses the value of the call at an instruction.
 
     Parameters
@@ -87,7 +87,7 @@ def _is_text(left: ast.expr) -> bool:
     return isinstance(left, ast.JoinedStr) or (isinstance(left, ast.Constant) and isinstance(left.value, str))
 
 
-def numbers_in(code: CodeType) -> frozenset[float]:
+def literals_in(code: CodeType) -> frozenset[float]:
     """The absolute values of the literals in the file of a code object, or in the code if it has no source."""
     return _numbers(code.co_filename, code)
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .source_lines import internal, is_ours, outwards, warn_at
+from .source_lines import internal, is_package_code, walk_frames, warn_at
 
 
 def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -23,7 +23,7 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
             show(message)
             return
         users: Any = None
-        for frame in outwards(sys._getframe(1)):
+        for frame in walk_frames(sys._getframe(1)):
             filename = frame.f_code.co_filename
             if filename == message.filename:  # without a registry, Python shows each warning, and the user's registry decides
                 frame.f_globals["__warningregistry__"] = None
@@ -39,7 +39,7 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _is_written_by_us(filename: str) -> bool:
-    return filename.startswith("<executor ") or is_ours(filename)
+    return filename.startswith("<executor ") or is_package_code(filename)
 
 
 def show_at_users_line() -> None:

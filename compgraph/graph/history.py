@@ -8,16 +8,16 @@ import numpy as np
 
 from ..bind import bind
 from ..context import recording_on
-from ..values import Value, ndarray, new_view, require_history, restorers
+from ..values import Value, history_recoverers, ndarray, new_view, require_history
 
 
-def restored(node: Any) -> bool:
+def _recover_view(node: Any) -> bool:
     """Record a view of a whole node late, and say whether that could be done; ``np.r_`` and ``np.c_`` make such ones.
 
     `node` has to be a view with axes of length 1 in front.
     """
     there, source = new_view(node, ndarray), node.base
-    if not isinstance(source, Value) or (not hasattr(source, "plain") and not restored(source)):
+    if not isinstance(source, Value) or (not hasattr(source, "raw_value") and not _recover_view(source)):
         return False
     whole = new_view(source, ndarray)
     added = there.ndim - whole.ndim
@@ -34,12 +34,12 @@ def restored(node: Any) -> bool:
     return True
 
 
-restorers.append(restored)
+history_recoverers.append(_recover_view)
 
 
-def recover(error: AttributeError, *operands: Any) -> None:
+def recover_history(error: AttributeError, *operands: Any) -> None:
     """After an AttributeError: return if it came of an operand without history, and that has been found now; else raise."""
-    lost = [a for a in operands if isinstance(a, Value) and not hasattr(a, "plain")]
+    lost = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
     if not lost:
         raise error
     require_history(*lost)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..bind import adopted
-from ..values import ACTIVE, INERT, TRACEABLE, USED, Value, require_computed, require_history, require_single
+from ..bind import stack_object_array
+from ..values import ACTIVE, INERT, TRACEABLE, USED, Value, require_computed, require_history, require_unbatched
 
 ndarray = np.ndarray
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
@@ -22,7 +22,7 @@ def as_operand(value: Any) -> Any:
     """An operand as the graph keeps it: a sequence becomes an array, or one node if there are nodes in it."""
     if value is None or isinstance(value, (Value, int, float, complex)):
         return value
-    value = gathered(value)
+    value = stack_nested(value)
     if isinstance(value, Value):
         return value
     if type(value) in TRACEABLE and value.dtype.kind in "biufc":
@@ -57,35 +57,35 @@ def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def gathered(value: Any) -> Any:
+def stack_nested(value: Any) -> Any:
     """A list or tuple with nodes in it as one node; NumPy's own conversion would lose their history. Others as they are."""
-    if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in leaves_of(value)):
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in flatten_sequences(value)):
         return np.stack([as_operand(v) for v in value])
-    return adopted(value)
+    return stack_object_array(value)
 
 
-def leaves_of(value: Any) -> tuple[Any, ...]:
+def flatten_sequences(value: Any) -> tuple[Any, ...]:
     """What stands in lists and tuples, however deep."""
     if isinstance(value, (list, tuple)):
-        return tuple([leaf for part in value for leaf in leaves_of(part)])
+        return tuple([leaf for part in value for leaf in flatten_sequences(part)])
     return (value,)
 
 
-def to_plain(value: Any) -> Any:
+def to_values(value: Any) -> Any:
     """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
     if isinstance(value, Value):
         require_history(value)
         if value.level:
-            require_single("a use of the numbers that is not recorded", value)
-        return value.plain
+            require_unbatched("a use of the numbers that is not recorded", value)
+        return value.raw_value
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
-        return type(value)(map(to_plain, value))
+        return type(value)(map(to_values, value))
     if isinstance(value, dict):
-        return {k: to_plain(v) for k, v in value.items()}
+        return {k: to_values(v) for k, v in value.items()}
     return value
 
 
-def is_foreign(operand: Any, protocol: str) -> bool:
+def overrides_protocol(operand: Any, protocol: str) -> bool:
     """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
     theirs = getattr(type(operand), protocol, None)
     if isinstance(operand, Value) or type(operand) in TRACEABLE or theirs is None or theirs is getattr(ndarray, protocol):

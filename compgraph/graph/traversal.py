@@ -7,22 +7,22 @@ from math import inf
 from typing import Any, TypeAlias
 
 from ..storage import Write
-from ..values import ConstantNode, Joint, Value, operand_nodes
+from ..values import ConstantNode, MultiOutput, Value, operand_nodes
 
-GraphNode: TypeAlias = Value | Joint | Write
+GraphNode: TypeAlias = Value | MultiOutput | Write
 
 
 def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
     """What a node was computed from, one entry for each use; plain arrays as ConstantNodes.
 
-    An output of an operation with several outputs has one operand, the Joint; the Joint has the operation's operands. The
+    An output of an operation with several outputs has one operand, the MultiOutput; that has the operation's operands. The
     writes into a node's buffer come after its operands. A write has one operand, the value that was stored.
     """
     if isinstance(node, Write):
         (value,) = node.args
         return (value if isinstance(value, Value) else ConstantNode.hold(value),)
     first = node.args[0] if node.args else None
-    operands = (first,) if isinstance(first, Joint) else operand_nodes(node)
+    operands = (first,) if isinstance(first, MultiOutput) else operand_nodes(node)
     return (*operands, *node.memory.log) if node.memory else operands
 
 
@@ -62,14 +62,14 @@ def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
 
     Parameters
     ----------
-    *outputs : Node, Joint or Write
+    *outputs : Node, MultiOutput or Write
         Where to start.
 
     Returns
     -------
-    list of Node, Joint or Write
+    list of Node, MultiOutput or Write
         The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
-        between them and its operands, as one Joint.
+        between them and its operands, as one MultiOutput.
 
     Examples
     --------
@@ -87,12 +87,12 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
 
     Parameters
     ----------
-    outputs : iterable of Node or Joint
+    outputs : iterable of Node or MultiOutput
         Where the graph ends; the order of the outputs does not matter.
 
     Returns
     -------
-    list of Node, Joint or Write
+    list of Node, MultiOutput or Write
         The leaves, then the operations in the order in which they were recorded.
 
     Examples
@@ -107,7 +107,7 @@ def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
         raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
     outputs = list(outputs)
     for node in outputs:
-        if not isinstance(node, (Value, Joint, Write)):
+        if not isinstance(node, (Value, MultiOutput, Write)):
             raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
     # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
-    return sorted(breadth_first(*outputs), key=lambda node: node.tick if node.args else -inf)
+    return sorted(breadth_first(*outputs), key=lambda node: node.sequence_number if node.args else -inf)

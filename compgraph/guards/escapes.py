@@ -27,19 +27,19 @@ import numpy as np
 from .. import ops
 from ..context import is_recording
 from ..frames import (
-    assigns,
     callee,
-    formats,
+    classify_use,
     frame_up,
     has_source,
+    is_assigning,
+    is_at_operator,
+    is_formatting,
     method_called,
-    operates,
-    outwards,
     source_lines,
     unknown,
-    use_of,
+    walk_frames,
 )
-from ..tracing import LOGS, EscapeError, is_compiling, is_library, is_tracing, message, refused, variable_of
+from ..tracing import LOGS, LeakError, is_compiling, is_library, is_tracing, leak_error, leak_message, variable_of
 from ..values import (
     ACTIVE,
     BLANK,
@@ -49,13 +49,13 @@ from ..values import (
     describe,
     is_tracer,
     mark_python_number,
-    next_tick,
+    mark_used,
+    next_sequence_number,
     require_history,
-    require_single,
-    use,
+    require_unbatched,
 )
-from .guards import TAKEN, Guard, contents, note
-from .lineage import HEAVY, Lineage
+from .guards import TAKEN, Guard, contents, note_guard
+from .lineage import HEAVY, Recipe
 from .raising import note_error
 
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
@@ -63,11 +63,11 @@ KEPT = 100  # escapes that a context remembers: the latest
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
 DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
 SHOWN = 5  # escapes that a message names
-_log: ContextVar[deque[Escape] | None] = ContextVar("escapes", default=None)
+_log: ContextVar[deque[Leak] | None] = ContextVar("escapes", default=None)
 
 
 @dataclass(slots=True, unsafe_hash=True)
-class Escape:
+class Leak:
     """One conversion of a node to plain numbers.
 
     Attributes
@@ -77,7 +77,7 @@ class Escape:
     code, instruction : code object, int
         Where in the user's code it was asked for.
     about : weakref or None
-        The node, or its `Lineage`; None if it is unknown, and where plain numbers are intended.
+        The node, or its `Recipe`; None if it is unknown, and where plain numbers are intended.
     tick : float
         When that was.
     number : float, array or None
@@ -90,7 +90,7 @@ class Escape:
     code: Any
     instruction: int
     about: Any = field(default=None, compare=False)
-    tick: float = field(default=0, compare=False)
+    sequence_number: float = field(default=0, compare=False)
     number: Any = field(default=None, compare=False)
     is_open: bool = field(default=False, compare=False)
 
@@ -100,27 +100,27 @@ class Escape:
         return self.what in ("repr()", "str()", "format()")
 
     def __str__(self) -> str:
-        place = source_lines.described(self.code, self.instruction)
+        place = source_lines.format_line(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"
 
 
-def open_escapes() -> list[Escape]:
+def open_leaks() -> list[Leak]:
     """The latest escapes that may matter to a graph."""
     return [escape for escape in _log.get() or () if escape.is_open]
 
 
-def escaped() -> tuple[Escape, ...]:
+def recent_leaks() -> tuple[Leak, ...]:
     """The latest escapes of the current context, oldest first."""
     return tuple(_log.get() or ())
 
 
-class collecting_escapes:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
+class collecting_leaks:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
     """Collect the escapes of what runs inside into a list, which is filled when the context is left."""
 
     __slots__ = ("_around", "_token", "found")
 
-    def __enter__(self) -> list[Escape]:
-        self.found: list[Escape] = []
+    def __enter__(self) -> list[Leak]:
+        self.found: list[Leak] = []
         self._around = _log.get()
         self._token = _log.set(None)
         return self.found
@@ -133,19 +133,19 @@ class collecting_escapes:  # noqa: N801  (a context, used as a function is; writ
             _extend(self._around, self.found)
 
 
-def _extend(log: deque[Escape] | None, found: list[Escape]) -> None:
+def _extend(log: deque[Leak] | None, found: list[Leak]) -> None:
     if log is None:
         log = deque(maxlen=KEPT)
         _log.set(log)
     log.extend(found)
 
 
-def told(escapes: Any, before: str = " ") -> str:
+def format_leaks(escapes: Any, before: str = " ") -> str:
     """The latest distinct escapes as the end of a message, which begins with `before`; empty without escapes.
 
     Numbers that the source only shows or compares are left out.
     """
-    distinct = [escape for escape in dict.fromkeys(escapes) if use_of(escape.code, escape.instruction) != "shown"]
+    distinct = [escape for escape in dict.fromkeys(escapes) if classify_use(escape.code, escape.instruction) != "shown"]
     if not distinct:
         return ""
     lead = f"{before}Values left the graph here: " if len(distinct) <= SHOWN else f"{before}Values left the graph, last here: "
@@ -158,25 +158,25 @@ def _passes(node: Value) -> bool:
     return (type(node) in ACTIVE or bool(node.level)) and is_recording()
 
 
-def note_escape(what: str) -> None:
+def _note_leak(what: str) -> None:
     """Remember that the user's code, two calls up, converted a node; conversions by the packages themselves do not count."""
-    if source_lines.is_ours(frame_up(2).f_code.co_filename):
+    if source_lines.is_package_code(frame_up(2).f_code.co_filename):
         return
-    frame = source_lines.users_frame(3)
-    _extend(_log.get(), [Escape(what, frame.f_code, frame.f_lasti)])
+    frame = source_lines.user_frame(3)
+    _extend(_log.get(), [Leak(what, frame.f_code, frame.f_lasti)])
 
 
 def note_taken(node: Value, what: str, frame: Any) -> None:
     """Note that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within(node):
-        _take(node, what, frame)
+        _note_number_leak(node, what, frame)
 
 
 def note_method(node: Value, frame: Any) -> None:
     """Note that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
     if (
         type(node) in ACTIVE
-        and hasattr(node, "plain")
+        and hasattr(node, "raw_value")
         and not is_library(frame.f_code.co_filename)
         and (method_called(frame) == "dot" or (not _has_source(frame) and "dot" in frame.f_code.co_names))
     ):
@@ -185,13 +185,13 @@ def note_method(node: Value, frame: Any) -> None:
 
 def note_saved(name: str) -> None:
     """Remember that NumPy wrote the numbers of a node somewhere."""
-    _remember(f"{name}()", source_lines.users_frame(2), is_tracing())
+    _remember(f"{name}()", source_lines.user_frame(2), is_tracing())
 
 
 def note_text() -> None:
     """Note, within a function that is differentiated, that NumPy converted a node to text."""
     if is_tracing():
-        _remember("str()", source_lines.users_frame(2), False)
+        _remember("str()", source_lines.user_frame(2), False)
 
 
 # Callables that are given numbers, with a warning: those by which a user asks for plain ones, or takes the elements apart.
@@ -209,22 +209,22 @@ _DECIDING = frozenset(
 _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never given a node's number
 
 
-def _ask(node: Value, what: str, frame: Any) -> Escape | None:
+def _check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
     """Decide whether code that converts a node raises, or gets its number, which is remembered.
 
     Within an operator each conversion warns, and raises where the source shows that something other than a number was asked for.
     """
-    if source_lines.is_ours(frame.f_code.co_filename):
+    if source_lines.is_package_code(frame.f_code.co_filename):
         return None
-    if _is_drawing(frame) or formats(frame):  # "%.2f" % x
+    if _is_drawing(frame) or is_formatting(frame):  # "%.2f" % x
         _remember(what, frame, False)
         return None
     asked = callee(frame)
     if _is_among(asked, _DECIDING):
         return None
-    if assigns(frame) or _takes_unasked(asked, node, frame):
-        raise refused(frame, f"the {describe(node)}")
-    return _take(node, what, frame)
+    if is_assigning(frame) or _takes_unasked(asked, node, frame):
+        raise leak_error(frame, f"the {describe(node)}")
+    return _note_number_leak(node, what, frame)
 
 
 def _takes_unasked(asked: Any, node: Value, frame: Any) -> bool:
@@ -232,7 +232,7 @@ def _takes_unasked(asked: Any, node: Value, frame: Any) -> bool:
 
     Code without source names one of the functions that ask for numbers, or it is taken to call something else.
     """
-    if operates(frame):  # plain + [x, y]
+    if is_at_operator(frame):  # plain + [x, y]
         return not is_within(node) and _is_called_by_user(frame)
     if asked is None or _is_among(asked, _EXPLICIT):  # None: for number in map(math.sin, x)
         return False
@@ -266,7 +266,7 @@ def _converts_lists(asked: Any, frame: Any) -> bool:
 
 def _is_called_by_user(frame: Any) -> bool:
     """Whether user code, or code of NumPy on its behalf, runs in a frame; not for NumPy's testing and printing."""
-    for outer in outwards(frame):
+    for outer in walk_frames(frame):
         if str(outer.f_globals.get("__name__")).startswith(_COMPARING):
             return False
         if not source_lines.internal[outer.f_code.co_filename]:
@@ -274,23 +274,23 @@ def _is_called_by_user(frame: Any) -> bool:
     return False
 
 
-def _take(node: Value, what: str, frame: Any) -> Escape | None:
+def _note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
     """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
-    if source_lines.is_ours(frame.f_code.co_filename):
+    if source_lines.is_package_code(frame.f_code.co_filename):
         return None
     is_inside = is_within(node)
     escape = _remember(what, frame, is_inside and not is_compiling() and not _is_drawing(frame))
-    if not _is_drawing(frame) and hasattr(node, "plain"):
-        escape.about, escape.tick, escape.is_open = ref(node), next_tick(), not is_inside
-        escape.number = node.plain if node.plain.nbytes <= HEAVY else None
+    if not _is_drawing(frame) and hasattr(node, "raw_value"):
+        escape.about, escape.sequence_number, escape.is_open = ref(node), next_sequence_number(), not is_inside
+        escape.number = node.raw_value if node.raw_value.nbytes <= HEAVY else None
     return escape
 
 
-def _complete(escape: Escape | None, guard: Guard | None, number: Any = None) -> None:
+def _complete(escape: Leak | None, guard: Guard | None, number: Any = None) -> None:
     """Enter the lineage of the node, which lives as long as its leaves, and the number into an escape."""
     if escape is None or escape.about is None:
         return
-    if guard is not None and type(guard.args[0]) is Lineage:
+    if guard is not None and type(guard.args[0]) is Recipe:
         escape.about = ref(guard.args[0])
     if number is not None:
         escape.number = number
@@ -309,11 +309,11 @@ def _is_among(asked: Any, known: frozenset[Any]) -> bool:
     return isinstance(asked, Hashable) and asked in known
 
 
-def _remember(what: str, frame: Any, warns: bool) -> Escape:
+def _remember(what: str, frame: Any, warns: bool) -> Leak:
     """Enter an escape, on the user's line, into the log; if `warns`, warn of it once for each line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
-    escape = Escape(what, frame.f_code, frame.f_lasti)
+    escape = Leak(what, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
         source_lines.warn_at(
             frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
@@ -324,7 +324,7 @@ def _remember(what: str, frame: Any, warns: bool) -> Escape:
 
 def _solid(node: Any) -> Any:
     """The plain array of a node; the node itself if it has lost its history."""
-    return _asarray(node.plain) if hasattr(node, "plain") else node
+    return _asarray(node.raw_value) if hasattr(node, "raw_value") else node
 
 
 def _conversion(name: str) -> Any:
@@ -334,14 +334,16 @@ def _conversion(name: str) -> Any:
 
     def convert(self: Value) -> Any:
         if not _passes(self):
-            return convert_inert(self) if hasattr(self, "plain") and not self.level else by_numpy(_solid(self))
+            return convert_inert(self) if hasattr(self, "raw_value") and not self.level else by_numpy(_solid(self))
         number = _number(by_numpy, name, self)
         frame, escape = frame_up(1), None
         if is_number:
-            escape = _ask(self, what, frame)
-        elif assigns(frame) and not source_lines.is_ours(frame.f_code.co_filename):  # into integers: most likely not meant
-            raise refused(frame, f"the {describe(self)}")
-        _complete(escape, note(what, ASKED_AGAIN.get(name), (self,), number, source_lines.users_frame(2)), number)
+            escape = _check_conversion(self, what, frame)
+        elif is_assigning(frame) and not source_lines.is_package_code(
+            frame.f_code.co_filename
+        ):  # into integers: most likely not meant
+            raise leak_error(frame, f"the {describe(self)}")
+        _complete(escape, note_guard(what, ASKED_AGAIN.get(name), (self,), number, source_lines.user_frame(2)), number)
         return number
 
     return convert
@@ -352,8 +354,8 @@ def _number(by_numpy: Any, name: str, node: Value) -> Any:
     try:
         return by_numpy(_solid(node))
     except (ArithmeticError, ValueError) as error:
-        if name in ASKED_AGAIN and hasattr(node, "plain"):
-            note_error(ASKED_AGAIN[name], (node,), {}, error, source_lines.users_frame(3))
+        if name in ASKED_AGAIN and hasattr(node, "raw_value"):
+            note_error(ASKED_AGAIN[name], (node,), {}, error, source_lines.user_frame(3))
         raise
 
 
@@ -365,7 +367,7 @@ def _inert_conversion(name: str) -> Any:
     def convert(self: Value) -> Any:
         number = _number(by_numpy, name, self)
         if function is not None or is_recording():  # also under no_graph: Python goes on from the answer there too
-            note(what, function, (self,), number, source_lines.users_frame(2))
+            note_guard(what, function, (self,), number, source_lines.user_frame(2))
         return number
 
     return convert
@@ -374,10 +376,10 @@ def _inert_conversion(name: str) -> Any:
 def _note_number(node: Value, what: str) -> Guard | None:
     """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
-    if is_number and not source_lines.is_ours(frame_up(2).f_code.co_filename):
+    if is_number and not source_lines.is_package_code(frame_up(2).f_code.co_filename):
         if type(node) in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
-            return note(what, contents, (node,), contents(node.plain), source_lines.users_frame(3))
-        return note(what, None, (node,), None, source_lines.users_frame(3))
+            return note_guard(what, contents, (node,), contents(node.raw_value), source_lines.user_frame(3))
+        return note_guard(what, None, (node,), None, source_lines.user_frame(3))
     return None
 
 
@@ -389,13 +391,13 @@ def _plain_method(name: str) -> Any:
     def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         escape = None
         if _passes(self):
-            is_users = is_tracing() and not source_lines.is_ours(frame_up(1).f_code.co_filename)
+            is_users = is_tracing() and not source_lines.is_package_code(frame_up(1).f_code.co_filename)
             if name == "item" and is_users:  # within a function that is differentiated a number keeps its derivative
                 return mark_python_number(_element(self, *args))
             if name == "tolist" and is_users:
                 return _nested(self)
-            escape = _take(self, what, frame_up(1))
-        if hasattr(self, "plain"):
+            escape = _note_number_leak(self, what, frame_up(1))
+        if hasattr(self, "raw_value"):
             _complete(escape, _note_number(self, what))
         return by_numpy(self if is_pickle else _solid(self), *args, **kwargs)
 
@@ -424,7 +426,7 @@ def _plain_attribute(name: str) -> property:
 
     def read(self: Value) -> Any:
         if _passes(self):
-            escape = _take(self, what, frame_up(1))
+            escape = _note_number_leak(self, what, frame_up(1))
             _complete(escape, _note_number(self, what))
         return by_numpy.__get__(_solid(self))
 
@@ -438,14 +440,14 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
     """The plain array of this node, sharing its memory."""
     if _passes(self):
         frame = frame_up(1)
-        if is_within(self) and not source_lines.is_ours(frame.f_code.co_filename) and _asks_for_attribute(frame):
+        if is_within(self) and not source_lines.is_package_code(frame.f_code.co_filename) and _asks_for_attribute(frame):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'value'", name="value", obj=self)
-        note_escape(".value")
+        _note_leak(".value")
     if is_recording():
         _note_number(self, ".value")
-    if type(self) in BLANK and not self.plain.any():  # a blank array may be filled through .value, which is intended
-        use(self)
-    return np.asarray(self.plain)
+    if type(self) in BLANK and not self.raw_value.any():  # a blank array may be filled through .value, which is intended
+        mark_used(self)
+    return np.asarray(self.raw_value)
 
 
 def _asks_for_attribute(frame: Any) -> bool:
@@ -470,8 +472,8 @@ def _stored(self: Value, protocol: Any) -> Any:
         return None
     name = "tobytes" if self.ndim else "tolist"
     if _passes(self):
-        _take(self, f".{name}()", frame_up(1))
-    if hasattr(self, "plain"):
+        _note_number_leak(self, f".{name}()", frame_up(1))
+    if hasattr(self, "raw_value"):
         _note_number(self, f".{name}()")
     return getattr(np.ndarray, name)(_solid(self))
 
@@ -479,9 +481,9 @@ def _stored(self: Value, protocol: Any) -> Any:
 def _buffer(self: Value, flags: int) -> memoryview:
     """``__buffer__`` of tracers, by which C code reads memory from Python 3.12 on; NumPy calls ``__array__`` where it raises."""
     if self.level or _passes(self) or is_compiling():
-        raise HiddenError(message(list(outwards(frame_up(1))), f"the {describe(self)}"))
-    note(".__buffer__()", contents, (self,), contents(self.plain), source_lines.users_frame(2))
-    return np.ndarray.__buffer__(np.asarray(self.plain), flags)  # type: ignore[attr-defined,no-any-return]
+        raise HiddenError(leak_message(list(walk_frames(frame_up(1))), f"the {describe(self)}"))
+    note_guard(".__buffer__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
+    return np.ndarray.__buffer__(np.asarray(self.raw_value), flags)  # type: ignore[attr-defined,no-any-return]
 
 
 def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
@@ -496,12 +498,12 @@ def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
             if (
                 self.is_scalar
                 and (dtype is None or np.dtype(dtype) == object)
-                and not source_lines.is_ours(frame.f_code.co_filename)
+                and not source_lines.is_package_code(frame.f_code.co_filename)
             ):
                 return _object_array(self)
-            raise refused(frame, variable_of(self, frame) or f"the {describe(self)}")
-        note(".__array__()", contents, (self,), contents(self.plain), source_lines.users_frame(2))
-    return np.array(self.plain, dtype=dtype, copy=copy)
+            raise leak_error(frame, variable_of(self, frame) or f"the {describe(self)}")
+        note_guard(".__array__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
+    return np.array(self.raw_value, dtype=dtype, copy=copy)
 
 
 def _object_array(value: Value) -> Any:
@@ -510,7 +512,7 @@ def _object_array(value: Value) -> Any:
     return made
 
 
-class HiddenError(EscapeError, AttributeError):
+class HiddenError(LeakError, AttributeError):
     """A tracer has no attribute by which memory is read: NumPy calls ``__array__`` then."""
 
     __module__ = "compgraph"
@@ -522,19 +524,23 @@ def _hidden(name: str) -> property:
     def read(self: Value) -> Any:
         if not self.level and not _passes(self):
             raise AttributeError(name)
-        raise HiddenError(message(list(outwards(frame_up(1))), f"the {describe(self)}"))
+        raise HiddenError(leak_message(list(walk_frames(frame_up(1))), f"the {describe(self)}"))
 
     return property(read)
 
 
-def shown(name: str, by_node: Callable[..., str]) -> Any:
+def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
     """A conversion to text: its answer, unlike that of ``bool``, is not asked for again when a graph is run again."""
 
     @functools.wraps(by_node)
     def show(self: Value, *options: Any) -> str:
         frame = frame_up(1)
-        if is_tracing() and not source_lines.is_ours(frame.f_code.co_filename) and (is_compiling() or callee(frame) is not print):
-            _remember(name, source_lines.users_frame(2), False)
+        if (
+            is_tracing()
+            and not source_lines.is_package_code(frame.f_code.co_filename)
+            and (is_compiling() or callee(frame) is not print)
+        ):
+            _remember(name, source_lines.user_frame(2), False)
         return by_node(self, *options)
 
     return show
@@ -543,8 +549,8 @@ def shown(name: str, by_node: Callable[..., str]) -> Any:
 def methods() -> dict[str, Any]:
     """What is installed on `Node`."""
     return {
-        "__repr__": shown("repr()", vars(Value)["__repr__"]),
-        "__str__": shown("str()", vars(Value)["__str__"]),
+        "__repr__": text_conversion("repr()", vars(Value)["__repr__"]),
+        "__str__": text_conversion("str()", vars(Value)["__str__"]),
         **{f"__{name}__": _conversion(name) for name in CONVERSIONS},
         **{name: _plain_method(name) for name in PLAIN_METHODS},
         "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which else would be the bytes of the body
@@ -566,9 +572,9 @@ def tracer_methods() -> dict[str, Any]:
 def is_integer(self: Value) -> bool:
     """``x.is_integer()`` of a scalar node, under a guard."""
     require_history(self)
-    require_single(".is_integer()", self)
-    answer = _is_integer(self.plain)
-    note(".is_integer()", _is_integer, (self,), answer, source_lines.users_frame(2))
+    require_unbatched(".is_integer()", self)
+    answer = _is_integer(self.raw_value)
+    note_guard(".is_integer()", _is_integer, (self,), answer, source_lines.user_frame(2))
     return answer
 
 
@@ -581,8 +587,8 @@ def _number_refused(name: str) -> Any:
 
     def method(self: Value, *args: Any) -> Any:
         if _passes(self):
-            raise refused(frame_up(1), f"the {describe(self)}")
-        require_single(f".{name}()", self)
+            raise leak_error(frame_up(1), f"the {describe(self)}")
+        require_unbatched(f".{name}()", self)
         number = _solid(self).item()
         _note_number(self, f".{name}()")
         return getattr(float(number), name)(*args)

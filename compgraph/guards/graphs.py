@@ -8,25 +8,25 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from ..context import noting
-from ..storage import by_tick
+from ..context import trace_guards
+from ..storage import by_sequence_number
 from ..tracing import is_tracing
 from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
-from .guards import Count, Guard, GuardError
-from .lineage import GoneError, Lineage, Reviver, gathered_up
-from .logs import copied, enter_logged, has_dropped_guards, is_forgetful, logs_beside, logs_of, made_at, noted
-from .unread import Watch, enter_unread, unchanged
+from .guards import Guard, GuardError, ShapeGuard
+from .lineage import NotRecomputableError, Recipe, Rematerializer, reduce_ancestors
+from .logs import creation_time, enter_logged, has_dropped_guards, is_forgetful, logged_guards, logs_beside, logs_of, lost_guards
+from .unread import UntrackedGuard, log_untracked, unchanged_guard
 
 
 def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard], list[str]]:
     """The guards of a trace that matter to a graph recorded by it; and, in words, those that cannot be checked again."""
     known = frozenset(items)
-    last = max([item.tick for item in items if item.args], default=-inf)
+    last = max([item.sequence_number for item in items if item.args], default=-inf)
     found: list[Guard] = []
     escaped: list[str] = []
     for guard in noted:
-        is_late = guard.tick > last and not guard.is_used
-        is_checked = type(guard) is Count and known.issuperset(guard.args)  # as a part of the graph
+        is_late = guard.sequence_number > last and not guard.is_used
+        is_checked = type(guard) is ShapeGuard and known.issuperset(guard.args)  # as a part of the graph
         if is_late or is_checked:
             continue
         if guard.function is None:
@@ -45,13 +45,13 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
 
     Parameters
     ----------
-    items : list of Node, Joint or Write
+    items : list of Node, MultiOutput or Write
         The graph, as `executor.needed` gives it.
     strict : bool
-        Whether a `Watch` raises, too.
+        Whether a `UntrackedGuard` raises, too.
     runs_here : bool
         Whether the graph is run in this process. Then numbers that left other variables matter only once these change, and an
-        `Unchanged` among the guards watches for that.
+        `UnchangedGuard` among the guards watches for that.
 
     Returns
     -------
@@ -61,44 +61,44 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
         What to tell the user.
     """
     graph = _Graph(items)
-    enter_unread()
-    for guard in noting.get() or ():  # of a trace that is under way, which keeps its own
+    log_untracked()
+    for guard in trace_guards.get() or ():  # of a trace that is under way, which keeps its own
         enter_logged(replace(guard))
     logs = logs_of(graph.leaves)
-    guards = sorted([*noted(logs), *noted(logs_beside(logs), graph.oldest)], key=by_tick)
+    guards = sorted([*logged_guards(logs), *logged_guards(logs_beside(logs), graph.oldest)], key=by_sequence_number)
     behind = graph.behind(guards)
-    watched = {id(guard.args[0]) for guard in guards if isinstance(guard, Watch) and not guard.is_read}
+    watched = {id(guard.args[0]) for guard in guards if isinstance(guard, UntrackedGuard) and not guard.is_read}
     found: list[Guard] = []
     escaped: list[str] = []
-    reviver = Reviver()
+    reviver = Rematerializer()
     for guard in guards:
-        parts = _Behind.together([behind[id(a)] for a in guard.args if type(a) is Lineage])
+        parts = _Behind.together([behind[id(a)] for a in guard.args if type(a) is Recipe])
         if not graph.hangs_on(guard, parts):
             continue
-        if guard.tick > graph.last and not guard.is_used:
+        if guard.sequence_number > graph.last and not guard.is_used:
             continue
-        if type(guard) is Count and graph.checks(guard, watched):
+        if type(guard) is ShapeGuard and graph.checks(guard, watched):
             continue
-        if isinstance(guard, Watch) and (guard.is_read or graph.has(guard)):
+        if isinstance(guard, UntrackedGuard) and (guard.is_read or graph.has(guard)):
             continue
         if guard.function is None and parts.is_elsewhere and runs_here:
-            if (kept := unchanged(guard, strict)) is not None:
+            if (kept := unchanged_guard(guard, strict)) is not None:
                 found.append(kept)
             continue
         if guard.function is None:
             escaped.append(str(guard))
             continue
         try:
-            args = tuple([reviver.revived(a, guard.tick) for a in guard.args])
-        except GoneError:
+            args = tuple([reviver.revived(a, guard.sequence_number) for a in guard.args])
+        except NotRecomputableError:
             escaped.append(f"{guard}, of what is not there any more")
         else:
-            more = {"is_strict": strict} if isinstance(guard, Watch) else {}
+            more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
             found.append(replace(guard, args=args, **more))
     return found, escaped + graph.forgotten(logs) + graph.taken()
 
 
-def tell_escaped(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
+def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
     """Warn of what a graph hangs on that cannot be asked again, as `guards_of` finds it; if `strict`, raise a GuardError."""
     left = "; ".join(dict.fromkeys(escaped))
     if not left:
@@ -161,60 +161,66 @@ class _Graph:
         self.nodes = [item for item in items if isinstance(item, Value)]
         self._known = frozenset(self.nodes)
         self.leaves = [node for node in self.nodes if not node.args]
-        fed = [made_at(node) for node in self.leaves if isinstance(node, (VariableNode, PlaceholderNode))]
+        fed = [creation_time(node) for node in self.leaves if isinstance(node, (VariableNode, PlaceholderNode))]
         self.oldest = min(fed, default=inf)
-        self._fed = min([node.tick for node in self.leaves if isinstance(node, PlaceholderNode)], default=inf)
-        ticks = [item.tick for item in items if item.args]
-        self.first, self.last = min(ticks, default=inf), max(ticks, default=-inf)
+        self._fed = min([node.sequence_number for node in self.leaves if isinstance(node, PlaceholderNode)], default=inf)
+        sequence_numbers = [item.sequence_number for item in items if item.args]
+        self.first, self.last = min(sequence_numbers, default=inf), max(sequence_numbers, default=-inf)
         self._reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
         for item in items:
-            for position in getattr(item, "edges", ()) if item.args else ():
+            for position in getattr(item, "parent_argnums", ()) if item.args else ():
                 read = item.args[position]
                 if read in self._reads:
-                    self._reads[read] = min(self._reads[read], item.tick)
+                    self._reads[read] = min(self._reads[read], item.sequence_number)
 
     def behind(self, guards: list[Guard]) -> dict[int, _Behind]:
         """What lies behind each lineage that a guard is about, by its id."""
         about = (a for guard in guards for a in guard.args)
-        return gathered_up(about, self._leaf, _Behind.together)
+        return reduce_ancestors(about, self._leaf, _Behind.together)
 
-    def _leaf(self, lineage: Lineage) -> _Behind:
+    def _leaf(self, lineage: Recipe) -> _Behind:
         leaf = lineage.node()
         if leaf is None or lineage.args:
             return _Behind()
         replaced = self._replaced(leaf)
         is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
         if leaf not in self._reads:
-            return _Behind(foreign=is_fed, replaced=replaced, updated=leaf.tick if is_fed else -inf)
+            return _Behind(foreign=is_fed, replaced=replaced, updated=leaf.sequence_number if is_fed else -inf)
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
         """The tick after which guards about a leaf matter: of a variable that was updated before it was read, the update's."""
-        return leaf.tick if isinstance(leaf, VariableNode) and leaf.tick < self._reads.get(leaf, self.first) else -inf
+        return (
+            leaf.sequence_number
+            if isinstance(leaf, VariableNode) and leaf.sequence_number < self._reads.get(leaf, self.first)
+            else -inf
+        )
 
     def hangs_on(self, guard: Guard, found: _Behind) -> bool:
         """Whether the graph hangs on a guard, given what lies behind its arguments."""
-        if found.replaced >= guard.tick:
+        if found.replaced >= guard.sequence_number:
             return False
         if found.is_elsewhere:
-            return self.oldest < guard.tick and (guard.tick < self.last or found.updated < guard.tick)
+            return self.oldest < guard.sequence_number and (
+                guard.sequence_number < self.last or found.updated < guard.sequence_number
+            )
         return found.given or found.constant
 
-    def has(self, watch: Watch) -> bool:
+    def has(self, watch: UntrackedGuard) -> bool:
         """Whether what is watched is part of the graph."""
         return watch.args[0].node() in self._known
 
-    def checks(self, count: Count, watched: Container[int]) -> bool:
+    def checks(self, count: ShapeGuard, watched: Container[int]) -> bool:
         """Whether a guard on value-dependent shapes is redundant: the shapes are checked as parts of the graph, or when read.
 
         While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
-        `watched` holds the ids of lineages whose contents a `Watch` compares.
+        `fingerprinted_view` holds the ids of lineages whose contents a `UntrackedGuard` compares.
         """
         if all(a.node() in self._known for a in count.args):
             return True
         if count.is_within:
             return False
-        return count.tick > self._fed or any(id(a) in watched for a in count.args)
+        return count.sequence_number > self._fed or any(id(a) in watched for a in count.args)
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """In words, decisions that the graph may hang on and that are not remembered."""
@@ -223,9 +229,9 @@ class _Graph:
             if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
                 why = "more of which have been made since than are remembered"
                 found.append(f"decisions about the {describe(leaves[0])}, {why}")
-            for lost in copied(log):
-                leaf = lost.lineage.node()
-                if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.tick:
+            for lost in lost_guards(log):
+                leaf = lost.recipe.node()
+                if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.sequence_number:
                     found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
         dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
         return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
@@ -235,5 +241,5 @@ class _Graph:
         return [
             f"operations on the {describe(node)} within no_graph"
             for node in self.nodes
-            if (node.tick if isinstance(node, VariableNode) else -inf) < getattr(node, "taken", inf) < self.last
+            if (node.sequence_number if isinstance(node, VariableNode) else -inf) < getattr(node, "taken", inf) < self.last
         ]

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Setting, is_recording, layered, noting
+from ..context import Setting, is_recording, layered_variable, trace_guards
 from ..frames import source_lines
-from ..interpreters import counted
+from ..interpreters import on_value_dependent_shape
 from ..ops import kept
 from ..storage import owner_of
 from ..tracing import is_compiling, is_tracing
-from ..values import READ, Value, next_tick, require_history, require_single, use
-from .logs import enter
+from ..values import TRACKED, Value, mark_used, next_sequence_number, require_history, require_unbatched
+from .logs import log_guard
 
 _OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
 SMALL = 2**20  # bytes of an array that a guard about its contents keeps
@@ -72,7 +72,7 @@ class Guard:
     answer: Any
     code: Any
     instruction: int
-    tick: float
+    sequence_number: float
     is_derived: bool = False
 
     @property
@@ -81,12 +81,12 @@ class Guard:
         return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
 
     def __str__(self) -> str:
-        place = source_lines.described(self.code, self.instruction)
+        place = source_lines.format_line(self.code, self.instruction)
         return self.what if place is None else f"{self.what} at {place}"
 
-    def on(self, args: tuple[Any, ...], tick: float) -> Guard:
+    def on(self, args: tuple[Any, ...], sequence_number: float) -> Guard:
         """The same guard about other nodes, at another tick."""
-        return replace(self, args=args, tick=tick)
+        return replace(self, args=args, sequence_number=sequence_number)
 
     def check(self, *values: Any) -> None:
         """Ask again, with plain values for `args`; for another answer raise a GuardError, or an OtherProgramError if derived."""
@@ -105,7 +105,7 @@ class Guard:
 
 
 @dataclass(eq=False, slots=True)
-class Count(Guard):
+class ShapeGuard(Guard):
     """A guard on shapes that depend on values, such as that of ``x[x > 0]``, noted when the operation is recorded.
 
     Python, or the rule of a derivative, may have read the number of elements, and neither can be observed.
@@ -120,7 +120,7 @@ class Count(Guard):
 
 
 @dataclass(eq=False, slots=True)
-class Computed(Guard):
+class EvaluationGuard(Guard):
     """A guard that compares nothing: operations whose results are not read are computed for their errors and warnings."""
 
     def check(self, *values: Any) -> None:
@@ -129,82 +129,97 @@ class Computed(Guard):
 
 # ------------------------------------------------------------------------------------------- noted
 
-_forgetting: ContextVar[bool | None] = layered("forgetting", False)
+_forgetting: ContextVar[bool | None] = layered_variable("forgetting", False)
 
 
-def derived_again(on: bool) -> Setting:
+def ignoring_guards(on: bool) -> Setting:
     """A context that, if `on`, notes no guards: what is computed inside is computed again in each run (`graph.Origin`)."""
     return Setting({_forgetting: on and _forgetting.get() is not None})
 
 
-def remembering(noted: list[Guard] | None = None) -> Setting:
-    """A context that notes guards, in a list if one is given, also within `derived_again`: a program holds for these answers."""
-    return Setting({_forgetting: None} if noted is None else {_forgetting: None, noting: noted})
+def collecting_guards(noted: list[Guard] | None = None) -> Setting:
+    """A context that collects guards, in a list if one is given, also within `ignoring_guards`."""
+    return Setting({_forgetting: None} if noted is None else {_forgetting: None, trace_guards: noted})
 
 
-def note(
-    what: str, function: Callable[..., Any] | None, about: tuple[Any, ...], answer: Any, frame: Any, tick: int | None = None
+def note_guard(
+    what: str,
+    function: Callable[..., Any] | None,
+    about: tuple[Any, ...],
+    answer: Any,
+    frame: Any,
+    sequence_number: int | None = None,
 ) -> Guard | None:
     """Remember an answer as a guard, on the running line of `frame`, and return it; None if it is about no node.
 
-    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `tick` is now unless it is given.
+    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless it is given.
     """
     has_node = carries = False
     for node in about:
         if isinstance(node, Value):
             has_node = True
             carries = carries or node.level > 0
-            if type(node) in READ:
-                use(node)
+            if type(node) in TRACKED:
+                mark_used(node)
     if not has_node or _forgetting.get():
         return None
     if carries:
-        if any(isinstance(a, Value) and a.carries == "batch" for a in about):
-            _note_forms(what, about, frame, next_tick() if tick is None else tick)
+        if any(isinstance(a, Value) and a.trace_kind == "batch" for a in about):
+            _note_forms(what, about, frame, next_sequence_number() if sequence_number is None else sequence_number)
             return None
         about = tuple(map(innermost, about))
         if not any(isinstance(a, Value) for a in about):
             return None
-    guard = Guard(what, function, about, answer, frame.f_code, frame.f_lasti, next_tick() if tick is None else tick)
-    enter(guard)
+    guard = Guard(
+        what,
+        function,
+        about,
+        answer,
+        frame.f_code,
+        frame.f_lasti,
+        next_sequence_number() if sequence_number is None else sequence_number,
+    )
+    log_guard(guard)
     return guard
 
 
 def innermost(operand: Any) -> Any:
     """A node without the tangents and the batch axes that it carries."""
     while isinstance(operand, Value) and operand.level:
-        operand = operand.values if operand.carries == "batch" else operand.primal  # type: ignore[attr-defined]
+        operand = operand.values if operand.trace_kind == "batch" else operand.primal  # type: ignore[attr-defined]
     return operand
 
 
-def _note_forms(what: str, about: tuple[Any, ...], frame: Any, tick: int) -> None:
+def _note_forms(what: str, about: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
     """Remember the shapes of all examples, where one was asked for its form: of numbers they tell nothing."""
     for operand in about:
         if isinstance(operand, Value) and isinstance(found := innermost(operand), Value):
-            enter(Guard(what, np.shape, (found,), found.plain.shape, frame.f_code, frame.f_lasti, tick))
+            log_guard(Guard(what, np.shape, (found,), found.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
 
 
-def frozen(value: Any, what: str) -> Any:
+def guarded_value(value: Any, what: str) -> Any:
     """`value` with the plain value in place of each node, for a use that is not recorded, such as an index; this is guarded."""
     if isinstance(value, (tuple, list)):
-        return type(value)([frozen(part, what) for part in value])
+        return type(value)([guarded_value(part, what) for part in value])
     if not isinstance(value, Value):
         return value
     require_history(value)
-    require_single(what, value)
+    require_unbatched(what, value)
     if is_recording() and not value.level:
-        note(what, contents, (value,), contents(value.plain), source_lines.users_frame(2))
-    return value.plain
+        note_guard(what, contents, (value,), contents(value.raw_value), source_lines.user_frame(2))
+    return value.raw_value
 
 
-def decided(what: str, function: Callable[[Any], Any], value: Any) -> Any:
+def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> Any:
     """``function(value)``, of plain values, for a rule that branches on the answer without recording it; a guard asks again."""
     if not isinstance(value, Value):
         return function(value)
-    require_single(what, value)
-    answer = function(value.plain)
+    require_unbatched(what, value)
+    answer = function(value.raw_value)
     if is_recording():
-        note(what, functools.partial(_said, function), (value,), fingerprint(np.asarray(answer)), source_lines.users_frame(2))
+        note_guard(
+            what, functools.partial(_said, function), (value,), fingerprint(np.asarray(answer)), source_lines.user_frame(2)
+        )
     return answer
 
 
@@ -227,7 +242,7 @@ _OF_CONTENTS = (contents, fingerprint)  # what they give is not shown
 
 def note_layout(node: Any, what: str) -> None:
     """Note a guard on the memory layout of a node, by which NumPy chose an order, or between a copy and a view."""
-    note(what, layout, (node,), layout(node.plain), source_lines.users_frame(2))
+    note_guard(what, layout, (node,), layout(node.raw_value), source_lines.user_frame(2))
 
 
 def note_copy(node: Any) -> None:
@@ -235,32 +250,32 @@ def note_copy(node: Any) -> None:
     operand = node.args[0]
     if isinstance(operand, Value):
         function = functools.partial(is_copy, node.function, node.options)
-        note(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.users_frame(2))
+        note_guard(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.user_frame(2))
 
 
 def note_nothing(node: Any, index: Any) -> None:
     """Note a guard that a part of a node is empty: a write into it changed nothing, and is not remembered."""
     function = functools.partial(is_empty, index)
-    note("whether nothing is there to be written into", function, (node,), True, source_lines.users_frame(2))
+    note_guard("whether nothing is there to be written into", function, (node,), True, source_lines.user_frame(2))
 
 
 def note_points(*line: Any) -> None:
     """Note a guard on how many points ``np.arange(start, stop, step)`` gives, of numbers some of which are nodes."""
     if is_recording() and any(isinstance(number, Value) for number in line):
-        count = points(*[number.plain if isinstance(number, Value) else number for number in line])
-        note("the length of np.arange", points, line, count, source_lines.users_frame(2))
+        count = points(*[number.raw_value if isinstance(number, Value) else number for number in line])
+        note_guard("the length of np.arange", points, line, count, source_lines.user_frame(2))
 
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Note a guard on the shapes of new nodes, which depend on the values of operands."""
     if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
-    first, answer = nodes[0], shapes(*[node.plain for node in nodes])
+    first, answer = nodes[0], shapes(*[node.raw_value for node in nodes])
     what, is_within = f"the shape that {first.opname} gave", is_tracing()
-    enter(Count(what, shapes, nodes, answer, first.code, first.instruction, next_tick(), False, is_within))
+    log_guard(ShapeGuard(what, shapes, nodes, answer, first.code, first.instruction, next_sequence_number(), False, is_within))
 
 
-counted.append(_note_count)
+on_value_dependent_shape.append(_note_count)
 
 
 def shapes(*arrays: Any) -> tuple[tuple[int, ...], ...]:

@@ -16,10 +16,10 @@ import numpy as np
 
 from ..context import is_recording
 from ..frames import callee, frame_up, source_lines
-from ..tracing import refused
+from ..tracing import leak_error
 from ..values import ACTIVE, SCALARS, Value, describe, require_history
 from .escapes import is_within
-from .guards import note
+from .guards import note_guard
 
 _identity = object.__hash__
 _internal = source_lines.internal
@@ -42,9 +42,9 @@ def scalar_hash(self: Any) -> int:
         if not is_within(self) or _is_memo(frame):
             return _identity(self)
         if is_recording():
-            raise refused(frame, text=_REFUSED.format(describe(self)))
-    number = key_of(self.plain)
-    note("hash()", key_of, (self,), number, source_lines.users_frame(2))
+            raise leak_error(frame, text=_REFUSED.format(describe(self)))
+    number = key_of(self.raw_value)
+    note_guard("hash()", key_of, (self,), number, source_lines.user_frame(2))
     return _identity(self) if number == "nan" else hash(number)
 
 

@@ -1,6 +1,6 @@
 """Lineages: how nodes were computed, kept so that a guard about a node can be asked when the node is gone.
 
-A `Lineage` holds its node weakly, and the lineages of the node's operands, down to the leaves. So a node that was computed only
+A `Recipe` holds its node weakly, and the lineages of the node's operands, down to the leaves. So a node that was computed only
 for a test (``if np.sum(x) > 0``) may be freed, and can still be computed again. A node keeps its lineage, which is made once.
 """
 
@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from ..bind import attach
-from ..context import recording_again
+from ..context import rerecording
 from ..graph import walk
-from ..values import ConstantNode, Joint, Value
+from ..values import ConstantNode, MultiOutput, Value
 
 HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
 
 
-class GoneError(Exception):
+class NotRecomputableError(Exception):
     """What a guard was about cannot be computed again."""
 
 
-class Lineage:
+class Recipe:
     """How a node or joint was computed.
 
     Attributes
@@ -44,7 +44,7 @@ class Lineage:
         Of a root that was written into, the writes.
     """
 
-    __slots__ = ("__weakref__", "args", "buffer", "function", "log", "node", "options", "root", "tick", "value")
+    __slots__ = ("__weakref__", "args", "buffer", "function", "log", "node", "options", "root", "sequence_number", "value")
 
     args: tuple[Any, ...]
     buffer: Buffer | None
@@ -52,11 +52,11 @@ class Lineage:
     log: Any
     node: Callable[[], Any]
     options: dict[str, Any]
-    root: Lineage | None
-    tick: float
+    root: Recipe | None
+    sequence_number: float
     value: Any
 
-    def rooted(self) -> Lineage:
+    def rooted(self) -> Recipe:
         """The lineage of the root: the node that first had the buffer."""
         root = self
         while root.root is not None:
@@ -66,10 +66,10 @@ class Lineage:
             view.root, view = root, view.root
         return root
 
-    def sources(self) -> list[Lineage]:
+    def sources(self) -> list[Recipe]:
         """The lineages of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
         stored = () if self.buffer is None else self.buffer.stored
-        return [a for a in (*self.args, *stored) if type(a) is Lineage]
+        return [a for a in (*self.args, *stored) if type(a) is Recipe]
 
 
 class Buffer:
@@ -89,14 +89,14 @@ class Buffer:
 
     def __init__(self, written: float) -> None:
         self.seen, self.written = 0, written
-        self.stored: list[Lineage] = []
+        self.stored: list[Recipe] = []
 
 
-def gathered_up(
-    lineages: Iterable[Any], leaf: Callable[[Lineage], Any], together: Callable[[Iterable[Any]], Any]
+def reduce_ancestors(
+    lineages: Iterable[Any], leaf: Callable[[Recipe], Any], together: Callable[[Iterable[Any]], Any]
 ) -> dict[int, Any]:
-    """For each lineage, and each behind it, by id: ``leaf(lineage)`` of itself and of all behind it, joined by `together`."""
-    ordered = in_order(lineages)
+    """For each lineage, and each behind it, by id: ``leaf(recipe)`` of itself and of all behind it, joined by `together`."""
+    ordered = sort_recipes(lineages)
     found = {id(lineage): leaf(lineage) for lineage in ordered}
     buffers = any(lineage.buffer for lineage in ordered)
     changed = True
@@ -111,75 +111,75 @@ def gathered_up(
     return found
 
 
-def in_order(lineages: Iterable[Any]) -> list[Lineage]:
+def sort_recipes(lineages: Iterable[Any]) -> list[Recipe]:
     """Lineages and all lineages behind them, operands first."""
-    return sorted(walk([a for a in lineages if type(a) is Lineage], Lineage.sources), key=_leaves_first)
+    return sorted(walk([a for a in lineages if type(a) is Recipe], Recipe.sources), key=_leaves_first)
 
 
-def _leaves_first(lineage: Lineage) -> tuple[bool, float]:
-    return lineage.function is not None, lineage.tick
+def _leaves_first(lineage: Recipe) -> tuple[bool, float]:
+    return lineage.function is not None, lineage.sequence_number
 
 
 # ------------------------------------------------------------------------------------------- computed again
 
 
-class Reviver:
+class Rematerializer:
     """Makes nodes of lineages: the node itself while it lives, else one computed again from nodes that do."""
 
     def __init__(self) -> None:
-        # By the ids of lineages, which the guards keep alive: the node made, and the tick up to which its value is right (the
+        # By the ids of lineages, which the guards keep alive: the node made, and how long its value is right (the
         # first write into a buffer behind it that is gone).
         self._made: dict[int, Any] = {}
         self._until: dict[int, float] = {}
 
-    def revived(self, kept: Any, tick: float) -> Any:
-        """The node for an argument of a guard of that tick; raises a GoneError if it cannot be computed again."""
-        if type(kept) is not Lineage:
+    def revived(self, kept: Any, sequence_number: float) -> Any:
+        """The node for an argument of a guard of that sequence number; raises a GoneError if it cannot be computed again."""
+        if type(kept) is not Recipe:
             return self._operand(kept)
         behind = list(walk([kept], self._needed))
         gone = [lineage for lineage in behind if id(lineage) not in self._made]
         for lineage in sorted(gone, key=_leaves_first):
             written = np.inf if lineage.buffer is None else lineage.buffer.written
-            until = min([self._until[id(a)] for a in lineage.args if type(a) is Lineage], default=np.inf)
+            until = min([self._until[id(a)] for a in lineage.args if type(a) is Recipe], default=np.inf)
             made = self._again(lineage)
             self._made[id(lineage)], self._until[id(lineage)] = made, min(written, until)
-        if self._until[id(kept)] < tick:
-            raise GoneError
+        if self._until[id(kept)] < sequence_number:
+            raise NotRecomputableError
         return self._made[id(kept)]
 
-    def _needed(self, lineage: Lineage) -> list[Lineage]:
+    def _needed(self, lineage: Recipe) -> list[Recipe]:
         """The operands' lineages of a node that is gone; of one that lives nothing, and it is entered."""
         if id(lineage) not in self._made:
             node = lineage.node()
             if node is None:
-                return [a for a in lineage.args if type(a) is Lineage]
+                return [a for a in lineage.args if type(a) is Recipe]
             self._made[id(lineage)], self._until[id(lineage)] = node, np.inf
         return []
 
-    def _again(self, lineage: Lineage) -> Any:
+    def _again(self, lineage: Recipe) -> Any:
         if lineage.function is None:
             if lineage.value is None:
-                raise GoneError
+                raise NotRecomputableError
             return ConstantNode.hold(lineage.value)
         args = tuple([self._operand(a) for a in lineage.args])
-        values = [a.plain if isinstance(a, (Value, Joint)) else a for a in args]
+        values = [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in args]
         try:
             with np.errstate(all="ignore"):
                 value = lineage.function(*values, **lineage.options)
         except Exception as error:
-            raise GoneError from error
-        with recording_again():
+            raise NotRecomputableError from error
+        with rerecording():
             made = attach(value, lineage.function, args, lineage.options)
         if isinstance(made, (tuple, list)):
             made = next(part for part in made if part is not None).args[0]
-        made.tick = lineage.tick
+        made.sequence_number = lineage.sequence_number
         return made
 
     def _operand(self, kept: Any) -> Any:
-        if type(kept) is Lineage:
+        if type(kept) is Recipe:
             return self._made[id(kept)]
         if isinstance(kept, weakref.ref):
             kept = kept()
             if kept is None:
-                raise GoneError
+                raise NotRecomputableError
         return kept

@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import noting, renewed, restart_names
-from ..storage import by_tick, root_of, viewed_by
+from ..context import reset_after_fork, restart_names, trace_guards
+from ..storage import by_sequence_number, root_of, viewed_operand
 from ..values import (
     VARYING,
+    ArgumentNode,
     ConstantNode,
     InertScalarNode,
-    InputNode,
-    Joint,
+    MultiOutput,
     PlaceholderNode,
     Value,
     VariableNode,
-    is_inner,
-    next_tick,
+    is_operator_tracer,
+    next_sequence_number,
 )
-from .lineage import HEAVY, Buffer, Lineage, gathered_up
+from .lineage import HEAVY, Buffer, Recipe, reduce_ancestors
 
 ndarray = np.ndarray
 OPERATION = 256  # bytes, about, of a lineage without the arrays that it holds
@@ -41,7 +41,7 @@ _loaded_at = 0  # the tick of the last loading of a node: those that are loaded 
 _reset_at = 0  # the tick of the last `reset`: guards up to it count as forgotten
 
 
-class Lost(NamedTuple):
+class LostGuard(NamedTuple):
     """A decision about a leaf that was then copied; the copy's graph cannot ask it again.
 
     Attributes
@@ -54,13 +54,13 @@ class Lost(NamedTuple):
         When that was asked, and when the copy was made.
     """
 
-    lineage: Lineage
+    recipe: Recipe
     words: str
-    tick: float
+    sequence_number: float
     copied: float
 
 
-class Log:
+class GuardLog:
     """Guards about some leaves, the oldest first.
 
     Attributes
@@ -81,11 +81,11 @@ class Log:
         self.thread = threading.get_ident()
         self.guards: deque[tuple[int, Any]] = deque()
         self.forgotten = -np.inf
-        self.lost: list[Lost] = []
-        self._into: Log | None = None
+        self.lost: list[LostGuard] = []
+        self._into: GuardLog | None = None
         self._weight, self._limit = 0, FIRST
 
-    def found(self) -> Log:
+    def found(self) -> GuardLog:
         """The log that this one was joined to in the end; itself if it was not."""
         log = self
         while log._into is not None:
@@ -94,7 +94,7 @@ class Log:
             self._into, self = log, self._into
         return log
 
-    def join(self, other: Log) -> Log:
+    def join(self, other: GuardLog) -> GuardLog:
         """One log for the leaves of both."""
         large, small = (self, other) if len(self.guards) >= len(other.guards) else (other, self)
         if large is not small:
@@ -119,7 +119,7 @@ class Log:
         stays: deque[tuple[int, Any]] = deque()
         for weight, guard in self.guards:
             updated = max([newest.get(id(a), -np.inf) for a in guard.args], default=-np.inf)
-            if updated > guard.tick:
+            if updated > guard.sequence_number:
                 self.forgotten = max(self.forgotten, updated)
             else:
                 stays.append((weight, guard))
@@ -128,19 +128,19 @@ class Log:
             while len(stays) > 1 and (weighed > MOST // 2 or len(stays) > KEPT // 2):
                 weight, guard = stays.popleft()
                 weighed -= weight
-                self.forgotten = max(self.forgotten, guard.tick)
+                self.forgotten = max(self.forgotten, guard.sequence_number)
         self.guards, self._weight = stays, weighed
         self._limit = max(FIRST, 2 * weighed)
 
 
 def _moment(entry: tuple[int, Any]) -> float:
-    return float(entry[1].tick)
+    return float(entry[1].sequence_number)
 
 
 def _newest_leaves(lineages: Iterable[Any]) -> dict[int, float]:
     """For each lineage, by identity, the latest moment at which a variable behind it was written."""
-    leaf = lambda lineage: node.tick if isinstance(node := lineage.node(), VariableNode) else -np.inf  # noqa: E731
-    return gathered_up(lineages, leaf, max)
+    leaf = lambda lineage: node.sequence_number if isinstance(node := lineage.node(), VariableNode) else -np.inf  # noqa: E731
+    return reduce_ancestors(lineages, leaf, max)
 
 
 def reset() -> None:
@@ -158,31 +158,31 @@ def reset() -> None:
     """
     global _reset_at
     restart_names()
-    _reset_at = next_tick()
+    _reset_at = next_sequence_number()
 
 
 def note_loaded() -> None:
     """Note that a node was loaded, or deep-copied, just now."""
     global _loaded_at
-    _loaded_at = next_tick()
+    _loaded_at = next_sequence_number()
 
 
-def made_at(leaf: Value) -> float:
+def creation_time(leaf: Value) -> float:
     """The tick when a leaf was made, or written last; of a loaded one that of the last loading."""
-    return leaf.tick if leaf.tick > 0 else _loaded_at
+    return leaf.sequence_number if leaf.sequence_number > 0 else _loaded_at
 
 
-def logs_of(leaves: Iterable[Any]) -> dict[Log, list[Any]]:
+def logs_of(leaves: Iterable[Any]) -> dict[GuardLog, list[Any]]:
     """The logs of some leaves, each with the leaves that it belongs to."""
-    found: dict[Log, list[Any]] = {}
+    found: dict[GuardLog, list[Any]] = {}
     for leaf in leaves:
-        lineage = getattr(leaf, "lineage", None)
-        if type(lineage) is Lineage:
+        lineage = getattr(leaf, "recipe", None)
+        if type(lineage) is Recipe:
             found.setdefault(lineage.log.found(), []).append(leaf)
     return found
 
 
-def logs_beside(logs: Container[Log]) -> list[Log]:
+def logs_beside(logs: Container[GuardLog]) -> list[GuardLog]:
     """The other logs of this thread that hold guards."""
     thread = threading.get_ident()
     with _lock:
@@ -190,21 +190,21 @@ def logs_beside(logs: Container[Log]) -> list[Log]:
     return [log for log in alive if log.guards and log.thread == thread and log not in logs]
 
 
-def noted(logs: Iterable[Log], since: float = 0) -> list[Any]:
-    """All guards in some logs that are remembered, made after a tick, the oldest first."""
+def logged_guards(logs: Iterable[GuardLog], since: float = 0) -> list[Any]:
+    """All guards in some logs that are remembered, made after a sequence number, the oldest first."""
     with _lock:
         _enter_late()
     since = max(since, _reset_at)
-    found = [guard for log in logs for _, guard in tuple(log.guards) if guard.tick > since]
-    return sorted(found, key=by_tick)
+    found = [guard for log in logs for _, guard in tuple(log.guards) if guard.sequence_number > since]
+    return sorted(found, key=by_sequence_number)
 
 
-def is_forgetful(log: Log, begun: float) -> bool:
-    """Whether a log may have forgotten guards of a graph that read the log's leaves first at the tick `begun`."""
+def is_forgetful(log: GuardLog, begun: float) -> bool:
+    """Whether a log may have forgotten guards of a graph that read the log's leaves first at the sequence number `begun`."""
     return log.forgotten > max(_reset_at, begun)
 
 
-def copied(log: Log) -> list[Lost]:
+def lost_guards(log: GuardLog) -> list[LostGuard]:
     """The decisions in `log.lost` about leaves that were copied after the last `reset`."""
     return [lost for lost in log.lost if lost.copied > _reset_at]
 
@@ -213,18 +213,18 @@ def copied(log: Log) -> list[Lost]:
 
 
 # Weak references to the logs, by id. The callback is C code: an interrupt in one of Python's would be lost.
-_logs: dict[int, weakref.ref[Log]] = {}
+_logs: dict[int, weakref.ref[GuardLog]] = {}
 # A third thread may join the logs of two others.
-_lock = renewed(threading.RLock())
+_lock = reset_after_fork(threading.RLock())
 
 
-def enter(guard: Any) -> None:
+def log_guard(guard: Any) -> None:
     """Remember a guard: in the list of the trace that is under way, else in the log of the leaves behind it.
 
     A guard that depends on nothing but arguments of an operator is dropped: it matters to no graph that is left when the operator
     returns.
     """
-    noted = noting.get()
+    noted = trace_guards.get()
     if noted is not None:
         noted.append(guard)
     elif _depends_on_outer_nodes(guard):
@@ -234,32 +234,32 @@ def enter(guard: Any) -> None:
 def _depends_on_outer_nodes(guard: Any) -> bool:
     """Whether a guard depends on nodes that operators have not made.
 
-    Nodes that depend on none are marked: their `lineage` is the number of writes into their buffer that were looked at. So each
+    Nodes that depend on none are marked: their `recipe` is the number of writes into their buffer that were looked at. So each
     node is walked once, however many guards there are.
     """
-    queue = [a for a in guard.args if isinstance(a, (Value, Joint))]
+    queue = [a for a in guard.args if isinstance(a, (Value, MultiOutput))]
     found: dict[int, Any] = {}  # by id, since scalar nodes hash by value
     for item in queue:
-        lineage = getattr(item, "lineage", None)
-        if type(lineage) is Lineage or not (type(item) is Joint or is_inner(item)) or type(item) in VARYING:
+        lineage = getattr(item, "recipe", None)
+        if type(lineage) is Recipe or not (type(item) is MultiOutput or is_operator_tracer(item)) or type(item) in VARYING:
             return True
         if id(item) in found:
             continue
         found[id(item)] = item
         if lineage is None:
-            queue += [item.args[position] for position in item.edges]
-        elif type(item.plain) is ndarray and item.plain.base is not None:
+            queue += [item.args[position] for position in item.parent_argnums]
+        elif type(item.raw_value) is ndarray and item.raw_value.base is not None:
             queue.append(root_of(item))
         if item.memory:
-            queue += [write.args[0] for write in item.memory.log[lineage or 0 :] if write.edges]
+            queue += [write.args[0] for write in item.memory.log[lineage or 0 :] if write.parent_argnums]
     for item in found.values():
-        item.lineage = len(item.memory.log) if item.memory else 0
+        item.recipe = len(item.memory.log) if item.memory else 0
     return False
 
 
 def has_dropped_guards(node: Any) -> bool:
     """Whether a node is an argument of an operator, or made of arguments alone, and a guard that depended on it was dropped."""
-    return type(getattr(node, "lineage", None)) is int
+    return type(getattr(node, "recipe", None)) is int
 
 
 def enter_logged(guard: Any) -> None:
@@ -270,7 +270,7 @@ def enter_logged(guard: Any) -> None:
 
 
 def enter_at_once(guard: Any) -> None:
-    """As `enter`, but never waiting, for what is called when a node is freed: by any thread, wherever memory is asked for."""
+    """As `log_guard`, but never waiting, for what is called when a node is freed: by any thread, wherever memory is asked for."""
     if _lock._is_owned() or not _lock.acquire(blocking=False):  # type: ignore[attr-defined]  # the logs are being changed
         _late.append(guard)
         return
@@ -294,21 +294,21 @@ def _enter(guard: Any) -> None:
     log.enter(guard, weight)
 
 
-def enter_lost(leaf: Any, words: str, tick: float) -> None:
-    """Remember of `leaf`, a copy, that something was decided at a tick about the leaf it was copied from."""
+def log_lost_guard(leaf: Any, words: str, sequence_number: float) -> None:
+    """Remember of `leaf`, a copy, that something was decided at a sequence number about the leaf it was copied from."""
     with _lock:
         log, _ = _remember([leaf])
-        log.lost.append(Lost(leaf.lineage, words, tick, next_tick()))
+        log.lost.append(LostGuard(leaf.recipe, words, sequence_number, next_sequence_number()))
 
 
 def _kept(operand: Any) -> Any:
     """An argument as a guard in a log holds it: of a node the lineage, of a large array a weak reference."""
-    if isinstance(operand, (Value, Joint)):
-        return operand.lineage
+    if isinstance(operand, (Value, MultiOutput)):
+        return operand.recipe
     return weakref.ref(operand) if type(operand) is ndarray and operand.nbytes > HEAVY else operand
 
 
-def _remember(nodes: list[Any]) -> tuple[Log, int]:
+def _remember(nodes: list[Any]) -> tuple[GuardLog, int]:
     """Give lineages to nodes and to all behind them that have none; return the one log of their leaves, and the bytes added.
 
     Nodes that have a lineage are not walked again, so each is walked once, however many guards there are.
@@ -318,24 +318,24 @@ def _remember(nodes: list[Any]) -> tuple[Log, int]:
         return _walked(nodes, new)
     except BaseException:  # an interrupt, say: no lineage may stay that was not filled
         for item in new:
-            item.lineage = None
+            item.recipe = None
         raise
 
 
-def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
-    log: Log | None = None
+def _walked(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
+    log: GuardLog | None = None
     grown: list[tuple[Buffer, list[Any]]] = []
     queue = list(nodes)
     for item in queue:
-        lineage = getattr(item, "lineage", None)
-        if type(lineage) is not Lineage:
+        lineage = getattr(item, "recipe", None)
+        if type(lineage) is not Recipe:
             new.append(item)
-            lineage = item.lineage = Lineage()
+            lineage = item.recipe = Recipe()
             lineage.node = weakref.ref(item)
-            lineage.function, lineage.options, lineage.tick = item.function, item.options, item.tick
+            lineage.function, lineage.options, lineage.sequence_number = item.function, item.options, item.sequence_number
             lineage.root = lineage.buffer = lineage.value = None
             args = item.args
-            queue += [args[position] for position in item.edges]
+            queue += [args[position] for position in item.parent_argnums]
             if item.memory:
                 queue += _stored(item, grown)
             continue
@@ -345,45 +345,45 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[Log, int]:
         if root is not None and root.memory:
             queue += _stored(root, grown)
     if log is None:
-        log = Log()
+        log = GuardLog()
         _logs[id(log)] = weakref.ref(log, functools.partial(_logs.pop, id(log)))
     made = _filled(new, log)
     for buffer, stored in grown:
-        buffer.stored += [node.lineage for node in stored]
+        buffer.stored += [node.recipe for node in stored]
     return made
 
 
 def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
     """The nodes that were stored in a root's buffer since it was last looked at; noted in its lineage, and in `grown`."""
     log = root.memory.log
-    lineage = root.lineage
+    lineage = root.recipe
     if log and lineage.buffer is None:
-        lineage.buffer = Buffer(log[0].tick)
+        lineage.buffer = Buffer(log[0].sequence_number)
     start = lineage.buffer.seen if log else 0
-    stored = [write.args[0] for write in log[start:] if write.edges]
+    stored = [write.args[0] for write in log[start:] if write.parent_argnums]
     if len(log) > start:
         lineage.buffer.seen = len(log)
         grown.append((lineage.buffer, stored))
     return stored
 
 
-def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
+def _filled(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
     """Give the new lineages of nodes their operands, log, root and value; return the log, and the bytes added."""
     weight = OPERATION * (1 + len(new))
     for item in new:
-        lineage, plain = item.lineage, item.plain
+        lineage, plain = item.recipe, item.raw_value
         lineage.log = log
         kept = list(item.args)
         for position, a in enumerate(kept):
             if type(a) is ndarray:
                 kept[position] = weakref.ref(a) if a.nbytes > HEAVY else a
                 weight += 0 if a.nbytes > HEAVY else a.nbytes
-        for position in item.edges:
-            kept[position] = kept[position].lineage
+        for position in item.parent_argnums:
+            kept[position] = kept[position].recipe
         lineage.args = tuple(kept)
         if type(plain) is ndarray and plain.base is not None and kept:
-            viewed = viewed_by(item)
-            lineage.root = None if viewed is None else viewed.lineage
+            viewed = viewed_operand(item)
+            lineage.root = None if viewed is None else viewed.recipe
         elif not kept and isinstance(item, _STEADY) and plain.nbytes <= HEAVY:
             lineage.value = plain
             weight += plain.nbytes
@@ -392,4 +392,4 @@ def _filled(new: list[Any], log: Log) -> tuple[Log, int]:
 
 # Leaves that hold what they held at first, or, being variables, what was last written into them; a write into an input is known
 # from its `Buffer`.
-_STEADY = (VariableNode, PlaceholderNode, ConstantNode, InputNode, InertScalarNode)
+_STEADY = (VariableNode, PlaceholderNode, ConstantNode, ArgumentNode, InertScalarNode)

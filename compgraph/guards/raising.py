@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..frames import source_lines
-from ..interpreters import raised
+from ..interpreters import on_operation_error
 from ..ops import opname_of
 from ..tracing import is_compiling
-from ..values import Value, is_computed_by_python, require_history, saved_operands
-from .guards import innermost, note
+from ..values import Value, is_python_arithmetic, require_history, save_operands
+from .guards import innermost, note_guard
 
 
 def error_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
@@ -34,7 +34,7 @@ def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], er
     settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
     asked = functools.partial(error_of, function, options, settings)
     answer = None if error is None else type(error).__name__
-    note(f"whether {opname_of(function)} raises", asked, args, answer, frame)
+    note_guard(f"whether {opname_of(function)} raises", asked, args, answer, frame)
 
 
 def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -43,7 +43,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
     That it did not is noted only while a function is compiled that may catch it: each such guard takes time in each run.
     """
     about = [innermost(operand) for operand in args]
-    numbers = [operand.plain if isinstance(operand, Value) else operand for operand in about]
+    numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in about]
     if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
         return
     error = None
@@ -53,7 +53,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
         return
     except (ArithmeticError, ValueError) as raised_here:
         error = raised_here
-    frame = source_lines.users_frame(2)
+    frame = source_lines.user_frame(2)
     if error is not None or (is_compiling() and frame.f_code is not None and frame.f_code.co_exceptiontable):
         note_error(function, tuple(about), {}, error, frame)
     if error is not None:
@@ -66,7 +66,7 @@ _REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 def require_divisible(name: str, a: Any, b: Any) -> None:
     """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
-    numbers = [x.plain if isinstance(x, Value) else x for x in map(innermost, (a, b))]
+    numbers = [x.raw_value if isinstance(x, Value) else x for x in map(innermost, (a, b))]
     divisor = numbers[1]
     if name != "pow" and type(divisor) in _REAL and divisor:
         return
@@ -75,7 +75,7 @@ def require_divisible(name: str, a: Any, b: Any) -> None:
     ):
         return
     function = RAISING[name]
-    if _raises(function, numbers) and is_computed_by_python(a) and is_computed_by_python(b):
+    if _raises(function, numbers) and is_python_arithmetic(a) and is_python_arithmetic(b):
         require_possible(function, (a, b))
 
 
@@ -109,7 +109,7 @@ RAISING = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _f
 
 
 def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
-    note_error(function, *saved_operands(args, options), error, source_lines.users_frame(3))
+    note_error(function, *save_operands(args, options), error, source_lines.user_frame(3))
 
 
-raised.append(_note_raised)
+on_operation_error.append(_note_raised)

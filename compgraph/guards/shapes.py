@@ -15,43 +15,43 @@ from ..context import callbacks_lock
 from ..frames import frame_up, source_lines
 from ..graph import breadth_first
 from ..ops import compositions
-from ..values import InputNode, PlaceholderNode, Value, describe
-from .guards import Guard, layout, note, shapes
+from ..values import ArgumentNode, PlaceholderNode, Value, describe
+from .guards import Guard, layout, note_guard, shapes
 
 _COMPOSITIONS = os.path.dirname(compositions.__file__)
 
 
-def freezes_nothing(frame: Any) -> bool:
+def needs_no_shape_guard(frame: Any) -> bool:
     """Whether a shape asked for in a frame needs no guard: no placeholder lives, or the frame is ours and no composition.
 
     Compositions (functions of NumPy's in recorded steps) build on the shapes they read, as NumPy's own code does.
     """
     filename = frame.f_code.co_filename
-    return not _living or (source_lines.is_ours(filename) and not filename.startswith(_COMPOSITIONS))
+    return not _living or (source_lines.is_package_code(filename) and not filename.startswith(_COMPOSITIONS))
 
 
 def note_length(node: Any, what: str = "its size") -> None:
     """Note a guard on a node's shape, by which a call of ours finds elements to read or write; `what` is for the message."""
     if _living:
-        note(what, np.shape, (node,), node.plain.shape, source_lines.users_frame(2))
+        note_guard(what, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2))
 
 
-def note_lengths(what: str, *outputs: Any, tick: int | None = None) -> None:
-    """Note guards, at a tick, on the shapes of placeholders and inputs behind `outputs`: `what` was recorded for these alone.
+def note_lengths(what: str, *outputs: Any, sequence_number: int | None = None) -> None:
+    """Note guards on the shapes of placeholders and arguments behind `outputs`, for which alone `what` was recorded.
 
     What a derivative's rules record holds lengths of the arrays they saw. Where the graph is run with others, derivatives by
     `autodiff.reverse.gradients` are derived again; other ones cannot be, and need these guards.
     """
     if _living:
         for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Value)]):
-            if isinstance(node, (PlaceholderNode, InputNode)):  # where other lengths may come from
+            if isinstance(node, (PlaceholderNode, ArgumentNode)):  # where other lengths may come from
                 asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
-                note(asked, np.shape, (node,), node.plain.shape, source_lines.users_frame(2), tick)
+                note_guard(asked, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2), sequence_number)
 
 
 def _without_axes(value: Any) -> Any:
     """A value of many examples as one of their array."""
-    while isinstance(value, Value) and value.carries == "batch":
+    while isinstance(value, Value) and value.trace_kind == "batch":
         value = value.values  # type: ignore[attr-defined]
     return value
 
@@ -102,7 +102,7 @@ def _length(axis: int, x: Any) -> int:
     return int(np.shape(x)[axis])
 
 
-def is_of_a_shape(guard: Guard) -> bool:
+def is_shape_guard(guard: Guard) -> bool:
     """Whether a guard asks for nothing but lengths."""
     return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len, shapes)
 
@@ -130,7 +130,7 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 # ------------------------------------------------------------------------------------------- told by nodes
 
 
-def is_about_lengths(guard: Any) -> bool:
+def is_length_guard(guard: Any) -> bool:
     """Whether a guard is about a shape, such as are noted only while a placeholder lives."""
     return guard.function in _ABOUT_LENGTHS
 
@@ -146,10 +146,10 @@ def _guarded(name: str) -> property:
     function = _FUNCTIONS[name]
 
     def tell(self: Value) -> Any:
-        answer = self.plain.nbytes if name == "nbytes" else getattr(super(Value, self), name)
-        if freezes_nothing(frame_up(1)) or not hasattr(self, "plain"):
+        answer = self.raw_value.nbytes if name == "nbytes" else getattr(super(Value, self), name)
+        if needs_no_shape_guard(frame_up(1)) or not hasattr(self, "raw_value"):
             return answer
-        guard = note(f".{name}", function, (self,), answer, source_lines.users_frame(2))
+        guard = note_guard(f".{name}", function, (self,), answer, source_lines.user_frame(2))
         return answer if guard is None or name != "shape" else Shape(answer, guard)
 
     def refuse(self: Value, value: Any) -> None:
@@ -160,14 +160,14 @@ def _guarded(name: str) -> property:
 
 def _guarded_length(self: Value) -> int:
     answer = super(Value, self).__len__()
-    if not freezes_nothing(frame_up(1)) and hasattr(self, "plain"):
-        note("len()", len, (self,), answer, source_lines.users_frame(2))
+    if not needs_no_shape_guard(frame_up(1)) and hasattr(self, "raw_value"):
+        note_guard("len()", len, (self,), answer, source_lines.user_frame(2))
     return answer
 
 
 def _guarded_rows(self: Value) -> Any:
-    if not freezes_nothing(frame_up(1)) and hasattr(self, "plain") and self.ndim:
-        note("a loop over rows", len, (self,), super(Value, self).__len__(), source_lines.users_frame(2))
+    if not needs_no_shape_guard(frame_up(1)) and hasattr(self, "raw_value") and self.ndim:
+        note_guard("a loop over rows", len, (self,), super(Value, self).__len__(), source_lines.user_frame(2))
     return super(Value, self).__iter__()
 
 
@@ -176,8 +176,8 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
 
     def tell(self: Value) -> Any:
         answer = read(self)
-        if hasattr(self, "plain") and not source_lines.is_ours(frame_up(1).f_code.co_filename):
-            note(f".{name}", function, (self,), function(self.plain), source_lines.users_frame(2))
+        if hasattr(self, "raw_value") and not source_lines.is_package_code(frame_up(1).f_code.co_filename):
+            note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
         return answer
 
     def refuse(self: Value, value: Any) -> None:

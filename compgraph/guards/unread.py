@@ -1,8 +1,8 @@
 """Integers and booleans that nothing recorded reads: a plain array may have been indexed by them, and NumPy asks no node then.
 
 ``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, give plain numbers, which the graph keeps as they are. What
-is an operand of an operation, or asked by a guard, is accounted for; of any other result of integers or booleans a `Watch` stands
-among the guards. Whoever runs the graph again computes it too, and tells where it is another.
+is an operand of an operation, or asked by a guard, is accounted for; any other result of integers or booleans gets an
+`UntrackedGuard`. Whoever runs the graph again computes it too, and tells where it is another.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 from ..frames import source_lines
 from ..storage import value_at
-from ..values import READ, VariableNode, describe, freed_unread, unread
+from ..values import TRACKED, VariableNode, describe, on_untracked_freed, untracked
 from .guards import Guard, GuardError, contents
-from .lineage import in_order
+from .lineage import sort_recipes
 from .logs import enter_at_once, enter_logged
 
 
 @dataclass(eq=False, slots=True)
-class Watch(Guard):
+class UntrackedGuard(Guard):
     """A guard that warns, once, where others raise.
 
     Attributes
@@ -62,11 +62,11 @@ class Watch(Guard):
             raise error
         if not self.told:
             self.told.append(True)
-            source_lines.warn_at(source_lines.users_frame(2), message)
+            source_lines.warn_at(source_lines.user_frame(2), message)
 
 
 @dataclass(eq=False, slots=True)
-class Unchanged(Guard):
+class UnchangedGuard(Guard):
     """A guard, about no node of a graph, that warns, once, where numbers that left other variables are not theirs any more.
 
     Attributes
@@ -85,7 +85,7 @@ class Unchanged(Guard):
 
     def check(self, *values: Any) -> None:
         """Warn or raise if a variable was written since its numbers left the graph."""
-        changed = [node for variable in self.variables if (node := variable()) is not None and node.tick > self.answer]
+        changed = [node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.answer]
         if not changed or (self.told and not self.is_strict):
             return
         message = (
@@ -95,36 +95,44 @@ class Unchanged(Guard):
         if self.is_strict:
             raise GuardError(message)
         self.told.append(True)
-        source_lines.warn_at(source_lines.users_frame(2), message)
+        source_lines.warn_at(source_lines.user_frame(2), message)
 
 
-def unchanged(guard: Guard, is_strict: bool) -> Unchanged | None:
+def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
     """A guard that the variables behind an escape, which a graph does not have, stay as they were; None if they are gone."""
-    leaves = [lineage.node() for lineage in in_order(guard.args) if not lineage.args]
+    leaves = [lineage.node() for lineage in sort_recipes(guard.args) if not lineage.args]
     variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
     if not variables:
         return None
-    return Unchanged(
-        guard.what, None, (), guard.tick, guard.code, guard.instruction, guard.tick, variables=variables, is_strict=is_strict
+    return UnchangedGuard(
+        guard.what,
+        None,
+        (),
+        guard.sequence_number,
+        guard.code,
+        guard.instruction,
+        guard.sequence_number,
+        variables=variables,
+        is_strict=is_strict,
     )
 
 
-def _watch(node: Any) -> Watch:
+def _watch(node: Any) -> UntrackedGuard:
     """The watch of an unread node, about its value as it was made, before anything was written into it."""
-    value = value_at(node, node.tick) if node.memory else node.plain
+    value = value_at(node, node.sequence_number) if node.memory else node.raw_value
     what = f"the result of {node.opname}"
-    return Watch(what, contents, (node,), contents(value), node.code, node.instruction, node.tick + 0.25)
+    return UntrackedGuard(what, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25)
 
 
-def enter_unread() -> None:
+def log_untracked() -> None:
     """Remember watches of all living nodes that are unread so far."""
-    for key in tuple(unread):
-        reference = unread.get(key)
+    for key in tuple(untracked):
+        reference = untracked.get(key)
         node = reference() if type(reference) is weakref.ref else None
         if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
-            watch = unread[key] = _watch(node)
+            watch = untracked[key] = _watch(node)
             enter_logged(watch)
-            watch.is_read = type(node) not in READ  # by another thread, in the meantime
+            watch.is_read = type(node) not in TRACKED  # by another thread, in the meantime
 
 
 def _enter_freed(node: Any) -> None:
@@ -132,4 +140,4 @@ def _enter_freed(node: Any) -> None:
         enter_at_once(_watch(node))
 
 
-freed_unread.append(_enter_freed)
+on_untracked_freed.append(_enter_freed)

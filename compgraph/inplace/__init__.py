@@ -5,11 +5,11 @@ from .flatiter import Flat
 from .numpy_forms import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at
 from .outputs import write_out, write_where
 from .overlapping import memory_behind
-from .promotion import holds_node, promote, promoted
+from .promotion import as_traced, contains_node, trace_buffer
 from .writing import put_plain, require_writeable, store
 
 __all__ = [
-    "Flat", "copyto", "fill_diagonal", "holds_node", "memory_behind", "nan_to_num", "numpy_forms", "place", "promote",
-    "promoted", "put", "put_along_axis", "put_plain", "putmask", "require_writeable", "store", "ufunc_at", "write_out",
+    "Flat", "as_traced", "contains_node", "copyto", "fill_diagonal", "memory_behind", "nan_to_num", "numpy_forms", "place",
+    "put", "put_along_axis", "put_plain", "putmask", "require_writeable", "store", "trace_buffer", "ufunc_at", "write_out",
     "write_where",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ..graph import as_operand
 from ..guards import note_length
 from ..values import Node, require_history
 from .numpy_forms import set_flat
-from .overlapping import move, overlap
+from .overlapping import move_elements, overlaps
 
 
 class Flat:
@@ -74,9 +74,9 @@ class Flat:
     def __setitem__(self, index: Any, value: Any) -> None:
         note_length(self.base, "the shape, in which .flat finds elements,")
         value = as_operand(value)
-        if overlap(self.base, value):
+        if overlaps(self.base, value):
             require_history(self.base)
-            move(self.base, (value,), lambda there, given: operator.setitem(there.flat, index, given))
+            move_elements(self.base, (value,), lambda there, given: operator.setitem(there.flat, index, given))
         else:
             set_flat(self.base, np.arange(self.base.size)[index], value)
 

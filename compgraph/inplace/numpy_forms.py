@@ -13,12 +13,12 @@ import numpy as np
 from .. import ops
 from ..bind import bind
 from ..context import is_recording
-from ..graph import as_operand, full_name, gathered, to_plain
-from ..guards import frozen
-from ..storage import last_places
-from ..values import Value, require_history, require_single
+from ..graph import as_operand, full_name, stack_nested, to_values
+from ..guards import guarded_value
+from ..storage import last_writers
+from ..values import Value, require_history, require_unbatched
 from .outputs import are_integers, own_mask, plain_target
-from .overlapping import assign, move, overlap
+from .overlapping import assign, move_elements, overlaps
 from .writing import require_cast, require_writeable, rewrite, store, store_number
 
 ndarray = np.ndarray
@@ -30,9 +30,9 @@ def own_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
     if isinstance(index, Value):
-        if index.carries == "batch":
+        if index.trace_kind == "batch":
             return index
-        return np.array(frozen(index, "the index of a write"))
+        return np.array(guarded_value(index, "the index of a write"))
     if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
         return index
     own = np.array(index)
@@ -45,7 +45,7 @@ def set_item(target: Any, index: Any, value: Any) -> None:
     is_place = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
     if is_place and store_number(target, index, value):
         return
-    assign(target, own_index(index), gathered(value))
+    assign(target, own_index(index), stack_nested(value))
 
 
 # ---------------------------------------------------------------------------------------------- functions
@@ -58,10 +58,10 @@ def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
     """
     if is_recording() and are_integers(args[:1]):
         what = f"an argument of {full_name(function)}"
-        args, options = frozen(args, what), {name: frozen(value, what) for name, value in options.items()}
+        args, options = guarded_value(args, what), {name: guarded_value(value, what) for name, value in options.items()}
     elif is_recording():
         raise plain_target(full_name(function), instead)
-    function(*to_plain(args), **to_plain(options))
+    function(*to_values(args), **to_values(options))
 
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -76,8 +76,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     require_history(dst, src)
     require_cast(src, dst, casting, "np.copyto")
     mask = own_mask(where, dst.shape, "np.copyto")
-    if overlap(dst, src):
-        move(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
+    if overlaps(dst, src):
+        move_elements(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
         return
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops leading axes of length 1
@@ -91,7 +91,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
     require_history(a)
-    places = np.ravel(frozen(ind, "the places of np.put")).astype(np.intp)
+    places = np.ravel(guarded_value(ind, "the places of np.put")).astype(np.intp)
     if mode == "wrap":
         places = places % a.size
     elif mode == "clip":
@@ -99,8 +99,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     elif mode != "raise":
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
     v = as_operand(v)
-    if overlap(a, v):
-        move(a, (v,), lambda there, given: np.put(there, places, given))
+    if overlaps(a, v):
+        move_elements(a, (v,), lambda there, given: np.put(there, places, given))
     else:
         set_flat(a, places, v)
 
@@ -131,15 +131,15 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         into_plain(np.place, "use np.where", arr, mask, vals)
         return
     require_history(arr)
-    mask = np.asarray(frozen(mask, "the mask of np.place"))
+    mask = np.asarray(guarded_value(mask, "the mask of np.place"))
     places = np.flatnonzero(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
     if places.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
     vals = as_operand(vals)
-    if overlap(arr, vals):
-        move(arr, (vals,), lambda there, given: np.place(there, mask, given))
+    if overlaps(arr, vals):
+        move_elements(arr, (vals,), lambda there, given: np.place(there, mask, given))
     else:
         set_flat(arr, places, vals)
 
@@ -150,13 +150,13 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         into_plain(np.putmask, "use np.where", a, mask, values)
         return
     require_history(a)
-    chosen = np.asarray(frozen(mask, "the mask of np.putmask")).astype(bool)
+    chosen = np.asarray(guarded_value(mask, "the mask of np.putmask")).astype(bool)
     if chosen.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     chosen = chosen.reshape(a.shape)
     values = as_operand(values)
-    if overlap(a, values):
-        move(a, (values,), lambda there, given: np.putmask(there, chosen, given))
+    if overlaps(a, values):
+        move_elements(a, (values,), lambda there, given: np.putmask(there, chosen, given))
     elif np.size(values):
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 
@@ -166,11 +166,11 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     if not isinstance(arr, Value):
         into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
-    indices = frozen(indices, "the places of np.put_along_axis")
+    indices = guarded_value(indices, "the places of np.put_along_axis")
     if axis is None:
         set_flat(arr, indices, values)
         return
-    ops.implementation(np.put_along_axis)(arr, indices, gathered(values), axis)
+    ops.implementation(np.put_along_axis)(arr, indices, stack_nested(values), axis)
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
@@ -178,7 +178,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     if not isinstance(a, Value):
         into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
         return
-    ops.implementation(np.fill_diagonal)(a, gathered(val), wrap)
+    ops.implementation(np.fill_diagonal)(a, stack_nested(val), wrap)
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -221,12 +221,12 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
     if not isinstance(target, Value):
         if is_recording() and not are_integers((target,)):
             raise plain_target(name, f"use {name} on it")
-        ufunc.at(target, *frozen((index, *others), f"an argument of {name}"))
+        ufunc.at(target, *guarded_value((index, *others), f"an argument of {name}"))
         return
     require_history(target)
     index = own_index(index)
-    require_single(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
-    places, numbers = last_places(target.shape, index)
+    require_unbatched(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
+    places, numbers = last_writers(target.shape, index)
     others = tuple(map(as_operand, others))
 
     def change(here: Any, chosen: Any = ...) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 
 from .. import ops
 from ..context import is_recording
-from ..graph import as_operand, full_name, leaves_of, to_plain
-from ..guards import frozen
+from ..graph import as_operand, flatten_sequences, full_name, to_values
+from ..guards import guarded_value
 from ..values import Value, require_history
-from .overlapping import MOVING, as_numpy_writes, memory_behind, move
-from .promotion import promoted
+from .overlapping import MOVING, as_numpy_writes, memory_behind, move_elements
+from .promotion import as_traced
 from .writing import require_cast, rewrite, store
 
 ndarray = np.ndarray
@@ -20,7 +20,7 @@ ndarray = np.ndarray
 
 def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
     """A ``where=``, broadcast to a shape, as plain booleans that nobody else can change; a TypeError for arrays of others."""
-    plain = frozen(where, f"the mask of {name}")
+    plain = guarded_value(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
         raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
     mask = np.array(plain, dtype=bool)
@@ -50,7 +50,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     """``function(*args, out=out, **options)``: store what `compute` gives, the recorded call without ``out=``; return `out`."""
     targets = out if isinstance(out, tuple) else (out,)
     for target in targets:
-        promoted(target, args)
+        as_traced(target, args)
     require_history(*targets)
     name = _name_of(function)
     if not targets:
@@ -81,9 +81,9 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
                 f"{name}: out= lies in the memory of an operand, of which NumPy then reads what it has already overwritten; "
                 "give a copy of the operand (np.copy), or an out= of its own"
             )
-        move(targets[0], *_moving(function, args, options))
+        move_elements(targets[0], *_moving(function, args, options))
         return targets[0]
-    sources = leaves_of((args, tuple(options.values())))
+    sources = flatten_sequences((args, tuple(options.values())))
     casting = options.get("casting", "same_kind")
     for position, target in enumerate(targets):
         if target is not None:
@@ -101,24 +101,24 @@ def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: 
     """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
     results = result if isinstance(result, tuple) else (result,)
     for target, value in zip(targets, results, strict=True):
-        np.copyto(target, frozen(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]
+        np.copyto(target, guarded_value(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]
     return targets if len(targets) > 1 else targets[0]
 
 
 def _same(value: Any, written: Any) -> bool:
     """Whether a value, stored in the dtype of `written`, has the same bits."""
     stored = np.empty(written.shape, written.dtype)
-    np.copyto(stored, to_plain(value), casting="unsafe")
+    np.copyto(stored, to_values(value), casting="unsafe")
     return bool(stored.tobytes() == written.tobytes())
 
 
 def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
-    """For `move`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
-    options = to_plain(options)
+    """For `move_elements`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
+    options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
         return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
     moved = 1 if function is np.compress else 0
-    others = tuple(to_plain(args))
+    others = tuple(to_values(args))
 
     def do(there: Any, given: Any) -> None:
         function(*others[:moved], given, *others[moved + 1 :], out=there, **options)
@@ -137,7 +137,7 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
     """A call, not recorded, with plain targets: NumPy writes into these, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
-    results = function(*to_plain(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_plain(options))
+    results = function(*to_values(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_values(options))
     for target, copied in zip(targets, copies, strict=True):
         if isinstance(target, Value):
             store(target, ..., copied)
@@ -174,7 +174,7 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
         if is_recording() and not are_integers(out):
             raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         what = f"the operands of {name}"
-        return _plain_out(ufunc, frozen(inputs, what), out, {"where": frozen(where, what), **options})
+        return _plain_out(ufunc, guarded_value(inputs, what), out, {"where": guarded_value(where, what), **options})
     _require_apart(name, out)
     mask = own_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]

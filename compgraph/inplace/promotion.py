@@ -11,24 +11,24 @@ import numpy as np
 from ..bind import bind
 from ..context import is_recording
 from ..frames import frame_up
-from ..graph import gathered, leaves_of, to_plain
+from ..graph import flatten_sequences, stack_nested, to_values
 from ..ops import getitem
-from ..storage import TRACERS, OpaqueCarrier, place_in, set_class, window
-from ..tracing import refused
+from ..storage import TRACERS, OpaqueTransform, place_in, set_class, window
+from ..tracing import leak_error
 from ..values import (
     BUFFERS,
     INERT,
     TRACEABLE,
     Borrowed,
     Buffer,
-    CarrierBuffer,
     InertNode,
+    TransformBuffer,
     Value,
     describe,
-    fill,
-    plain_deep,
-    plainly,
-    wrapped,
+    set_history,
+    unwrap_buffer,
+    unwrap_buffers,
+    wrap_result,
 )
 
 ndarray = np.ndarray
@@ -38,7 +38,7 @@ _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32
 # ------------------------------------------------------------------------------------------- promotion
 
 
-def promote(array: Any) -> None:
+def trace_buffer(array: Any) -> None:
     """Turn a buffer, what it is a view of, and all views of that into tracers."""
     if array.is_borrowed:
         raise TypeError(
@@ -48,23 +48,23 @@ def promote(array: Any) -> None:
     root = array.args[0] if array.args else array
     if type(root) in BUFFERS:
         views = [view for reference in root.memory or () if (view := reference()) is not None and type(view) in BUFFERS]
-        places = [place_in(root.plain, view.plain) for view in views]
-        dtype = root.plain.dtype
+        places = [place_in(root.raw_value, view.raw_value) for view in views]
+        dtype = root.raw_value.dtype
         _promote_root(root)
         for view, place in zip(views, places, strict=True):
-            if view.plain.dtype.kind in "fc" or view.plain.dtype == dtype:
+            if view.raw_value.dtype.kind in "fc" or view.raw_value.dtype == dtype:
                 _become(view, bind(window, (root,), place))
     elif type(array) in BUFFERS:  # a view that was made of the root's memory since
-        _become(array, bind(window, (root,), place_in(root.plain, array.plain)))
+        _become(array, bind(window, (root,), place_in(root.raw_value, array.raw_value)))
 
 
 def _promote_root(root: Any) -> None:
-    plain = root.plain
-    if isinstance(root, CarrierBuffer):
+    plain = root.raw_value
+    if isinstance(root, TransformBuffer):
         made: Any = plain
         for wrap in root._shadow:
             made = wrap(made)
-        if not isinstance(made, OpaqueCarrier):
+        if not isinstance(made, OpaqueTransform):
             raise TypeError(
                 f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
                 "were pushed, after that returned; copy it first (np.copy)"
@@ -72,8 +72,8 @@ def _promote_root(root: Any) -> None:
         _become(root, made)
         return
     set_class(root, TRACERS[InertNode])  # the write of an active value makes it active; see `inplace.writing`
-    root.plain = plain
-    fill(root, None, (), ())
+    root.raw_value = plain
+    set_history(root, None, (), ())
 
 
 def _become(buffer: Any, made: Any) -> None:
@@ -85,23 +85,23 @@ def _become(buffer: Any, made: Any) -> None:
     set_class(buffer, type(made))
 
 
-def promoted(value: Any, operands: Any = ()) -> Any:
+def as_traced(value: Any, operands: Any = ()) -> Any:
     """The target of a function that writes values: a buffer becomes a tracer; others are returned unchanged.
 
     A buffer of integers or booleans is unchanged unless an operand is batched by a vmap: values are written into it.
     """
     if type(value) in TRACEABLE and (value.dtype.kind in "fc" or any(map(_holds_batch, operands))):
-        promote(value)
+        trace_buffer(value)
     return value
 
 
 # --------------------------------------------------------------------------------------------- values
 
 
-def holds_node(value: Any) -> bool:
+def contains_node(value: Any) -> bool:
     """Whether a value is a node, or a list or tuple with one in it."""
     if type(value) is list or type(value) is tuple:
-        return any(map(holds_node, value))
+        return any(map(contains_node, value))
     return isinstance(value, Value)
 
 
@@ -109,18 +109,20 @@ def _holds_batch(value: Any) -> bool:
     """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
     if type(value) is list or type(value) is tuple:
         return any(map(_holds_batch, value))
-    return isinstance(value, Value) and value.carries == "batch"
+    return isinstance(value, Value) and value.trace_kind == "batch"
 
 
 def _differs(index: Any) -> bool:
     """Whether an index is another for each element of a batch."""
-    return any(isinstance(part, Value) and part.carries == "batch" for part in (index if isinstance(index, tuple) else (index,)))
+    return any(
+        isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
+    )
 
 
 def _is_followed(value: Any) -> bool:
     """Whether the graph or the tangents of a node, or of a node in a list, have to be kept: not under `no_graph`."""
     if isinstance(value, Value):
-        return is_recording() or value.carries == "batch"
+        return is_recording() or value.trace_kind == "batch"
     return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
 
 
@@ -132,7 +134,7 @@ def _integers(value: Any, dtype: Any) -> Any:
         return value
     if type(value) in INERT or getattr(value, "_tangent", value) is None:
         return value.astype(dtype)
-    raise refused(frame_up(2), f"the {describe(value)}")
+    raise leak_error(frame_up(2), f"the {describe(value)}")
 
 
 # --------------------------------------------------------------------------- operators, methods, protocols
@@ -140,24 +142,24 @@ def _integers(value: Any, dtype: Any) -> Any:
 
 def _get(self: Any, index: Any) -> Any:
     if type(index) not in _BASIC and _differs(index):  # which NumPy would not ask
-        return bind(getitem, (plainly(self), *(index if isinstance(index, tuple) else (index,))))
-    found = plainly(self)[index]
-    return wrapped(found, (self,)) if type(found) is ndarray else found
+        return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
+    found = unwrap_buffer(self)[index]
+    return wrap_result(found, (self,)) if type(found) is ndarray else found
 
 
 _BASIC = frozenset({int, slice})
 
 
 def _set(self: Any, index: Any, value: Any) -> None:
-    plain = plainly(self)
+    plain = unwrap_buffer(self)
     if type(value) in _PYTHON_NUMBERS and type(index) in _PLACES:
         plain[index] = value
         return
-    if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not holds_node(value):
-        if plain.dtype.kind in "biu" and holds_node(value):
+    if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not contains_node(value):
+        if plain.dtype.kind in "biu" and contains_node(value):
             value = _integers(value, plain.dtype)
             if _holds_batch(value):
-                promote(self)
+                trace_buffer(self)
                 self[index] = value
                 return
         try:
@@ -165,12 +167,12 @@ def _set(self: Any, index: Any, value: Any) -> None:
         except (IndexError, TypeError):
             if not _differs(index):
                 raise
-            promote(self)
+            trace_buffer(self)
             self[index] = value
     elif not _is_followed(value):
-        plain[index] = plain_deep(to_plain(value))
+        plain[index] = unwrap_buffers(to_values(value))
     else:
-        promote(self)
+        trace_buffer(self)
         self[index] = value
 
 
@@ -182,7 +184,7 @@ def _taken(value: Any) -> Any:
     """What is stored into integers: of a single number the number itself, under a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
-    return plain_deep(value)
+    return unwrap_buffers(value)
 
 
 def _fill(self: Any, value: Any) -> None:
@@ -194,18 +196,18 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
     out = options.get("out", ())
     if any(isinstance(value, Value) for value in (*inputs, *out)):
         return NotImplemented
-    if any(type(value) in (list, tuple) and holds_node(value) for value in inputs):
-        return getattr(ufunc, method)(*map(gathered, inputs), **options)
+    if any(type(value) in (list, tuple) and contains_node(value) for value in inputs):
+        return getattr(ufunc, method)(*map(stack_nested, inputs), **options)
     if out:
-        options["out"] = tuple(map(plainly, out))
+        options["out"] = tuple(map(unwrap_buffer, out))
     if "where" in options:
-        options["where"] = plainly(options["where"])
-    found = getattr(ufunc, method)(*map(plain_deep, inputs), **options)
+        options["where"] = unwrap_buffer(options["where"])
+    found = getattr(ufunc, method)(*map(unwrap_buffers, inputs), **options)
     if out:
         parts = found if isinstance(found, tuple) else (found,)
-        given = tuple([given if given is not None else wrapped(part, ()) for given, part in zip(out, parts, strict=True)])
+        given = tuple([given if given is not None else wrap_result(part, ()) for given, part in zip(out, parts, strict=True)])
         return given if isinstance(found, tuple) else given[0]
-    return None if found is None else wrapped(found, (self,))
+    return None if found is None else wrap_result(found, (self,))
 
 
 def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -218,13 +220,13 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any
             return index.__array_function__(function, types, args, kwargs)
     values = (*args, *kwargs.values())
     # What NumPy's dispatchers do not look at: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
-    for node in leaves_of(values) if function is np.piecewise else (kwargs.get("initial"),):
+    for node in flatten_sequences(values) if function is np.piecewise else (kwargs.get("initial"),):
         if isinstance(node, Value):
             return node.__array_function__(function, types, args, kwargs)
-    found = function(*plain_deep(args), **plain_deep(kwargs))
+    found = function(*unwrap_buffers(args), **unwrap_buffers(kwargs))
     sources = tuple(_arrays_in(values))
     out = kwargs.get("out")
-    return out if out is not None and not isinstance(out, tuple) else wrapped(found, sources)
+    return out if out is not None and not isinstance(out, tuple) else wrap_result(found, sources)
 
 
 def _arrays_in(values: Any) -> list[Any]:
@@ -258,10 +260,10 @@ def _operator(name: str) -> Any:
     def operate(self: Any, other: Any) -> Any:
         if isinstance(other, Value):
             return getattr(other, _SWAPPED[name])(self)
-        if (type(other) is list or type(other) is tuple) and holds_node(other):
-            return getattr(gathered(other), _SWAPPED[name])(self)
-        found = by_numpy(plainly(self), plainly(other))
-        return found if found is NotImplemented else wrapped(found, (self,))
+        if (type(other) is list or type(other) is tuple) and contains_node(other):
+            return getattr(stack_nested(other), _SWAPPED[name])(self)
+        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+        return found if found is NotImplemented else wrap_result(found, (self,))
 
     operate.__name__ = name
     return operate
@@ -272,17 +274,17 @@ def _in_place(name: str) -> Any:
     by_numpy = getattr(ndarray, name)
 
     def operate(self: Any, other: Any) -> Any:
-        other = gathered(other) if type(other) in (list, tuple) and holds_node(other) else other
+        other = stack_nested(other) if type(other) in (list, tuple) and contains_node(other) else other
         if isinstance(other, Value):
             if _is_followed(other) and self.dtype.kind in "fc":
-                promote(self)
+                trace_buffer(self)
                 return getattr(self, name)(other)
-            if other.carries == "batch":
-                promote(self)
+            if other.trace_kind == "batch":
+                trace_buffer(self)
                 return getattr(self, name)(other)
-            other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_plain(other)
+            other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
             other = _taken(other)
-        found = by_numpy(plainly(self), plainly(other))
+        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
         return found if found is NotImplemented else self
 
     operate.__name__ = name
@@ -291,12 +293,12 @@ def _in_place(name: str) -> Any:
 
 def _unary(name: str) -> Any:
     by_numpy = getattr(ndarray, name)
-    return lambda self: wrapped(by_numpy(plainly(self)), (self,))
+    return lambda self: wrap_result(by_numpy(unwrap_buffer(self)), (self,))
 
 
 def _plain_special(name: str) -> Any:
     by_numpy = getattr(ndarray, name)
-    return lambda self, *args: by_numpy(plainly(self), *map(plainly, args))
+    return lambda self, *args: by_numpy(unwrap_buffer(self), *map(unwrap_buffer, args))
 
 
 def _method(name: str) -> Any:
@@ -305,11 +307,11 @@ def _method(name: str) -> Any:
 
     @functools.wraps(by_numpy)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
+        if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
         out = kwargs.get("out")
-        found = by_numpy(plainly(self), *plain_deep(args), **plain_deep(kwargs))
-        return out if out is not None else wrapped(found, (self,))
+        found = by_numpy(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
+        return out if out is not None else wrap_result(found, (self,))
 
     return method
 
@@ -319,16 +321,16 @@ def _part(name: str) -> property:
     by_numpy = getattr(ndarray, name)
 
     def write(self: Any, value: Any) -> None:
-        if holds_node(value) and _is_followed(value) and self.dtype.kind in "fc":
-            promote(self)
+        if contains_node(value) and _is_followed(value) and self.dtype.kind in "fc":
+            trace_buffer(self)
             setattr(self, name, value)
         else:
-            by_numpy.__set__(plainly(self), plain_deep(value))
+            by_numpy.__set__(unwrap_buffer(self), unwrap_buffers(value))
 
     def read(self: Any) -> Any:
         if name == "flat":
-            return self.reshape(-1) if self.flags.c_contiguous else plainly(self).flat  # a view can be written into
-        return wrapped(by_numpy.__get__(plainly(self)), (self,))
+            return self.reshape(-1) if self.flags.c_contiguous else unwrap_buffer(self).flat  # a view can be written into
+        return wrap_result(by_numpy.__get__(unwrap_buffer(self)), (self,))
 
     return property(read, write)
 
@@ -337,7 +339,7 @@ def _attribute(name: str) -> property:
     by_numpy = getattr(ndarray, name)
     write = getattr(by_numpy, "__set__", None)
     return property(
-        lambda self: by_numpy.__get__(self.plain), None if write is None else lambda self, value: write(self.plain, value)
+        lambda self: by_numpy.__get__(self.raw_value), None if write is None else lambda self, value: write(self.raw_value, value)
     )
 
 
@@ -352,11 +354,11 @@ def _hidden(name: str) -> property:
 
 def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """``__array_wrap__``, by which NumPy returns what it computed of a borrowed array."""
-    return array[()] if return_scalar else wrapped(array, ())
+    return array[()] if return_scalar else wrap_result(array, ())
 
 
 def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
-    return self.plain if dtype is None and not copy else np.array(self.plain, dtype=dtype, copy=copy)
+    return self.raw_value if dtype is None and not copy else np.array(self.raw_value, dtype=dtype, copy=copy)
 
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -379,8 +381,8 @@ def _install() -> None:
     methods = {name: value for name, value in vars(ndarray).items() if callable(value) and not name.startswith("__")}
     shared |= {name: _method(name) for name in methods if name not in shared}
     shared |= {name: _part(name) for name in ("real", "imag", "flat")}
-    shared["__reduce__"] = lambda self: plainly(self).__reduce__()
-    shared["__reduce_ex__"] = lambda self, protocol: plainly(self).__reduce_ex__(protocol)
+    shared["__reduce__"] = lambda self: unwrap_buffer(self).__reduce__()
+    shared["__reduce_ex__"] = lambda self, protocol: unwrap_buffer(self).__reduce_ex__(protocol)
     shared["__deepcopy__"] = lambda self, memo: self.copy()
     shared["__copy__"] = lambda self: self.copy("K")
     for name, method in shared.items():
@@ -395,9 +397,10 @@ def _install() -> None:
     own: dict[str, Any] = {
         "__array_ufunc__": _array_ufunc, "__array__": _array, "__hash__": None, "__array_priority__": 1e5,
         **{name: _hidden(name) for name in ("__array_interface__", "__array_struct__")},
-        "T": property(lambda self: wrapped(self.plain.T, (self,))), "mT": property(lambda self: wrapped(self.plain.mT, (self,))),
+        "T": property(lambda self: wrap_result(self.raw_value.T, (self,))),
+        "mT": property(lambda self: wrap_result(self.raw_value.mT, (self,))),
         "shape": _attribute("shape"), "base": property(lambda self: self.args[0] if self.args else None),
-        "__format__": lambda self, spec: format(self.plain[()], spec), "__len__": lambda self: len(self.plain),
+        "__format__": lambda self, spec: format(self.raw_value[()], spec), "__len__": lambda self: len(self.raw_value),
     }  # fmt: skip
     for name, method in own.items():
         setattr(Buffer, name, method)

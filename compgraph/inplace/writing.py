@@ -15,29 +15,29 @@ from .. import ops
 from ..context import is_deriving, is_quick, is_recording, open_scopes
 from ..frames import source_lines
 from ..guards import note_copy, note_nothing
-from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_by
+from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_operand
 from ..tracing import LOGS, is_tracing
 from ..values import (
     ACTIVE,
     USED,
+    ArgumentNode,
     ConstantNode,
     InertNode,
     InertScalarNode,
-    InputNode,
     OperationalNode,
     PlaceholderNode,
     ScalarNode,
     Value,
     VariableNode,
     describe,
-    is_plain,
+    is_plain_array,
     is_tracer,
-    next_tick,
+    mark_used,
+    next_sequence_number,
     require_computed,
     require_history,
     require_unsealed,
-    saved,
-    use,
+    save_operand,
     with_tracers,
 )
 
@@ -74,18 +74,18 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     require_writeable(target)
     for node in (target, value):
         if type(node) in USED:
-            use(node)
-    plain = value.plain if isinstance(value, Value) else value
-    if _is_there(target.plain, index, plain):
+            mark_used(node)
+    plain = value.raw_value if isinstance(value, Value) else value
+    if _is_there(target.raw_value, index, plain):
         return
     root = root_of(target)
     if type(root) in _VARIABLES:
-        root.update(lambda array: put_plain(target.plain, index, plain, casting), (value,))
+        root.update(lambda array: put_plain(target.raw_value, index, plain, casting), (value,))
         return
     require_unsealed(root)
-    before = np.array(target.plain[index])
+    before = np.array(target.raw_value[index])
     if not before.size:  # nothing to remember, but that with other lengths there might be
-        put_plain(target.plain, index, plain, casting)
+        put_plain(target.raw_value, index, plain, casting)
         if is_recording():
             note_nothing(target, index)
         return
@@ -101,11 +101,11 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         _activate(target, root)
         root.memory.is_ready = True
     collector.weigh(2 * before.nbytes)
-    place = (target.plain, index, before)
+    place = (target.raw_value, index, before)
     root.memory.require_whole()
     stored = value if recorded else _own(plain)
-    write = Write(root.memory, place, stored, recorded, next_tick(), source_lines.users_line(), open_scopes())
-    root.memory.enter(write, put_plain, target.plain, index, plain, casting)
+    write = Write(root.memory, place, stored, recorded, next_sequence_number(), source_lines.user_line(), open_scopes())
+    root.memory.enter(write, put_plain, target.raw_value, index, plain, casting)
 
 
 def store_number(target: Any, index: Any, value: Any) -> bool:
@@ -119,7 +119,7 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
     if type(target) not in _FILLED or not (is_node or kind in _NUMBERS) or not is_quick():
         return False
     try:
-        memory, array, number = target.memory, target.plain, value.plain if is_node else value
+        memory, array, number = target.memory, target.raw_value, value.raw_value if is_node else value
     except AttributeError:  # a history that was lost: `store` looks for it
         return False
     if memory is None or not memory.is_ready or (is_node and type(number) not in ops.SAME_BITS):
@@ -129,7 +129,7 @@ def store_number(target: Any, index: Any, value: Any) -> bool:
         return False
     require_unsealed(target)
     memory.require_whole()
-    write = Write(memory, (array, index, before), value, is_node, next_tick(), source_lines.users_line())
+    write = Write(memory, (array, index, before), value, is_node, next_sequence_number(), source_lines.user_line())
     memory.enter(write, operator.setitem, array, index, number)
     return True
 
@@ -138,10 +138,10 @@ def _own(value: Any) -> Any:
     """A plain value as the log keeps it: of an array or a list, which its owner may change later, the numbers now."""
     if isinstance(value, list):
         return np.array(value)
-    return saved(value) if is_plain(value) else value
+    return save_operand(value) if is_plain_array(value) else value
 
 
-_FILLED = with_tracers({OperationalNode, InputNode})
+_FILLED = with_tracers({OperationalNode, ArgumentNode})
 _NODES = with_tracers({ScalarNode, InertScalarNode})
 _NUMBERS = ops.SAME_BITS | {float, int}
 
@@ -166,7 +166,7 @@ def require_writeable(target: Any) -> None:
     require_history(target)
     if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
         raise unwritable(target)
-    if not target.plain.flags.writeable:
+    if not target.raw_value.flags.writeable:
         raise ValueError("assignment destination is read-only")
 
 
@@ -184,7 +184,7 @@ def _open(root: Any) -> None:
         note_copy(root)
     if isinstance(root.function, ops.Output):  # the joint must keep the output as it was computed, for the rule
         joint, place = root.args[0], root.function.index
-        joint.plain = (*joint.plain[:place], root.plain.copy(), *joint.plain[place + 1 :])
+        joint.raw_value = (*joint.raw_value[:place], root.raw_value.copy(), *joint.raw_value[place + 1 :])
     root.memory = Memory()
 
 
@@ -199,7 +199,7 @@ def _activate(target: Any, root: Any) -> None:
     while node is not None:
         if type(node) in _ACTIVE_OF:
             set_class(node, _ACTIVE_OF[type(node)])
-        node = viewed_by(node)
+        node = viewed_operand(node)
 
 
 _VARIABLES = with_tracers({VariableNode})
@@ -216,7 +216,7 @@ def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any
     updated = type(root) in _VARIABLES and not any(isinstance(s, Value) and root_of(s) is not root for s in sources)
     value = compute()
     if updated and isinstance(value, Value):
-        value = value.plain
+        value = value.raw_value
     store(target, index, value, casting)
 
 

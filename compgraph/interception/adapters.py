@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import to_plain
+from ..graph import to_values
 from ..values import BLOCKS, Value
 
 
@@ -29,7 +29,7 @@ def enter_matplotlib() -> None:
     class Plain(units.ConversionInterface):  # type: ignore[misc, name-defined]
         @staticmethod
         def convert(value: Any, unit: Any, axis: Any) -> Any:
-            return np.asarray(to_plain(value))
+            return np.asarray(to_values(value))
 
     units.registry[Value] = Plain()
 

@@ -17,12 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..context import layered
+from ..context import layered_variable
 from ..frames import frame_up
-from ..graph import gathered, to_plain
-from ..inplace import holds_node
+from ..graph import stack_nested, to_values
+from ..inplace import contains_node
 from ..tracing import is_tracing
-from ..values import BUFFERS, NUMERIC, plainly, promotable
+from ..values import BUFFERS, NUMERIC, as_buffer, unwrap_buffer
 from .libraries import is_library
 
 Formula = Callable[..., Any]
@@ -30,7 +30,7 @@ Formula = Callable[..., Any]
 
 def _moved(drawn: Any, loc: Any, scale: Any) -> Any:
     """``loc + scale * z``, whose value is `drawn`."""
-    standard = _safe(drawn - to_plain(loc), to_plain(scale))
+    standard = _safe(drawn - to_values(loc), to_values(scale))
     return loc + scale * standard
 
 
@@ -45,17 +45,17 @@ def _safe(numerator: Any, scale: Any) -> Any:
 
 
 def _scaled(drawn: Any, scale: Any) -> Any:
-    return scale * _safe(drawn, to_plain(scale))
+    return scale * _safe(drawn, to_values(scale))
 
 
 def _powered(drawn: Any, a: Any) -> Any:
     """``z ** (1 / a)``, whose value is `drawn`."""
-    return (drawn ** to_plain(a)) ** (1 / a)
+    return (drawn ** to_values(a)) ** (1 / a)
 
 
 def _triangular(drawn: Any, left: Any, mode: Any, right: Any) -> Any:
     """The inverse of the triangular distribution function, at the probability of the value `drawn`."""
-    a, c, b = map(to_plain, (left, mode, right))
+    a, c, b = map(to_values, (left, mode, right))
     rises = drawn < c
     with np.errstate(all="ignore"):
         u = np.where(rises, (drawn - a) ** 2 / ((b - a) * (c - a)), 1 - (b - drawn) ** 2 / ((b - a) * (b - c)))
@@ -89,11 +89,11 @@ def drawing(name: str, original: Any) -> Any:
     parameters, formula = FAMILIES[name]
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if not (any(map(holds_node, args)) or any(map(holds_node, kwargs.values()))):
+        if not (any(map(contains_node, args)) or any(map(contains_node, kwargs.values()))):
             return fresh_draw(original(*args, **kwargs), frame_up(1))
-        drawn = original(*to_plain(args), **to_plain(kwargs))
+        drawn = original(*to_values(args), **to_values(kwargs))
         given = dict(zip(parameters, args, strict=False)) | kwargs
-        return formula(drawn, *[gathered(given.get(key, default)) for key, default in parameters.items()])
+        return formula(drawn, *[stack_nested(given.get(key, default)) for key, default in parameters.items()])
 
     return draw
 
@@ -102,7 +102,7 @@ def refusing(name: str, original: Any) -> Any:
     """A drawing function that refuses nodes."""
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if any(map(holds_node, args)) or any(map(holds_node, kwargs.values())):
+        if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             raise TypeError(
                 f"random numbers by {name} do not follow their parameters by a formula that has a derivative. Draw "
                 "standard ones and move them (mean + L @ rng.standard_normal(n)), draw indices (x[rng.permutation(len(x))]), or "
@@ -121,7 +121,7 @@ def making(name: str, original: Any) -> Any:
         if is_tracing():
             into = next((value for value in (*args, *kwargs.values()) if type(value) in BUFFERS), None)
             if into is not None:
-                original(*map(plainly, args), **{key: plainly(value) for key, value in kwargs.items()})
+                original(*map(unwrap_buffer, args), **{key: unwrap_buffer(value) for key, value in kwargs.items()})
                 return into
         return fresh_draw(original(*args, **kwargs), frame_up(1))
 
@@ -134,7 +134,7 @@ def fresh_draw(drawn: Any, frame: Any) -> Any:
         return drawn
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
-    return drawn if is_library(frame.f_code.co_filename) else promotable(drawn)
+    return drawn if is_library(frame.f_code.co_filename) else as_buffer(drawn)
 
 
 _STANDARD = (
@@ -147,7 +147,7 @@ ANSWERS: dict[str, Callable[[str, Any], Any]] = {
 
 
 # Who is asked where a number is drawn, as ``ask(name, draw, args, kwargs)``; None where the numbers are simply drawn.
-_asked: ContextVar[Callable[..., Any] | None] = layered("asked for draws", None)
+_asked: ContextVar[Callable[..., Any] | None] = layered_variable("asked for draws", None)
 _NO_DRAWS = frozenset({"bit_generator"})
 _LEGACY = ("bytes", "shuffle", "seed", "set_state")
 _PYTHONS = (

@@ -11,10 +11,10 @@ import numpy as np
 
 from .. import arrays
 from ..context import is_recording
-from ..graph import gathered, to_plain
-from ..inplace import holds_node
+from ..graph import stack_nested, to_values
+from ..inplace import contains_node
 from ..tracing import is_tracing
-from ..values import NUMERIC, Value, mark_python_number, promotable
+from ..values import NUMERIC, Value, as_buffer, mark_python_number
 from .toplevel import is_users, records_lists
 
 
@@ -51,7 +51,7 @@ def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[st
     """``np.poly1d(c)``; raises if it drops leading coefficients (zeros) of a node, whose derivatives would be lost."""
     original(*args, **kwargs)
     polynomial, given = inspect.signature(begin).bind(*args, **kwargs).args[:2]
-    given = gathered(given)
+    given = stack_nested(given)
     if isinstance(given, Value) and given.ndim and len(polynomial.coeffs) < len(given):
         raise ValueError(
             "np.poly1d drops leading coefficients that are zero, and their derivatives would be lost: use np.polyval(c, x), or "
@@ -60,7 +60,7 @@ def polynomial(begin: Any, original: Any, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _as_array(value: Any) -> Any:
-    value = gathered(value)
+    value = stack_nested(value)
     return value if isinstance(value, Value) else np.asarray(value)
 
 
@@ -78,14 +78,14 @@ def enumerated(array: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 def from_iterable(iterable: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
     """``np.fromiter``, also of an iterable with nodes in it."""
     items = list(iterable)
-    if not any(map(holds_node, items)):
+    if not any(map(contains_node, items)):
         made = np.fromiter(items, dtype, count, **options)
-        return promotable(made) if made.dtype.kind in NUMERIC else made
+        return as_buffer(made) if made.dtype.kind in NUMERIC else made
     if count >= 0:
         if len(items) < count:
             raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
         items = items[:count]
-    np.fromiter(map(to_plain, items), dtype, **options)  # raises what NumPy raises for such elements
+    np.fromiter(map(to_values, items), dtype, **options)  # raises what NumPy raises for such elements
     return arrays.asarray(items, dtype)
 
 
@@ -126,10 +126,10 @@ def _fresh(made: Any) -> Any:
     """Make newly allocated arrays promotable: one array, or a tuple of arrays."""
     if type(made) is tuple:
         return tuple(map(_fresh, made))
-    return promotable(made) if type(made) is np.ndarray and made.dtype.kind in NUMERIC else made
+    return as_buffer(made) if type(made) is np.ndarray and made.dtype.kind in NUMERIC else made
 
 
 def _holds(part: Any) -> bool:
     if isinstance(part, slice):
-        return holds_node([part.start, part.stop, part.step])
-    return holds_node(part)
+        return contains_node([part.start, part.stop, part.step])
+    return contains_node(part)

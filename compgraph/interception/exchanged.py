@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import renewed
+from ..context import reset_after_fork
 from ..values import Value
 
 Answer = Callable[[Any, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -39,7 +39,7 @@ PLAIN = _Classes(
 )
 _DEPTH = 3  # nodes are looked for in lists and tuples nested so deep
 
-_lock = renewed(threading.RLock())
+_lock = reset_after_fork(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
 _codes: dict[FunctionType, CodeType] = {}  # the code with which each looks for nodes
 _is_on = True

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import ops
 from ..frames import frame_up, source_lines
-from ..graph import leaves_of
+from ..graph import flatten_sequences
 from ..tracing import is_tracing
 from ..values import Value
 from .exchanged import exchange
@@ -26,11 +26,11 @@ def look_into_lists() -> None:
 def _relevant(dispatcher: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     relevant = original(*args, **kwargs)
     filename = frame_up(3).f_code.co_filename
-    if source_lines.is_ours(filename):
+    if source_lines.is_package_code(filename):
         return relevant  # our own code gathers nodes from lists itself
     if (not is_tracing() or not opened) and not is_users(filename):
         return relevant
     relevant = tuple(relevant)
     lists = [value for value in relevant if type(value) in (list, tuple)]
     options = [v for v in (*args, *kwargs.values()) if isinstance(v, Value)]  # np.sum(plain, initial=x), np.take(plain, i)
-    return (*relevant, *options, *[leaf for leaf in leaves_of(lists) if isinstance(leaf, Value)])
+    return (*relevant, *options, *[leaf for leaf in flatten_sequences(lists) if isinstance(leaf, Value)])

@@ -19,23 +19,23 @@ import numpy as np
 
 from .. import arrays
 from ..frames import frame_up, is_internal, source_lines
-from ..graph import gathered
+from ..graph import stack_nested
 from ..guards import note_points, note_taken, raising
-from ..inplace import holds_node
+from ..inplace import contains_node
 from ..storage import address_of, owner_of
-from ..tracing import has_compiled_code, is_tracing, refused
+from ..tracing import has_compiled_code, is_tracing, leak_error
 from ..values import (
     NUMERIC,
     TRACEABLE,
     Value,
+    as_buffer,
     describe,
     is_tracer,
     new_view,
-    plain_deep,
-    plainly,
-    promotable,
-    require_single,
-    wrapped,
+    require_unbatched,
+    unwrap_buffer,
+    unwrap_buffers,
+    wrap_result,
 )
 from .draws import ANSWERS, Generator, asking, following
 from .elements import Joining, enumerated, from_iterable, gathered_iterable
@@ -91,8 +91,12 @@ def _works_on_tracers(frame: FrameType) -> bool:
     Operations of this package that convert an operand, by its ``__array__``, hold tracers but do not call on their behalf.
     """
     around: FrameType | None = frame
-    while around is not None and is_library(around.f_code.co_filename) and not source_lines.is_ours(around.f_code.co_filename):
-        if any(map(holds_node, around.f_locals.values())):
+    while (
+        around is not None
+        and is_library(around.f_code.co_filename)
+        and not source_lines.is_package_code(around.f_code.co_filename)
+    ):
+        if any(map(contains_node, around.f_locals.values())):
             return True
         around = around.f_back
     return False
@@ -104,10 +108,10 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     if "stop" not in given:
         given = {**given, "start": 0, "stop": given.get("start", 0)}
     start, step = given.get("start", 0), given.get("step", 1)
-    require_single("np.arange", start, given["stop"], step)
-    numbers = [v.plain if isinstance(v, Value) else v for v in (start, given["stop"], step)]
+    require_unbatched("np.arange", start, given["stop"], step)
+    numbers = [v.raw_value if isinstance(v, Value) else v for v in (start, given["stop"], step)]
     note_points(start, given["stop"], step)
-    count = promotable(np.arange(len(np.arange(*numbers))))
+    count = as_buffer(np.arange(len(np.arange(*numbers))))
     found = start + count * step
     return found if given.get("dtype") is None else found.astype(given["dtype"])
 
@@ -174,7 +178,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
         if isinstance(like, Value):  # NumPy would hand the node this function, which no table knows
             return like.__array_function__(original, (type(like),), args, {k: v for k, v in kwargs.items() if k != "like"})
         for value in (*args, *kwargs.values()):
-            if holds_node(value):
+            if contains_node(value):
                 if ours is None:  # NumPy calls the node's protocol
                     return fresh(original(*args, **kwargs), args)
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
@@ -183,7 +187,7 @@ def _making(original: Function, ours: Function | None, takes_nodes: bool | None 
         if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
             # NumPy's function takes the memory from where Python exposes it, which differs with the version.
             sources = (*args, *kwargs.values())
-            made, args = original(*plain_deep(args), **plain_deep(kwargs)), sources
+            made, args = original(*unwrap_buffers(args), **unwrap_buffers(kwargs)), sources
         else:
             made = original(*args, **kwargs)
         frame = frame_up(1)
@@ -235,7 +239,7 @@ def _at_top_level(frame: Any, make: Any, ours: Any, args: tuple[Any, ...], kwarg
 
 def _objects(made: Any, args: tuple[Any, ...]) -> Any:
     """An array of objects that NumPy made of a list that holds nodes; nodes that it split are replaced by their elements."""
-    node = gathered(args[0]) if args and not any(isinstance(v, Value) for v in made.ravel().tolist()) else None
+    node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in made.ravel().tolist()) else None
     return _objects_of(node) if isinstance(node, Value) and node.shape == made.shape else made
 
 
@@ -276,8 +280,8 @@ def fresh(made: Any, args: tuple[Any, ...]) -> Any:
             if type(value) not in TRACEABLE:
                 return made
             is_whole = made.shape == value.shape and made.strides == value.strides and made.dtype == value.dtype
-            return value if is_whole and address_of(made) == address_of(plainly(value)) else wrapped(made, (value,))
-    return promotable(made)
+            return value if is_whole and address_of(made) == address_of(unwrap_buffer(value)) else wrap_result(made, (value,))
+    return as_buffer(made)
 
 
 def _remainder(x: Any, y: Any) -> Any:
@@ -308,10 +312,10 @@ _MATH: dict[str, Function] = {
     "frexp": lambda x: (np.ldexp(x, -(exponent := int(np.frexp(x)[1]))), exponent),
     "ldexp": lambda x, i: x * 2.0**i,
     "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
-    "fsum": lambda xs: np.sum(gathered(list(xs))),
-    "sumprod": lambda p, q: np.sum(np.multiply(gathered(list(p)), gathered(list(q)))),
+    "fsum": lambda xs: np.sum(stack_nested(list(xs))),
+    "sumprod": lambda p, q: np.sum(np.multiply(stack_nested(list(p)), stack_nested(list(q)))),
     "prod": lambda xs, *, start=1: functools.reduce(operator.mul, xs, start),
-    "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(gathered(list(p)), gathered(list(q)))))),
+    "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(stack_nested(list(p)), stack_nested(list(q)))))),
     **{name: lambda x, special=special: _special(special)(x) for name, special in (
         ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
 }  # fmt: skip
@@ -346,7 +350,7 @@ def _reading(original: Function) -> Function:
     def read(*args: Any, **kwargs: Any) -> Any:
         for value in args:
             if isinstance(value, Value) and is_tracer(value):
-                raise refused(frame_up(1), f"the {describe(value)}")
+                raise leak_error(frame_up(1), f"the {describe(value)}")
         return original(*args, **kwargs)
 
     return read
@@ -367,7 +371,7 @@ def _spread(function: Any, ddof: int) -> Function:
 # The functions of `statistics`, of the values as one node.
 _STATISTICS: dict[str, Function] = {
     "mean": np.mean,
-    "fmean": lambda xs, weights=None: np.mean(xs) if weights is None else np.average(xs, weights=gathered(list(weights))),
+    "fmean": lambda xs, weights=None: np.mean(xs) if weights is None else np.average(xs, weights=stack_nested(list(weights))),
     "geometric_mean": lambda xs: np.exp(np.mean(np.log(xs))),
     "median": np.median,
     "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
@@ -383,11 +387,11 @@ def _statistical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(data: Any, *args: Any, **kwargs: Any) -> Any:
         values = data if isinstance(data, Value) else list(data)
-        if not holds_node(values):
+        if not contains_node(values):
             return original(values, *args, **kwargs)
         if len(values) < 2:
             original([0.0] * len(values), *args, **kwargs)  # raises where two are needed
-        return ours(gathered(values), *args, **{_CENTERS.get(name, name): value for name, value in kwargs.items()})
+        return ours(stack_nested(values), *args, **{_CENTERS.get(name, name): value for name, value in kwargs.items()})
 
     return call
 
@@ -405,7 +409,7 @@ def _special(name: str) -> Function:
 def _mathematical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(map(holds_node, args)):  # also in a thread that the differentiated function has started
+        if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
             raising.require_possible(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
@@ -416,7 +420,7 @@ def _mathematical(original: Function, ours: Function) -> Function:
 def _enumerating(original: Function) -> Function:
     @functools.wraps(original, updated=())
     def enumerate_array(array: Any) -> Any:
-        array = gathered(array) if is_tracing() else array
+        array = stack_nested(array) if is_tracing() else array
         return enumerated(array) if isinstance(array, Value) else original(array)
 
     return enumerate_array

@@ -18,10 +18,10 @@ import numpy as np
 
 from ..context import is_recording
 from ..frames import frame_up
-from ..graph import leaves_of, to_plain
+from ..graph import flatten_sequences, to_values
 from ..guards import note_saved
-from ..tracing import OPAQUE_CLASSES, refused
-from ..values import BUFFERS, Node, describe, is_tracer, plain_deep
+from ..tracing import OPAQUE_CLASSES, leak_error
+from ..values import BUFFERS, Node, describe, is_tracer, unwrap_buffers
 from .exchanged import exchange
 
 
@@ -39,14 +39,14 @@ def _module(name: str) -> Any:
 
 
 def _leaves(value: Any) -> tuple[Any, ...]:
-    return leaves_of(tuple(value.values()) if isinstance(value, dict) else value)
+    return flatten_sequences(tuple(value.values()) if isinstance(value, dict) else value)
 
 
 def _require_untraced(values: Any, depth: int = 1) -> None:
     """Raise if a traced node is among the arguments of the function `depth` calls up, which stands in for `original`."""
     node = traced_in(*values)
     if node is not None:
-        raise refused(frame_up(depth), f"the {describe(node)}")
+        raise leak_error(frame_up(depth), f"the {describe(node)}")
 
 
 def _refusing(original: Any, fills: bool = False) -> Any:
@@ -55,7 +55,7 @@ def _refusing(original: Any, fills: bool = False) -> Any:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         _require_untraced((*args, kwargs))
-        return original(*plain_deep(args), **plain_deep(kwargs)) if fills else original(*args, **kwargs)
+        return original(*unwrap_buffers(args), **unwrap_buffers(kwargs)) if fills else original(*args, **kwargs)
 
     return call
 
@@ -78,13 +78,13 @@ def enter_numba() -> None:
         return traced if is_tracer(value) or type(value) in BUFFERS else by_memory(value, context)
 
     def represent(manager: Any, traced: Any) -> Any:  # containers call it to compile functions for their items
-        raise refused(frame_up(1))
+        raise leak_error(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
         if traced_in(*args, kwargs) is None:
             if not _holds_buffer(args, kwargs):
                 return compiled(self, *args, **kwargs)
-            return lambda *args, **kwargs: self(*plain_deep(args), **plain_deep(kwargs))
+            return lambda *args, **kwargs: self(*unwrap_buffers(args), **unwrap_buffers(kwargs))
         function = self.py_func
         if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
             _require_untraced((*args, kwargs))
@@ -123,7 +123,7 @@ def _store_values(method: Any, name: str) -> Any:
     @functools.wraps(method)
     def store(self: Any, *args: Any, **kwargs: Any) -> Any:
         if traced_in(*args, kwargs) is not None:
-            args, kwargs = to_plain(args), to_plain(kwargs)
+            args, kwargs = to_values(args), to_values(kwargs)
             if is_recording():
                 note_saved(name)
         return method(self, *args, **kwargs)

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import is_compiled, keep, restored, shield, without_patches
+from ..arrays import after_restore, is_compiled, keep_original, shield_compiled_modules, without_patches
 from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling, is_tracing
-from ..values import Borrowed, Value, beginnings, borrowed, plainly
+from ..values import Borrowed, Value, before_variables, borrow, unwrap_buffer
 from .draws import draws, following
 from .elements import polynomial, vectorized
 from .exchanged import exchange, switch
@@ -135,8 +135,8 @@ class _Exchanged:
             original = without_patches(space)[name]
             self._wrapped[id(original)] = original, ours
             self._space(space)
-            keep(space, name, getattr(ours, "for_compiled", ours))
-        shield()
+            keep_original(space, name, getattr(ours, "for_compiled", ours))
+        shield_compiled_modules()
         for known in self._spaces.values():
             known.length = -1
             known.look()
@@ -165,7 +165,7 @@ class _Exchanged:
 
 
 _making, _drawing, _gathering = _Exchanged(answers), _Exchanged(draws), _Exchanged(gathering_names)
-restored += [_making.exchange_again, _gathering.exchange_again]
+after_restore += [_making.exchange_again, _gathering.exchange_again]
 
 
 class Interception:
@@ -324,12 +324,12 @@ def record_lists() -> None:
     if not recorded.is_on and _is_on:
         with callbacks_lock:
             ask_functions()
-            frame = source_lines.users_frame(2)
+            frame = source_lines.user_frame(2)
             _gathering.exchange([] if frame.f_code is None else [frame.f_globals])
             recorded.is_on = True
 
 
-beginnings.append(record_lists)
+before_variables.append(record_lists)
 
 
 def _close(reference: weakref.ref[Any]) -> None:
@@ -377,7 +377,7 @@ def _restore_places(exchanged: list[Exchange]) -> None:
     holders = {one.place.key[0]: one.place for one in ended}
     for place, seen in [sibling for one in holders.values() for sibling in one.promotable_siblings()]:
         if (seen.is_borrowed or len(_open) <= 1) and place.key not in _exchanges:
-            place.write(before.get(id(seen), plainly(seen)))
+            place.write(before.get(id(seen), unwrap_buffer(seen)))
 
 
 def lent(value: Any) -> Any:
@@ -388,7 +388,7 @@ def lent(value: Any) -> Any:
     """
     kind = type(value)
     if kind is ndarray:
-        return borrowed(value) if value.dtype.kind in "biufc" and _is_on and is_tracing() else value
+        return borrow(value) if value.dtype.kind in "biufc" and _is_on and is_tracing() else value
     is_named = kind not in _LENT and issubclass(kind, tuple) and hasattr(kind, "_make")
     if is_named and any(isinstance(part, np.random.Generator) for part in value):  # generators are replaced afterwards
         return value
@@ -496,7 +496,7 @@ def interception(on: bool = True) -> None:
     >>> ad.grad(f)(3.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    compgraph.EscapeError: ...
+    compgraph.LeakError: ...
     >>> cg.interception(True)
     """
     global _is_on

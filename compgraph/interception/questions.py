@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..values import TRACEABLE, Value, class_of, is_number, kind_of, plainly
+from ..values import TRACEABLE, Value, is_number, node_class, represented_class, unwrap_buffer
 from .holders import dictionary_of
 from .libraries import is_library
 from .reach import codes, names_in
@@ -29,11 +29,11 @@ _VISITED = 256  # the most objects that are visited
 
 def _value_of(node: Any) -> Any:
     """A plain value of the class of the value that a node represents."""
-    if isinstance(node, Value) and hasattr(node, "plain"):
+    if isinstance(node, Value) and hasattr(node, "raw_value"):
         if is_number(node):
-            return class_of(node)(0)
-        return node.plain if type(node.plain) is np.ndarray else np.asarray(node.plain)
-    return plainly(node)
+            return represented_class(node)(0)
+        return node.raw_value if type(node.raw_value) is np.ndarray else np.asarray(node.raw_value)
+    return unwrap_buffer(node)
 
 
 def _represents(value: Any) -> bool:
@@ -60,7 +60,7 @@ def _isinstance(value: Any, kinds: Any, /) -> bool:
     if not _represents(value):
         return isinstance(value, kinds)
     if _of_nodes(kinds):
-        return isinstance(value, kinds) or issubclass(kind_of(value), kinds)
+        return isinstance(value, kinds) or issubclass(node_class(value), kinds)
     return isinstance(_value_of(value), kinds)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..inplace import holds_node
-from ..values import Value, new_view, promotable
+from ..inplace import contains_node
+from ..values import Value, as_buffer, new_view
 
 
 class Records(np.ndarray):
@@ -24,7 +24,7 @@ class Records(np.ndarray):
             parts = self._parts = {}
         if name not in parts:
             found = np.ndarray.__getitem__(new_view(self, np.ndarray), name)
-            parts[name] = promotable(found) if found.dtype.kind in "fc" else found
+            parts[name] = as_buffer(found) if found.dtype.kind in "fc" else found
         return parts[name]
 
     def __getitem__(self, index: Any) -> Any:
@@ -37,7 +37,7 @@ class Records(np.ndarray):
         if isinstance(index, str):
             self._part(index)[...] = value
             return
-        if holds_node(value):
+        if contains_node(value):
             raise TypeError('a node is written into a whole record; write field by field: records["mass"][i] = x')
         self._require_plain()
         np.ndarray.__setitem__(self, index, value)

@@ -15,7 +15,7 @@ import numpy as np
 from ..context import is_recording
 from ..frames import is_internal
 from ..tracing import is_tracing
-from ..values import Value, is_inner
+from ..values import Value, is_operator_tracer
 from .exchanged import PLAIN
 from .libraries import is_library
 
@@ -53,7 +53,7 @@ def holds_node(value: Any, depth: int = _DEPTH) -> bool:
     if PLAIN.issuperset(kinds := set(map(type, value))):
         return False
     if any(issubclass(kind, Value) for kind in kinds):
-        return is_tracing() or not any(isinstance(v, Value) and is_inner(v) for v in value)
+        return is_tracing() or not any(isinstance(v, Value) and is_operator_tracer(v) for v in value)
     return depth > 0 and any(isinstance(v, _SEQUENCES) and holds_node(v, depth - 1) for v in value)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import gathered
+from ..graph import stack_nested
 from .reach import names_in
 
 METHODS = {"reduce": (0,), "accumulate": (0,), "reduceat": (0,), "at": (2,)}  # with the positions of operands
@@ -42,7 +42,7 @@ class Ufunc:
         if name not in METHODS:
             return found
         positions = METHODS[name]
-        return lambda *args, **kwargs: found(*[gathered(a) if k in positions else a for k, a in enumerate(args)], **kwargs)
+        return lambda *args, **kwargs: found(*[stack_nested(a) if k in positions else a for k, a in enumerate(args)], **kwargs)
 
 
 class NumPy(ModuleType):

@@ -9,7 +9,7 @@ from weakref import ref
 import numpy as np
 
 from .. import ops
-from ..context import apart, is_deriving, is_following
+from ..context import is_deriving, is_following, run_isolated
 from ..frames import source_lines
 from ..ops import SAME_BITS
 from ..storage import TRACERS, owner_of
@@ -21,35 +21,35 @@ from ..values import (
     INERTS,
     LEFT,
     OPERATIONAL,
-    READ,
     RIGHT,
     TRACER_CLASSES,
-    UNREADS,
+    TRACKED,
+    UNTRACKED,
     USED,
     InertBlankNode,
     InertNode,
-    Joint,
+    MultiOutput,
     Node,
-    UnreadNode,
+    UntrackedNode,
     Value,
-    fill,
-    in_scopes,
-    is_inner,
+    is_operator_tracer,
+    mark_used,
     ndarray,
     new_node,
     new_view,
-    next_tick,
-    plainly,
+    next_sequence_number,
     require_history,
-    saved_operands,
-    unread,
-    use,
+    save_operands,
+    set_history,
+    set_scope,
+    untracked,
+    unwrap_buffer,
 )
 
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 
 
-def unpacked(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, bool]:
+def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, bool]:
     """What interpreters need of operands, found by one look at each.
 
     Returns
@@ -66,17 +66,17 @@ def unpacked(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, b
     values, edges, is_active, has_arrays = [], [], False, False
     for position, operand in enumerate(args):
         if isinstance(operand, Value):
-            if not hasattr(operand, "plain"):
+            if not hasattr(operand, "raw_value"):
                 require_history(operand)
-            values.append(operand.plain)
+            values.append(operand.raw_value)
             edges.append(position)
             if type(operand) in ACTIVE:
                 is_active = True
             elif type(operand) in USED:
-                use(operand)
+                mark_used(operand)
                 is_active = is_active or type(operand) in ACTIVE
         elif isinstance(operand, ndarray):
-            values.append(plainly(operand))
+            values.append(unwrap_buffer(operand))
             has_arrays = True
         else:
             values.append(operand)
@@ -92,28 +92,28 @@ class Recording:
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)`` and record it; without a node among the operands, the plain result."""
-        values, edges, active, has_arrays = unpacked(args)
+        values, edges, active, has_arrays = _unpack_operands(args)
         if not edges:
             return function(*values, **options)
         try:
             value = function(*values, **options)
         except (ArithmeticError, ValueError) as error:
-            for tell in raised:
+            for tell in on_operation_error:
                 tell(function, args, options, error)
             raise
         if has_arrays or options:
-            args, options = saved_operands(args, options)
+            args, options = save_operands(args, options)
         active = active and function not in ops.PIECEWISE
-        if LOGS and not is_tracing() and any(map(is_inner, args)) and function is not ops.stop_gradient:
-            return apart(_attach_traced, value, function, args, options, edges, active)
+        if LOGS and not is_tracing() and any(map(is_operator_tracer, args)) and function is not ops.stop_gradient:
+            return run_isolated(_attach_traced, value, function, args, options, edges, active)
         return _attach(value, function, args, options, edges, active)
 
     def attach(self, value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The node, or tuple of nodes, of an operation whose result is computed already."""
-        edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
+        edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
         for i in edges:
             if type(args[i]) in USED:
-                use(args[i])
+                mark_used(args[i])
         active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
         return _attach(value, function, args, options, edges, active)
 
@@ -126,10 +126,10 @@ class Computing(Recording):
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)``; the result is plain."""
-        values, edges, _, _ = unpacked(args)
+        values, edges, _, _ = _unpack_operands(args)
         value = function(*values, **options)
         for position in edges:
-            take(args[position])
+            _note_untracked_read(args[position])
         return detach_result(value, args, edges) if edges and is_tracing() else value
 
 
@@ -152,7 +152,7 @@ class Scoped:
 
     def _entered(self, result: Any) -> Any:
         if is_recorded(result):
-            in_scopes(result, self.path)
+            set_scope(result, self.path)
         return result
 
 
@@ -194,7 +194,7 @@ def _attach_traced(*operation: Any) -> Any:
 def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
     """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
     if type(value) is ndarray:
-        plains = [a.plain if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
+        plains = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
         if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plains):
             value = value.view()
             value.flags.writeable = False
@@ -202,44 +202,44 @@ def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -
 
 
 # Called with an operation that raised, as numbers made it: function, operands, options and the error. Who calls may catch it.
-raised: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
+on_operation_error: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
 
 
-def take(node: Any) -> None:
+def _note_untracked_read(node: Any) -> None:
     """Remember, in `Node.taken`, that an operation that is not recorded reads the node's present numbers."""
     try:
-        is_known = node.taken > node.tick
+        is_known = node.taken > node.sequence_number
     except AttributeError:
         is_known = False
     if not is_known:
-        node.taken = next_tick()
+        node.taken = next_sequence_number()
 
 
-def scalar(value: Any, kind: type[Node]) -> Any:
+def new_scalar(value: Any, kind: type[Node]) -> Any:
     """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
     traces = is_tracing() or kind.is_index
     if type(value) not in SAME_BITS:
         value = _asarray(value)
     node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
-    node.plain = value
+    node.raw_value = value
     return node
 
 
 def _attach(
     value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
 ) -> Any:
-    value = plainly(value)  # a user's function may have made a buffer
+    value = unwrap_buffer(value)  # a user's function may have made a buffer
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
     may_share = type(value) is ndarray and type(function) is not np.ufunc
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
-    node = fill(_wrapped(value, active, args), function, args, edges, options)
+    node = set_history(_new_result(value, active, args), function, args, edges, options)
     if may_share and ops.counts(function, args, edges):
         _notify_counted((node,))
     if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
-        if type(node) in READ:
-            use(node)
+        if type(node) in TRACKED:
+            mark_used(node)
         if function is np.empty_like:
             value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
         node.__class__ = InertBlankNode
@@ -247,22 +247,22 @@ def _attach(
 
 
 # Called with new nodes of one operation whose shapes depend on values.
-counted: list[Callable[[tuple[Any, ...]], None]] = []
+on_value_dependent_shape: list[Callable[[tuple[Any, ...]], None]] = []
 
 
 def _notify_counted(nodes: tuple[Any, ...]) -> None:
-    for tell in counted:
+    for tell in on_value_dependent_shape:
         tell(nodes)
 
 
 _BLANK = frozenset({np.zeros_like, np.empty_like})
-_INERT_ARRAYS = (InertNode, UnreadNode)
+_INERT_ARRAYS = (InertNode, UntrackedNode)
 
 
 def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
     """Whether a function has handed an operand back."""
     for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
-        if args[i].plain is value:
+        if args[i].raw_value is value:
             return True
     return False
 
@@ -274,29 +274,29 @@ def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: 
     if not active:  # a node may be written into the buffer later; if this view is read-only, through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
-        active = may_change and any(type(args[i].plain) is ndarray and owner_of(args[i].plain) is owner for i in edges)
+        active = may_change and any(type(args[i].raw_value) is ndarray and owner_of(args[i].raw_value) is owner for i in edges)
     return value, active
 
 
-def _wrapped(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
+def _new_result(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
     """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
     kinds = OPERATIONAL if active and kind in "fc" else INERTS
     if kind in "biu" and not is_tracing():
-        kinds = UNREADS if is_following() else INERTS
+        kinds = UNTRACKED if is_following() else INERTS
         if not TRACER_CLASSES.isdisjoint(map(type, args)):
             kinds = INDICES
-    value = plainly(value)
+    value = unwrap_buffer(value)
     if isinstance(value, np.ndarray):
         value = value.view(np.ndarray) if type(value) is not np.ndarray else value
         node: Any = new_node(value, kinds[0])
-        node.plain = value
+        node.raw_value = value
     else:
-        node = scalar(value, kinds[1])
-    if kinds is UNREADS:
-        unread[id(node)] = ref(node)
+        node = new_scalar(value, kinds[1])
+    if kinds is UNTRACKED:
+        untracked[id(node)] = ref(node)
     return node
 
 
@@ -309,22 +309,22 @@ def _outputs(
     active: bool,
 ) -> Any:
     """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
-    joint = Joint()
-    value = _apart(value, args, edges)
-    joint.plain = tuple(value)
-    joint.function, joint.args, joint.options, joint.edges = function, args, options, edges
-    joint.tick = next_tick()
+    joint = MultiOutput()
+    value = _copy_shared_outputs(value, args, edges)
+    joint.raw_value = tuple(value)
+    joint.function, joint.args, joint.options, joint.parent_argnums = function, args, options, edges
+    joint.sequence_number = next_sequence_number()
     joint._operands = None
-    source_lines.made_at(joint)
-    nodes = [fill(_wrapped(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    source_lines.set_line(joint)
+    nodes = [set_history(_new_result(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
     if ops.counts(function, args, edges):
         _notify_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 
 
-def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
-    owners = {id(owner_of(args[i].plain)) for i in edges if type(args[i].plain) is ndarray}
+    owners = {id(owner_of(args[i].raw_value)) for i in edges if type(args[i].raw_value) is ndarray}
     shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
         return values
@@ -332,9 +332,9 @@ def _apart(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
     return type(values)(*parts) if hasattr(values, "_fields") else parts
 
 
-def inert(value: Any) -> Any:
+def inert_leaf(value: Any) -> Any:
     """A value as a node without operands that no adjoint passes."""
-    node = fill(_wrapped(value, False), None, (), ())
-    if type(node) in READ:
-        use(node)
+    node = set_history(_new_result(value, False), None, (), ())
+    if type(node) in TRACKED:
+        mark_used(node)
     return node

@@ -15,7 +15,7 @@ from ..protocols import primitive
 from ..values import Value
 
 
-def kept(x: ArrayLike) -> np.ndarray[Any, Any]:
+def _as_array(x: ArrayLike) -> np.ndarray[Any, Any]:
     """An array; a node as it is, so that the steps of a function can be recorded (see `ops.INLINED`)."""
     return x if isinstance(x, Value) else np.asarray(x)
 
@@ -115,7 +115,7 @@ def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdi
     >>> float(cg.logsumexp([1000.0, 1000.0]).round(4))
     1000.6931
     """
-    x = kept(x)
+    x = _as_array(x)
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
@@ -144,7 +144,7 @@ def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     >>> cg.softmax([1000.0, 1000.0])
     array([0.5, 0.5])
     """
-    x = kept(x)
+    x = _as_array(x)
     raised = np.exp(x - x.max(axis=axis, keepdims=True))
     return raised / raised.sum(axis=axis, keepdims=True)
 
@@ -171,7 +171,7 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     >>> cg.log_softmax([10000.0, 0.0])
     array([     0., -10000.])
     """
-    x = kept(x)
+    x = _as_array(x)
     below = x - x.max(axis=axis, keepdims=True)
     return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
 

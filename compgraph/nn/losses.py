@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .. import ops
 from ..bind import bind
 from ..protocols import primitive
-from .activations import kept, log_softmax
+from .activations import _as_array, log_softmax
 
 
 @primitive
@@ -47,7 +47,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     >>> round(float(cg.softmax_cross_entropy([[1e4, 0.0], [0.0, 0.0]], [0, 1])), 4)
     0.3466
     """
-    logits, labels = kept(logits), kept(labels)
+    logits, labels = _as_array(logits), _as_array(labels)
     classes = logits.shape[-1] if logits.ndim else 0
     if labels.shape == logits.shape[:-1] and logits.ndim:
         below = logits - logits.max(axis=-1, keepdims=True)

@@ -51,7 +51,7 @@ class Keyworded:
 
 def _integers(value: Any) -> Any:
     """The integers of an array or node: one, or nested tuples of them."""
-    found = np.asarray(value.plain if hasattr(value, "plain") else value).tolist()
+    found = np.asarray(value.raw_value if hasattr(value, "raw_value") else value).tolist()
     return _tuples(found) if isinstance(found, list) else found
 
 

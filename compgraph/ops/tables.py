@@ -122,9 +122,9 @@ _CHOOSING = frozenset(s.function for s in OPERATIONS if s.length == "integers")
 
 
 def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
-    """Whether the shape of a result depends on the values of the operands at the positions `edges`, and not on shapes alone."""
+    """Whether the shape of a result depends on the values of the operands at `parent_argnums`."""
     if function is getitem:  # a mask; how many elements integers choose follows from their shape
-        return any(args[i].plain.dtype.kind == "b" for i in edges if i)
+        return any(args[i].raw_value.dtype.kind == "b" for i in edges if i)
     if type(function) is Keyworded and function.counts:
         return True
     if function is _WHERE:
@@ -132,7 +132,7 @@ def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool
     if type(function) is FunctionType and kept(function, "opname") is not None:  # a user's primitive
         return True
     function = getattr(function, "function", function)
-    return function in COUNTING or (function in _CHOOSING and any(args[i].plain.dtype.kind in "biu" for i in edges if i))
+    return function in COUNTING or (function in _CHOOSING and any(args[i].raw_value.dtype.kind in "biu" for i in edges if i))
 
 
 # Functions of several steps that an executor may record step by step, to share steps with other operations.

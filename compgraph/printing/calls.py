@@ -11,7 +11,7 @@ from .. import ops
 from ..executor import Writer
 from ..ops import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
 from ..storage import Write, owner_of, place_in, value_at
-from ..values import Joint, Value, settled
+from ..values import MultiOutput, Value, freeze_operand
 from .names import Names, is_number
 
 # Methods of arrays, with their usual options.
@@ -30,7 +30,7 @@ class ListingWriter(Writer):
     ----------
     names : Names
         The names of the nodes.
-    items : list of Node, Joint and Write
+    items : list of Node, MultiOutput and Write
         The steps.
     """
 
@@ -38,7 +38,7 @@ class ListingWriter(Writer):
 
     def __init__(self, names: Names, items: list[Any]) -> None:
         super().__init__(names, items)
-        self._views = {id(item.plain): item for item in items if isinstance(item, Value)}
+        self._views = {id(item.raw_value): item for item in items if isinstance(item, Value)}
 
     # ------------------------------------------------------------------------------------- operations
 
@@ -46,7 +46,7 @@ class ListingWriter(Writer):
         """What computes an operation: ``np.tanh(v2)``."""
         function, options = item.function, dict(item.options)
         if function is ops.getitem:
-            first, *index = [item.args[0], *map(settled, item.args[1:])]
+            first, *index = [item.args[0], *map(freeze_operand, item.args[1:])]
             return f"{self.operand(first, item)}[{self.names.index(index[0] if len(index) == 1 else tuple(index))}]"
         if function is ops.einsum:
             function, first = np.einsum, [self.names.literal(options.pop("subscripts"))]
@@ -85,7 +85,7 @@ class ListingWriter(Writer):
     def _keyworded(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
         """A call whose last operands are named; counts are integers."""
         cut = len(item.args) - len(function.names)
-        named = function.named(tuple(map(settled, item.args[cut:])))
+        named = function.named(tuple(map(freeze_operand, item.args[cut:])))
         texts = [f"{name}={self.operand(value, item)}" for name, value in named.items()]
         first = [self.operand(value, item) for value in item.args[:cut]]
         return self._call(self.names.function(function.function), first, options, texts)
@@ -101,9 +101,9 @@ class ListingWriter(Writer):
 
     def operand(self, operand: Any, item: Any) -> str:
         """An operand of an item: its name, or a value as Python writes it."""
-        if isinstance(operand, (Value, Joint)) and operand in self.names:
+        if isinstance(operand, (Value, MultiOutput)) and operand in self.names:
             return self.names[operand]
-        value = operand.plain if isinstance(operand, Value) else settled(operand)
+        value = operand.raw_value if isinstance(operand, Value) else freeze_operand(operand)
         if isinstance(operand, Value) and is_number(operand):
             value = np.asarray(value)[()]
         return self.names.literal(value, self._is_double(item))
@@ -121,12 +121,12 @@ class ListingWriter(Writer):
     def leaf(self, item: Any) -> str:
         """A name, bound to the value; or what makes an array that is written into: ``np.zeros(3)``, or a copy of a plain one."""
         if item.kind != "buffer" and not item.memory:
-            self.names.bound[self.names[item]] = item.plain
+            self.names.bound[self.names[item]] = item.raw_value
             return self.names[item]
         return f"{self.names[item]} = {self._buffer(item)}"
 
     def _buffer(self, item: Any) -> str:
-        start = value_at(item, item.tick) if item.memory else item.plain
+        start = value_at(item, item.sequence_number) if item.memory else item.raw_value
         dtype = "" if item.dtype == np.float64 else f", {self.names.literal(item.dtype)}"
         shape = repr(item.shape[0] if item.ndim == 1 else item.shape)
         for name, number in (("zeros", 0), ("ones", 1)):
@@ -139,10 +139,10 @@ class ListingWriter(Writer):
         """The array that is written through: a node, or a part of the root."""
         root = self.roots[id(write.memory)]
         known = self._views.get(id(write.window))
-        if known is not None and known.tick <= write.tick:
+        if known is not None and known.sequence_number <= write.sequence_number:
             return self.names[known]
-        place = place_in(root.plain, write.window)
-        index = as_slices(root.plain, place) if owner_of(write.window) is owner_of(root.plain) else None
+        place = place_in(root.raw_value, write.window)
+        index = as_slices(root.raw_value, place) if owner_of(write.window) is owner_of(root.raw_value) else None
         if index is not None:
             return f"{self.names[root]}[{self.names.index(index)}]"
         return super().target(write)

@@ -15,7 +15,7 @@ from .. import ops
 from ..graph import walk
 from ..ops import Configured, Keyworded, Output
 from ..storage import Write
-from ..values import ConstantNode, Joint, Value, settled
+from ..values import ConstantNode, MultiOutput, Value, freeze_operand
 from . import symbolic_arrays as arrays
 from .names import is_automatic, is_number
 from .symbolic_arrays import Entry, Operation, Shape
@@ -71,7 +71,7 @@ class Converter:
 
     def convert(self, nodes: list[Any], who: str) -> list[Any]:
         """The expressions of some nodes; these are not abbreviated."""
-        items = sorted(walk(nodes, _operands), key=lambda item: (bool(item.args), item.tick))
+        items = sorted(walk(nodes, _operands), key=lambda item: (bool(item.args), item.sequence_number))
         if len(items) > LONGEST:
             raise ValueError(
                 f"{who}: the graph has {len(items)} operations and leaves, and formulas are written of at most {LONGEST}; "
@@ -90,7 +90,7 @@ class Converter:
             if isinstance(item, Value) and not is_automatic(item):
                 self.symbols.setdefault(item.name, (item.shape, item.dtype))
         for item in items:
-            if isinstance(item, Joint):
+            if isinstance(item, MultiOutput):
                 self._depths[item] = 1 + max([self._depths[each] for each in _operands(item)], default=0)
             elif item not in self._bodies:
                 body = self._operation(item) if item.args else self._leaf(item)
@@ -141,7 +141,7 @@ class Converter:
 
     def _leaf(self, node: Any) -> sp.Expr:
         if isinstance(node, ConstantNode) and is_automatic(node):
-            return self._constant(node.plain)
+            return self._constant(node.raw_value)
         name = self._names[node] = self._free(node.name)
         self.symbols[name] = node.shape, node.dtype
         return arrays.symbol(name, node.shape, node.dtype.kind)
@@ -175,8 +175,8 @@ class Converter:
     def _body(self, value: Any) -> Any:
         """The body of an operand; text of an option."""
         if isinstance(value, Value):
-            return self._constant(value.plain) if is_number(value) else self._bodies[value]
-        value = settled(value)
+            return self._constant(value.raw_value) if is_number(value) else self._bodies[value]
+        value = freeze_operand(value)
         if isinstance(value, (tuple, list, slice, str, dict)) or value is None or value is Ellipsis:
             return sp.core.symbol.Str(_option_text(value))
         return self._constant(value)
@@ -262,7 +262,7 @@ class Converter:
         index = item.args[1] if len(item.args) == 2 else tuple(item.args[1:])
         x, shape = self._body(item.args[0]), item.args[0].shape
         parts = index if isinstance(index, tuple) else (index,)
-        parts = tuple([settled(part) for part in parts])
+        parts = tuple([freeze_operand(part) for part in parts])
         if len(parts) == 1 and isinstance(parts[0], np.ndarray) and parts[0].dtype == bool and parts[0].all():
             return x if item.shape == shape else None
         if not all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in parts):
@@ -296,7 +296,7 @@ class Converter:
     def _reshape(self, item: Any) -> sp.Expr | None:
         source = item.args[0]
         if getattr(source, "opname", None) == "scatter" and len(source.args) == 3 and source.ndim == 1:
-            index, piece = settled(source.args[2]), self._body(source.args[1])
+            index, piece = freeze_operand(source.args[2]), self._body(source.args[1])
             if isinstance(index, np.ndarray) and is_diagonal(index, item.shape) and not piece.has(Entry):
                 return piece * Entry(sp.Identity(item.shape[0]), True)
         return self._reshaped(self._body(source), source.shape, item.shape)
@@ -406,7 +406,7 @@ class Converter:
         pieces: list[sp.Expr] = []
         start = 1
         for count in item.options["layout"]:
-            index = tuple([settled(part) for part in item.args[start + 1 : start + 1 + count]])
+            index = tuple([freeze_operand(part) for part in item.args[start + 1 : start + 1 + count]])
             index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
             piece, own = self._body(item.args[start]), np.shape(_plain(item.args[start]))
             if item.ndim == 1 and len(own) == len(index) == 2 and any(part is None for part in index):  # a column, or a row
@@ -492,15 +492,15 @@ def _operands(item: Any) -> tuple[Any, ...]:
     if isinstance(item, Write):
         return ()
     written = item.memory.log if isinstance(item, Value) and item.memory else ()
-    return (*written, *[item.args[p] for p in item.edges]) if getattr(item, "opname", None) not in FILLED else ()
+    return (*written, *[item.args[p] for p in item.parent_argnums]) if getattr(item, "opname", None) not in FILLED else ()
 
 
 def _plain(value: Any) -> Any:
-    return value.plain if isinstance(value, Value) else settled(value)
+    return value.raw_value if isinstance(value, Value) else freeze_operand(value)
 
 
 def _kind(value: Any) -> str:
-    return value.dtype.kind if isinstance(value, Value) else np.asarray(settled(value)).dtype.kind
+    return value.dtype.kind if isinstance(value, Value) else np.asarray(freeze_operand(value)).dtype.kind
 
 
 def _axes(item: Any) -> tuple[int, ...]:

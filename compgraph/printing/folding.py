@@ -77,9 +77,9 @@ def _kind(item: Any) -> tuple[Any, ...]:
 
 def _alike(one: Any, other: Any, period: int, order: dict[Any, int]) -> bool:
     """Whether the operands of two steps that lie a period apart are equal."""
-    if one.edges != other.edges or (isinstance(one, Write) and one.memory is not other.memory):
+    if one.parent_argnums != other.parent_argnums or (isinstance(one, Write) and one.memory is not other.memory):
         return False
-    for position in one.edges:
+    for position in one.parent_argnums:
         a, b = one.args[position], other.args[position]
         if a is b:
             continue
@@ -95,6 +95,6 @@ def _only_used_in(parts: list[list[Any]], items: list[Any]) -> list[Any]:
     """The leaves that only steps of these parts use."""
     inside = {item for part in parts for item in part}
     leaves = {item: None for item in items if not item.args and not getattr(item, "memory", None)}
-    used = {item.args[position] for item in items if item not in inside for position in item.edges}
-    reads = {item.args[position] for item in inside for position in item.edges}
+    used = {item.args[position] for item in items if item not in inside for position in item.parent_argnums}
+    reads = {item.args[position] for item in inside for position in item.parent_argnums}
     return [leaf for leaf in leaves if leaf in reads and leaf not in used]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..guards import guards_of
 from ..storage import Write
-from ..values import Joint, Value, VariableNode
+from ..values import MultiOutput, Value, VariableNode
 from ..view import FOLDED_FROM, place_of
 from .calls import ListingWriter
 from .folding import runs_of
@@ -121,8 +121,8 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
 
 def _updated(items: list[Any]) -> set[Any]:
     """The variables that were given other values after something read them: the text has the new ones."""
-    read = ((item.args[position], item) for item in items for position in item.edges)
-    return {node for node, reader in read if isinstance(node, VariableNode) and node.tick > reader.tick}
+    read = ((item.args[position], item) for item in items for position in item.parent_argnums)
+    return {node for node, reader in read if isinstance(node, VariableNode) and node.sequence_number > reader.sequence_number}
 
 
 def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
@@ -139,7 +139,7 @@ def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
 
 def _described(item: Any) -> str:
     """Shape and dtype; how many results an operation has."""
-    return f"{len(item.plain)} results" if isinstance(item, Joint) else f"{item.shape} {item.dtype}"
+    return f"{len(item.raw_value)} results" if isinstance(item, MultiOutput) else f"{item.shape} {item.dtype}"
 
 
 def _nested(results: Any, names: Names) -> str:
@@ -149,7 +149,7 @@ def _nested(results: Any, names: Names) -> str:
     if isinstance(results, LISTS):
         inner = ", ".join(_nested(value, names) for value in results)
         return f"[{inner}]" if isinstance(results, list) else f"({inner}{',' if len(results) == 1 else ''})"
-    return names.literal(results.plain) if is_number(results) else names[results]
+    return names.literal(results.raw_value) if is_number(results) else names[results]
 
 
 def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
@@ -176,11 +176,11 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
 def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """The lines, with comments on what Python was told of values, each where it was told."""
     guards, escaped = guards_of(items)
-    told = [(guard.tick, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
+    told = [(guard.sequence_number, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
     found: list[Line] = []
     for line in lines:
         if line.item is not None and line.item.args:
-            while told and told[0][0] < line.item.tick:
+            while told and told[0][0] < line.item.sequence_number:
                 found.append(Line(told.pop(0)[1], scope=line.scope))
         found.append(line)
     found += [Line(text) for _, text in told]
@@ -203,7 +203,7 @@ def _asked(node: Any, writer: ListingWriter) -> str:
     """What a guard is about: a node of the graph, or what was computed from such nodes."""
     if node in writer.names:
         return writer.names[node]
-    nodes = [operand for operand in node.args if isinstance(operand, (Value, Joint))]
+    nodes = [operand for operand in node.args if isinstance(operand, (Value, MultiOutput))]
     known = nodes and all(operand in writer.names or (isinstance(operand, Value) and is_number(operand)) for operand in nodes)
     return writer.operation(node) if known else f"a result of {node.opname}" if node.opname else "a value"
 

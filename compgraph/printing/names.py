@@ -125,7 +125,7 @@ class Names:
             ends = ["" if end is None else self.index(end) for end in (index.start, index.stop)]
             return ":".join([*ends, self.index(index.step)] if index.step is not None else ends)
         if isinstance(index, Value):
-            return self._names[index] if index in self else self.literal(index.plain)
+            return self._names[index] if index in self else self.literal(index.raw_value)
         if isinstance(index, np.integer):
             return str(index)
         return self.literal(index)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph import walk
 from ..storage import Write, memory_of
-from ..values import Joint, Value, require_history
+from ..values import MultiOutput, Value, require_history
 
 LISTS = (list, tuple)
 
@@ -50,20 +50,20 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     for item in sorted(walk(needed.copy(), _sources), key=_moment, reverse=True):
         if item in needed or (id(item.memory) in read if isinstance(item, Write) else _is_read(item, read)):
             found.append(item)
-            for position in item.edges:
+            for position in item.parent_argnums:
                 need(item.args[position])
     return found[::-1]
 
 
 def _sources(item: Any) -> tuple[Any, ...]:
-    read = tuple([item.args[position] for position in item.edges])
+    read = tuple([item.args[position] for position in item.parent_argnums])
     return (*read, *item.memory.log) if isinstance(item, Value) and item.memory else read
 
 
 def _is_read(item: Any, read: set[int]) -> bool:
-    return not isinstance(item, Joint) and item.memory is not None and id(item.memory) in read
+    return not isinstance(item, MultiOutput) and item.memory is not None and id(item.memory) in read
 
 
 def _moment(item: Any) -> tuple[bool, float]:
     """Leaves first: a variable that was updated is younger than its readers."""
-    return bool(item.args) or isinstance(item, Write), float(item.tick)
+    return bool(item.args) or isinstance(item, Write), float(item.sequence_number)

@@ -98,7 +98,7 @@ class Entry:
     @property
     def place(self) -> str:
         """File, line, function and text of the user's line; empty if they are not known."""
-        return source_lines.described(self.code, self.instruction) or ""
+        return source_lines.format_line(self.code, self.instruction) or ""
 
     def walk(self) -> Iterator[tuple[Entry, tuple[Entry, ...]]]:
         """All entries within this one, each with those around it, the outermost first."""

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context import imported, profiled, renewed
+from ..context import active_profiler, import_lazily, reset_after_fork
 from ..storage import Memory, Write
 from .entries import FORWARD
 from .recorder import Opened, Recorder
 
 ndarray = np.ndarray
 _exchanges: list[Exchange] = []
-_lock = renewed(threading.Lock())
+_lock = reset_after_fork(threading.Lock())
 _count = 0  # of the blocks that run, in all threads
 
 
@@ -61,7 +61,7 @@ def exchange(owner: type, name: str, opening: Callable[..., Opened], holds: Call
 
     @functools.wraps(call)
     def told(*args: Any, **kwargs: Any) -> Any:
-        recorder = profiled()
+        recorder = active_profiler()
         if recorder is None:
             return call(*args, **kwargs)
         opened = opening(recorder, *args, **kwargs)
@@ -85,7 +85,7 @@ def _add(made: Exchange) -> None:
 @functools.cache
 def _exchange_engines() -> None:
     """Let runs of executors and of compiled functions be entries; both modules are imported with the first block."""
-    executor, jitted = imported("compgraph.executor").Executor, imported("compgraph.compiled.jitted").Jitted
+    executor, jitted = import_lazily("compgraph.executor").Executor, import_lazily("compgraph.compiled.jitted").Jitted
     exchange(executor, "run", lambda profiler, *_: profiler.begin_here(FORWARD, "Executor.run"))
     exchange(jitted, "__call__", lambda profiler, function, *_, **__: profiler.begin_here(FORWARD, f"{function!r}"))
 
@@ -114,7 +114,7 @@ def end_block() -> None:
 def _entered(recorder: Recorder, memory: Memory, write: Write, *args: Any) -> Opened:
     """A write into a node; what was overwritten is kept, and so is a plain value that is stored."""
     opened = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
-    recorder.held((write.saved, *(() if write.edges else write.args)))
+    recorder.held((write.saved, *(() if write.parent_argnums else write.args)))
     return opened
 
 

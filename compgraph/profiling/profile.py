@@ -7,7 +7,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from ..context import Context, profiled, profiler
+from ..context import Context, active_profiler, profiler
 from .entries import root
 from .exchanges import begin_block, end_block
 from .ledger import Holder, Ledger
@@ -49,7 +49,7 @@ class Profile(Context):
                 raise RuntimeError("this profile is running in another thread; make one for each, with cg.profile()")
         else:
             ledger = Ledger()
-            recorder = Recorder(ledger, profiled())
+            recorder = Recorder(ledger, active_profiler())
             begin_block()
             self._running = recorder, ledger, perf_counter()
         self._depth += 1

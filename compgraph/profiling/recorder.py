@@ -58,24 +58,24 @@ class Recorder:
 
     def processed(self, result: Any, function: Any, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
         """Enter an operation that began at `start`; `result` is what it gave."""
-        values = [a.plain if isinstance(a, Value) else a for a in args]
+        values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
-            code, instruction = source_lines.users_line()
+            code, instruction = source_lines.user_line()
             self._done(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, result)
             return
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.entry_of(FORWARD, node)
-        if len(node.edges) < len(node.args):
+        if len(node.parent_argnums) < len(node.args):
             for a in node.args:  # plain operands are copied
                 if type(a) is ndarray and a.base is None and not any(a is v for v in values):
                     self.hold(entry, a)
-        self._done(entry, start, values, steps, node.plain)
+        self._done(entry, start, values, steps, node.raw_value)
 
     def attached(self, result: Any) -> None:
         """Enter an operation whose result was there already, with no time of its own."""
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
-        self._done(entry, perf_counter(), (), None, node.plain)
+        self._done(entry, perf_counter(), (), None, node.raw_value)
 
     def step(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Entry:
         """The entry of an operation, within what is being done; steps of a derivative belong to the line of that."""
@@ -109,7 +109,7 @@ class Recorder:
 
     def begin_here(self, direction: str, function: Any) -> Opened:
         """Open an entry at the user's running line."""
-        code, instruction = source_lines.users_line()
+        code, instruction = source_lines.user_line()
         return self.begin(direction, function, code, instruction, open_scopes())
 
     def begin_at(self, direction: str, node: Any) -> Opened:
@@ -127,7 +127,7 @@ class Recorder:
     def held(self, value: Any) -> None:
         """Enter an array, or several, that are kept alive by what is being done."""
         for part in value if isinstance(value, (tuple, list)) else (value,):
-            part = part.plain if isinstance(part, Value) else part
+            part = part.raw_value if isinstance(part, Value) else part
             if self.top is not None:
                 self.hold(self.top, part)
 

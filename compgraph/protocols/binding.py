@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind
-from ..graph import as_operands, full_name, gathered, leaves_of
+from ..graph import as_operands, flatten_sequences, full_name, stack_nested
 from ..guards import note_layout
 from ..inplace import write_out
 from ..values import NO_OPTIONS, Value
@@ -38,7 +38,7 @@ def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozens
 def _is_special(option: Any) -> bool:
     """Whether an option is no plain one: it may be a node, or hold one."""
     kind = type(option)
-    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in leaves_of(option)))
+    return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
 
 
 def bind_arguments(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -92,7 +92,7 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
 
 def _together(name: str, option: Any) -> Any:
     """The value of an option: a sequence with nodes in it as one node, and that of ``where`` as one of booleans."""
-    node = gathered(option)
+    node = stack_nested(option)
     return np.not_equal(node, 0) if name == "where" and isinstance(node, Value) and node.dtype != bool else node
 
 

@@ -13,10 +13,10 @@ from ..arrays import MADE_LIKE
 from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
-from ..graph import as_operand, as_operands, full_name, gathered, to_plain
-from ..guards import freezes_nothing, note, note_length, note_saved, note_text
-from ..inplace import copyto, fill_diagonal, nan_to_num, place, promoted, put, put_along_axis, putmask, write_out
-from ..values import TRACEABLE, Borrowed, Buffer, Value, next_tick, require_computed
+from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
+from ..guards import needs_no_shape_guard, note_guard, note_length, note_saved, note_text
+from ..inplace import as_traced, copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
+from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
 from .binding import bind_arguments, parameters_of, record_keywords, settled_order, unsupported
 from .rebinding import rebound
 
@@ -37,10 +37,10 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
 def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Record the call of a ufunc or function that has a node somewhere among its arguments, or refuse it."""
     if isinstance(function, np.ufunc):
-        return function(*map(gathered, args), **kwargs)
+        return function(*map(stack_nested, args), **kwargs)
     function = ops.ALIASES.get(function, function)
     if type(kwargs.get("out")) in TRACEABLE or (args and type(args[0]) in TRACEABLE and function in ops.WRITING_FUNCTIONS):
-        promoted(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
+        as_traced(kwargs["out"] if "out" in kwargs else args[0], (*args, *kwargs.values()))
     handler = HANDLERS.get(function)
     if handler is None:
         instead = ops.REFUSED_FUNCTIONS.get(function, "cg.primitive with a rule of your own")
@@ -76,11 +76,11 @@ def in_steps(handler: Any) -> Any:
 
     @functools.wraps(handler)
     def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        code, instruction = source_lines.users_line()
-        before = next_tick()
+        code, instruction = source_lines.user_line()
+        before = next_sequence_number()
         result = handler(function, args, kwargs)
         if code is not None:
-            source_lines.made_since(result, before, code, instruction)
+            source_lines.set_lines_since(result, before, code, instruction)
         return result
 
     return steps
@@ -90,16 +90,16 @@ def in_steps(handler: Any) -> Any:
 def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     own = rebound(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
-        return own([gathered(a) for a in args[0]], *args[1:], **kwargs)
+        return own([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
     if function is np.unstack:  # NumPy takes no lists
         return own(*args, **kwargs)
-    return own(*map(gathered, args), **{k: gathered(v) for k, v in kwargs.items()})
+    return own(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
 
 @in_steps
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function not in _STRUCTURED:
-        args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
+        args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
 
@@ -109,13 +109,13 @@ _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histog
 def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function in _SAVING and is_recording():
         note_saved(full_name(function))
-    args, kwargs = tuple(map(gathered, args)), {name: gathered(value) for name, value in kwargs.items()}
+    args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     answer = function(*_plain(function, args), **_plain(function, kwargs))
     if type(answer) is str:
         note_text()
-    if function in _DECIDING and not (function in _SHAPES and freezes_nothing(source_lines.frame_up(3))):
+    if function in _DECIDING and not (function in _SHAPES and needs_no_shape_guard(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
-        note(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.users_frame(2))
+        note_guard(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.user_frame(2))
     if function in ops.INDICES_OF_SHAPE:
         note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return answer
@@ -124,12 +124,12 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _plain(function: Any, arguments: Any) -> Any:
     """The arguments of a plain function; one that asks for shapes and dtypes alone is told those of a single example."""
     if function not in _OF_FORM:
-        return to_plain(arguments)
+        return to_values(arguments)
     if isinstance(arguments, dict):
         return {name: _plain(function, value) for name, value in arguments.items()}
     if isinstance(arguments, (tuple, list)):
         return type(arguments)([_plain(function, value) for value in arguments])
-    return arguments.plain if isinstance(arguments, Value) and arguments.carries == "batch" else to_plain(arguments)
+    return arguments.raw_value if isinstance(arguments, Value) and arguments.trace_kind == "batch" else to_values(arguments)
 
 
 _SHAPES = frozenset({np.shape, np.size})
@@ -172,7 +172,7 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 def _called(ours: Any) -> Any:
-    return lambda function, args, kwargs: ours(*map(gathered, args), **kwargs)
+    return lambda function, args, kwargs: ours(*map(stack_nested, args), **kwargs)
 
 
 def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -193,13 +193,13 @@ def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _broadcast_arrays(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    args = tuple(map(gathered, args))
+    args = tuple(map(stack_nested, args))
     shape = np.broadcast_shapes(*[np.shape(a) for a in args])
     return tuple([np.broadcast_to(a, shape) for a in args])
 
 
 def _column_stack(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    columns = map(gathered, *args or kwargs.values())
+    columns = map(stack_nested, *args or kwargs.values())
     return np.concatenate([c if np.ndim(c) > 1 else np.reshape(as_operand(c), (-1, 1)) for c in columns], axis=1)
 
 

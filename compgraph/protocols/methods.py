@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..bind import bind, operation
+from ..bind import bind, record_active
 from ..context import is_quick
 from ..frames import source_lines
-from ..graph import recover, to_plain
-from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note
+from ..graph import recover_history, to_values
+from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
 from ..inplace import Flat, numpy_forms
 from ..values import (
     ACTIVE,
@@ -23,10 +23,10 @@ from ..values import (
     Value,
     has_history,
     is_number,
-    is_plain,
+    is_plain_array,
     require_computed,
     require_history,
-    saved,
+    save_operand,
 )
 from .binding import settled_order
 from .functions import HANDLERS, array_function
@@ -55,9 +55,9 @@ def _getitem(self: Value, index: Any) -> Any:
             return bind(ops.getitem, (self, *index))
     if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
-            return operation(self.plain[index], ops.getitem, (self, index), LEFT)
+            return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
-            recover(error, self)
+            recover_history(error, self)
     return bind(ops.getitem, (self, index))
 
 
@@ -67,7 +67,7 @@ def _own_index(index: Any) -> Any:
         return tuple([part if type(part) in _LASTING else _own_index(part) for part in index])
     if type(index) is list:
         return np.array(index) if index else index
-    return saved(index) if is_plain(index) else index
+    return save_operand(index) if is_plain_array(index) else index
 
 
 def _reshape(self: Value, *shape: Any, **options: Any) -> Any:
@@ -98,7 +98,9 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
             f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
             "as each other; x.astype converts, node.value.view is plain"
         )
-    (np.empty(self.shape, self.dtype) if self.carries == "batch" else self.value).view(dtype)  # NumPy says which layouts allow it
+    (np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value).view(
+        dtype
+    )  # NumPy says which layouts allow it
     return bind(ops.view, (self,), {"dtype": dtype})
 
 
@@ -117,8 +119,8 @@ def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None,
 
 
 def _contains(self: Value, element: Any) -> bool:
-    answer = _holds(to_plain(self), to_plain(element))
-    note("in", _holds, (self, element), answer, source_lines.users_frame(2))
+    answer = _holds(to_values(self), to_values(element))
+    note_guard("in", _holds, (self, element), answer, source_lines.user_frame(2))
     return answer
 
 
@@ -133,7 +135,7 @@ def _round(self: Value, digits: int | None = None) -> Any:
     if digits is not None:
         return np.round(self, digits)
     answer = _rounded(self.item())
-    note("round()", _rounded, (self,), answer, source_lines.users_frame(2))
+    note_guard("round()", _rounded, (self,), answer, source_lines.user_frame(2))
     return answer
 
 
@@ -173,9 +175,9 @@ def _of_value(name: str) -> Any:
 
     def read(self: Value) -> Any:
         try:
-            return getattr(self.plain, name)
+            return getattr(self.raw_value, name)
         except AttributeError:
-            return getattr(self.plain, name) if has_history(self) else by_numpy(self)
+            return getattr(self.raw_value, name) if has_history(self) else by_numpy(self)
 
     return read
 
@@ -183,12 +185,12 @@ def _of_value(name: str) -> Any:
 def _flags(self: Value) -> Any:
     if not has_history(self):
         return ndarray.flags.__get__(self)
-    return (self.dtype.type(0) if is_number(self) else np.asarray(self.plain)).flags
+    return (self.dtype.type(0) if is_number(self) else np.asarray(self.raw_value)).flags
 
 
 def _format(self: Value, spec: str) -> str:
     require_history(self)
-    return format(np.asarray(self.plain)[()], spec)
+    return format(np.asarray(self.raw_value)[()], spec)
 
 
 def _part(read: Any) -> property:
@@ -256,7 +258,7 @@ def _install_methods() -> None:
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_of_value("strides")),
         "flags": guarded_flags(_flags),
-        "__format__": escapes.shown("format()", _format),
+        "__format__": escapes.text_conversion("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.

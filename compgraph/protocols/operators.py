@@ -14,13 +14,25 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..bind import bind, operation
+from ..bind import bind, record_active
 from ..context import is_quick
-from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover, to_plain
+from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover_history, to_values
 from ..guards import escapes, raising
 from ..inplace import store
 from ..storage import root_of
-from ..values import ACTIVE, ARRAYS, BOTH, LEFT, RIGHT, Value, VariableNode, plainly, require_history, saved, with_tracers
+from ..values import (
+    ACTIVE,
+    ARRAYS,
+    BOTH,
+    LEFT,
+    RIGHT,
+    Value,
+    VariableNode,
+    require_history,
+    save_operand,
+    unwrap_buffer,
+    with_tracers,
+)
 from .ufuncs import by_elements
 
 ndarray = np.ndarray
@@ -40,13 +52,15 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             kind = type(other)
             try:
                 if kind in ARRAYS:
-                    return operation(compute(self.plain, plainly(other)), function, (self, saved(other)), LEFT)
+                    return record_active(
+                        compute(self.raw_value, unwrap_buffer(other)), function, (self, save_operand(other)), LEFT
+                    )
                 if kind in NUMBERS:
-                    return operation(compute(self.plain, other), function, (self, other), LEFT)
+                    return record_active(compute(self.raw_value, other), function, (self, other), LEFT)
                 if kind in ACTIVE:
-                    return operation(compute(self.plain, other.plain), function, (self, other), BOTH)
+                    return record_active(compute(self.raw_value, other.raw_value), function, (self, other), BOTH)
             except AttributeError as error:
-                recover(error, self, other)
+                recover_history(error, self, other)
             except ArithmeticError:
                 pass  # `bind` raises it again, and tells of it
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
@@ -67,10 +81,10 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if type(other) in RAW or type(other) in ARRAYS:
             if quick and type(self) in ACTIVE and is_quick():
                 try:
-                    value = compute(plainly(other), self.plain)
-                    return operation(value, function, (saved(other) if type(other) in ARRAYS else other, self), RIGHT)
+                    value = compute(unwrap_buffer(other), self.raw_value)
+                    return record_active(value, function, (save_operand(other) if type(other) in ARRAYS else other, self), RIGHT)
                 except AttributeError as error:
-                    recover(error, self)
+                    recover_history(error, self)
                 except ArithmeticError:
                     pass  # `bind` raises it again, and tells of it
             return bind(function, (other, self))
@@ -137,7 +151,7 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
             return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             require_history(self)
-            return by_array(np.asarray(self.plain), other)  # never equal, whatever the numbers: nothing to record
+            return by_array(np.asarray(self.raw_value), other)  # never equal, whatever the numbers: nothing to record
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return bind(ufunc, (self, other))
@@ -156,7 +170,7 @@ def _in_place(name: str, forward: Any) -> Any:
         try:
             rebinds = self.is_scalar
         except AttributeError as error:
-            recover(error, self)
+            recover_history(error, self)
         except ArithmeticError:
             pass  # `bind` raises it again, and tells of it
         if rebinds:
@@ -167,7 +181,7 @@ def _in_place(name: str, forward: Any) -> Any:
             if type(other) not in FAMILIAR:
                 other = as_operand(other)
             variable: Any = root
-            variable.update(lambda array: by_numpy(self.plain, to_plain(other)), (other,))
+            variable.update(lambda array: by_numpy(self.raw_value, to_values(other)), (other,))
             return self
         result = forward(self, other)
         if result is NotImplemented:
@@ -200,9 +214,9 @@ def _unary(ufunc: np.ufunc) -> Any:
     def operate(self: Value) -> Any:
         if quick and type(self) in ACTIVE and is_quick():
             try:
-                return operation(ufunc(self.plain), ufunc, (self,), LEFT)
+                return record_active(ufunc(self.raw_value), ufunc, (self,), LEFT)
             except AttributeError as error:
-                recover(error, self)
+                recover_history(error, self)
             except ArithmeticError:
                 pass  # `bind` raises it again, and tells of it
         return bind(ufunc, (self,))

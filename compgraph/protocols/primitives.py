@@ -11,10 +11,10 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind
-from ..context import holding
-from ..graph import as_operands, leaves_of
-from ..interpreters import inert
-from ..tracing import concretely
+from ..context import constant_holder
+from ..graph import as_operands, flatten_sequences
+from ..interpreters import inert_leaf
+from ..tracing import without_tracing
 from ..values import ConstantNode, Value
 from .functions import call_on_nodes
 
@@ -136,7 +136,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
-        if not any(isinstance(x, Value) for x in leaves_of((args, tuple(kwargs.values())))):
+        if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
             if function in ops.INSTEAD_FUNCTIONS:
                 return _called(name, _known(function, args, kwargs, name))
             if name is None:
@@ -175,7 +175,7 @@ def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: s
 
 def _without_operands(value: Any) -> Any:
     """The arrays in `value` as nodes without operands."""
-    return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert(value)
+    return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert_leaf(value)
 
 
 def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -245,7 +245,7 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    with concretely():  # whoever calls this means the numbers, so they may be taken: the node is an array
+    with without_tracing():  # whoever calls this means the numbers, so they may be taken: the node is an array
         found = bind(ops.stop_gradient, as_operands((x,)))
-    held = holding.get()
+    held = constant_holder.get()
     return found if held is None or isinstance(found, Value) else held(found)

@@ -20,7 +20,7 @@ class _Converter:
 
     def __init__(self, *values: Any) -> None:
         self._values = tuple(map(ensure_array, values))
-        self._converter = ARRAY_CONVERTER(*[getattr(value, "plain", value) for value in self._values])
+        self._converter = ARRAY_CONVERTER(*[getattr(value, "raw_value", value) for value in self._values])
 
     def as_arrays(self, subok: bool = True, pyscalars: Any = "convert_if_no_array") -> tuple[Any, ...]:
         return self._values

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..bind import bind, operation
+from ..bind import bind, record_active
 from ..context import is_quick
 from ..frames import source_lines
-from ..graph import FAMILIAR, NUMBERS, as_operand, is_foreign, recover, to_plain
-from ..inplace import promoted, ufunc_at, write_out, write_where
-from ..tracing import EscapeError, places_of
+from ..graph import FAMILIAR, NUMBERS, as_operand, overrides_protocol, recover_history, to_values
+from ..inplace import as_traced, ufunc_at, write_out, write_where
+from ..tracing import LeakError, format_places
 from ..values import (
     ACTIVE,
     ARRAYS,
@@ -21,11 +21,11 @@ from ..values import (
     NO_OPTIONS,
     RIGHT,
     Value,
-    beginnings,
+    before_variables,
     has_history,
     mark_python_number,
-    plainly,
-    saved,
+    save_operand,
+    unwrap_buffer,
 )
 from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
@@ -42,27 +42,27 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         try:
             if len(inputs) == 1:
                 if type(self) in ACTIVE:
-                    return operation(ufunc(self.plain), ufunc, inputs, LEFT)
+                    return record_active(ufunc(self.raw_value), ufunc, inputs, LEFT)
             else:
                 a, b = inputs
                 if type(a) in ACTIVE:
                     if type(b) in ARRAYS:
-                        return operation(ufunc(a.plain, plainly(b)), ufunc, (a, saved(b)), LEFT)
+                        return record_active(ufunc(a.raw_value, unwrap_buffer(b)), ufunc, (a, save_operand(b)), LEFT)
                     if type(b) in NUMBERS:
-                        return operation(ufunc(a.plain, b), ufunc, inputs, LEFT)
+                        return record_active(ufunc(a.raw_value, b), ufunc, inputs, LEFT)
                     if type(b) in ACTIVE:
-                        return operation(ufunc(a.plain, b.plain), ufunc, inputs, BOTH)
+                        return record_active(ufunc(a.raw_value, b.raw_value), ufunc, inputs, BOTH)
                 elif type(b) in ACTIVE:
                     if type(a) in ARRAYS:
-                        return operation(ufunc(plainly(a), b.plain), ufunc, (saved(a), b), RIGHT)
+                        return record_active(ufunc(unwrap_buffer(a), b.raw_value), ufunc, (save_operand(a), b), RIGHT)
                     if type(a) in NUMBERS:
-                        return operation(ufunc(a, b.plain), ufunc, inputs, RIGHT)
+                        return record_active(ufunc(a, b.raw_value), ufunc, inputs, RIGHT)
         except AttributeError as error:
-            recover(error, *inputs)
+            recover_history(error, *inputs)
         except ArithmeticError:
             pass  # `bind` raises it again, and tells of it
     if not _FAMILIAR.issuperset(map(type, inputs)):
-        if any(is_foreign(x, "__array_ufunc__") for x in inputs):
+        if any(overrides_protocol(x, "__array_ufunc__") for x in inputs):
             return NotImplemented
         inputs = tuple(map(as_operand, inputs))
     return bind(ufunc, inputs)
@@ -71,13 +71,13 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
 def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     out = options.pop("out", None)
     out = out if out is None or isinstance(out, tuple) else (out,)  # numba calls the protocol itself
-    if any(is_foreign(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
+    if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
     if ufunc not in ops.OPNAMES:  # the module that brings it (scipy.special) may have been imported after the node was made
-        for begin in beginnings:
+        for begin in before_variables:
             begin()
     for target in out or (inputs[:1] if method == "at" else ()):
-        promoted(target, inputs)
+        as_traced(target, inputs)
     if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):
         out = None
     if ufunc is ops.CLIP and method == "__call__":
@@ -136,14 +136,14 @@ def _not_recorded(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
     """The error for a ufunc that is not recorded; one that is not NumPy's gets the numbers of arrays alone."""
     if getattr(np, ufunc.__name__, None) is ufunc:
         return TypeError(unsupported(f"np.{ufunc.__name__}{method}", instead))
-    at = places_of(list(source_lines.outwards(source_lines.frame_up(1))))
-    return EscapeError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
+    at = format_places(list(source_lines.walk_frames(source_lines.frame_up(1))))
+    return LeakError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
 
 
 def _rebinds(target: Any, frame: Any) -> bool:
     """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
     filename = frame.f_code.co_filename
-    is_users = source_lines.is_packaged(filename) and not source_lines.is_ours(filename)  # a stand-in that the user calls
+    is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a stand-in that the user calls
     is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
     return is_number and source_lines.is_internal(filename) and not is_users
 
@@ -170,4 +170,4 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
 
 def _named_indices(indices: list[Any]) -> dict[str, Any]:
     """The indices of ``reduceat``, plain, as an option; none for other methods."""
-    return {"indices": np.asarray(to_plain(indices[0]))} if indices else {}
+    return {"indices": np.asarray(to_values(indices[0]))} if indices else {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..guards import frozen
+from ..guards import guarded_value
 
 
 def _places(n: int, lower: int, upper: int) -> tuple[Any, Any]:
@@ -69,7 +69,7 @@ def widths(bands: Any, lower: bool) -> tuple[int, int]:
 
 def order_of_rows(piv: Any, count: int) -> Any:
     """The permutation of `count` rows by LAPACK's exchanges, of row k with row ``piv[k]`` for each k in turn."""
-    piv = np.asarray(frozen(piv, "the order of the rows of a decomposition")).astype(np.intp)
+    piv = np.asarray(guarded_value(piv, "the order of the rows of a decomposition")).astype(np.intp)
     order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
     for k in range(piv.shape[-1]):
         other, mine = piv[..., k : k + 1], order[..., k : k + 1].copy()

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import ops
-from ..graph import gathered, leaves_of
+from ..graph import flatten_sequences, stack_nested
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
-from ..values import INERT, DiffersError, Value
+from ..values import INERT, BatchedValueError, Value
 from .policy import Policy
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -122,7 +122,7 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
 
 def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run SciPy's own code on the nodes, which records its steps; nodes in lists are gathered first."""
-    return original(*map(gathered, args), **{name: gathered(value) for name, value in kwargs.items()})
+    return original(*map(stack_nested, args), **{name: stack_nested(value) for name, value in kwargs.items()})
 
 
 def _each_if_it_differs(answer: Any, name: str) -> Any:
@@ -131,9 +131,9 @@ def _each_if_it_differs(answer: Any, name: str) -> Any:
     def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return answer(function, original, args, kwargs)
-        except (DiffersError, IndexError) as error:  # an IndexError: of a plain array, which knows nothing of nodes
-            leaves = leaves_of((args, tuple(kwargs.values())))
-            differing: Any = next((x for x in leaves if isinstance(x, Value) and x.carries == "batch"), None)
+        except (BatchedValueError, IndexError) as error:  # an IndexError: of a plain array, which knows nothing of nodes
+            leaves = flatten_sequences((args, tuple(kwargs.values())))
+            differing: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
             if differing is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
                 raise
             return differing.each(name, function, args, kwargs)
@@ -150,7 +150,7 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
     def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves = leaves_of((args, tuple(kwargs.values())))
+        leaves = flatten_sequences((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
             return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken

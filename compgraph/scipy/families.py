@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..context import renewed
+from ..context import reset_after_fork
 from ..interception import Arrivals, adapt_imported, is_loading
-from ..values import beginnings
+from ..values import before_variables
 from .entering import enter
 from .policy import Policy
 
@@ -38,7 +38,7 @@ FAMILIES = {
 _entered: set[str] = set()
 _answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
 _told: list[Callable[[str], None]] = []
-_lock = renewed(threading.RLock())
+_lock = reset_after_fork(threading.RLock())
 _waiting: list[str] = []
 _is_entering = False
 _seen = 0
@@ -103,7 +103,7 @@ def when_entered(told: Callable[[str], None]) -> None:
             told(module)
 
 
-beginnings.append(enter_imported)
+before_variables.append(enter_imported)
 
 
 def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:

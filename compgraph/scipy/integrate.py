@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graph import to_plain
+from ..graph import to_values
 from .own_code import own_code
 from .policy import Policy
 from .steps import array
@@ -17,7 +17,7 @@ __all__ = ["POLICY"]
 
 def _ratio(a: Any, b: NDArray[Any]) -> Any:
     """``a / b``, zero where `b` is zero."""
-    is_nonzero = np.asarray(to_plain(b)) != 0
+    is_nonzero = np.asarray(to_values(b)) != 0
     return a / b if np.all(is_nonzero) else np.where(is_nonzero, a / np.where(is_nonzero, b, 1.0), 0.0)
 
 

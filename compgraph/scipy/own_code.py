@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..bind import concrete
-from ..graph import gathered
+from ..bind import to_concrete
+from ..graph import stack_nested
 from ..interception import holds_node, original_of
 from ..tracing import is_tracing
-from ..values import TRACEABLE, Value, plainly, promotable
+from ..values import TRACEABLE, Value, as_buffer, unwrap_buffer
 
 
 def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:
@@ -47,7 +47,7 @@ def _fresh(make: Callable[..., Any]) -> Callable[..., Any]:
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found = make(*args, **kwargs)
-        return promotable(found) if type(found) is np.ndarray and found.dtype.kind in "fc" else found
+        return as_buffer(found) if type(found) is np.ndarray and found.dtype.kind in "fc" else found
 
     return made
 
@@ -62,7 +62,7 @@ _plain_full = _fresh(np.full)
 
 
 def _gathering(function: Any) -> Callable[..., Any]:
-    return lambda *args: function(*map(gathered, args))
+    return lambda *args: function(*map(stack_nested, args))
 
 
 _OURS: dict[str, Any] = {
@@ -190,7 +190,7 @@ def _concrete(result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         parts = map(_concrete, result)
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
-    return concrete(result) if isinstance(result, Value) else plainly(result)
+    return to_concrete(result) if isinstance(result, Value) else unwrap_buffer(result)
 
 
 @functools.cache

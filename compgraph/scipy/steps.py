@@ -9,13 +9,13 @@ import numpy as np
 
 from .. import ops
 from ..bind import bind
-from ..graph import as_operand, gathered, to_plain
+from ..graph import as_operand, stack_nested, to_values
 from ..values import Value
 
 
 def array(x: Any) -> Any:
     """An argument as an array; a node, or a list with nodes in it, as a node."""
-    x = gathered(x)
+    x = stack_nested(x)
     return x if isinstance(x, Value) else np.asarray(as_operand(x))
 
 
@@ -28,7 +28,7 @@ def floating(x: Any) -> Any:
 
 def plain(x: Any) -> Any:
     """The numbers of an array or a node."""
-    return np.asarray(to_plain(x))
+    return np.asarray(to_values(x))
 
 
 def column(x: Any, ndim: int) -> Any:

@@ -3,16 +3,16 @@
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
 from . import primitives, sent_guards  # importing them lets primitives and guards be pickled
-from .carried import is_shared, object_at, place_of
+from .carried import import_object, is_shared, place_of
 from .functions import PICKLED_WHOLE, function_called, name_of
 
 __all__ = [
     "PICKLED_WHOLE",
     "function_called",
     "graphs",
+    "import_object",
     "is_shared",
     "name_of",
-    "object_at",
     "place_of",
     "primitives",
     "sent_guards",

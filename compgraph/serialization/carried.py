@@ -16,7 +16,7 @@ from typing import Any
 from .. import ops
 from ..frames import frame_up
 
-_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.keep` cannot mark as such
+_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.keep_original` cannot mark as such
 
 
 class Carried:
@@ -29,7 +29,7 @@ class Carried:
         place, opname = place_of(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
             return _arrived, (self.function, opname, place, ops.known_elsewhere(self.function))
-        if found_at(*place) is not self.function:
+        if import_function(*place) is not self.function:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
                 f"module {place[0]!r}. Define the function (cg.primitive) at the top level of a module, under its own name, or "
@@ -50,7 +50,7 @@ def is_shared(module: str) -> bool:
     return module != "__main__" and (cloudpickle is None or module not in cloudpickle.list_registry_pickle_by_value())
 
 
-def object_at(module: str, path: str) -> Any:
+def import_object(module: str, path: str) -> Any:
     """What a module has under a dotted name, or None."""
     try:
         found: Any = importlib.import_module(module)
@@ -61,14 +61,14 @@ def object_at(module: str, path: str) -> Any:
     return found
 
 
-def found_at(module: str, path: str) -> Any:
+def import_function(module: str, path: str) -> Any:
     """The function that a module has under a dotted name, or None; for a primitive, the function it was made from."""
-    found = object_at(module, path)
+    found = import_object(module, path)
     return getattr(found, "function", found)  # a primitive stands for its function
 
 
 def _there(module: str, path: str, opname: str) -> Any:
-    found = found_at(module, path)
+    found = import_function(module, path)
     if found is None:
         raise TypeError(
             f"the pickled graph uses the operation {opname!r}, whose function {path!r} is not found in {module!r} here; define "

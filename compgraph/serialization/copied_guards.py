@@ -11,7 +11,18 @@ from collections.abc import Container, Iterable
 from math import inf
 from typing import Any
 
-from ..guards import Count, Guard, Lineage, Log, Watch, copied, enter_unread, gathered_up, is_forgetful, noted
+from ..guards import (
+    Guard,
+    GuardLog,
+    Recipe,
+    ShapeGuard,
+    UntrackedGuard,
+    is_forgetful,
+    log_untracked,
+    logged_guards,
+    lost_guards,
+    reduce_ancestors,
+)
 from ..values import ConstantNode, PlaceholderNode, VariableNode
 
 
@@ -19,35 +30,35 @@ class CopiedGuards:
     """Finds the guards about leaves, looking through each log once."""
 
     def __init__(self, met: Container[Any]) -> None:
-        enter_unread()
+        log_untracked()
         self._met = met  # the nodes that are copied
-        self._newest: dict[Log, dict[int, Guard]] = {}
+        self._newest: dict[GuardLog, dict[int, Guard]] = {}
 
     def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
-        """The latest guard about a leaf: its text, and its tick counted from `now`; None if there was none.
+        """The latest guard about a leaf: its text, and its sequence number counted from `now`; None if there was none.
 
-        `last` is the tick of the graph's last operation: later guards do not concern the graph, unless they were used.
+        `last` is the sequence number of the graph's last operation: later guards do not concern the graph, unless they were used.
         """
-        lineage = getattr(leaf, "lineage", None)
-        found = self._found(lineage, last) if type(lineage) is Lineage else None
+        lineage = getattr(leaf, "recipe", None)
+        found = self._found(lineage, last) if type(lineage) is Recipe else None
         return None if found is None else (found[0], found[1] - now)
 
-    def _found(self, lineage: Lineage, last: float) -> tuple[str, float] | None:
+    def _found(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
         log = lineage.log.found()
         if log not in self._newest:
-            self._newest[log] = _newest([guard for guard in noted([log]) if not self._is_known(guard)], last)
+            self._newest[log] = _newest([guard for guard in logged_guards([log]) if not self._is_known(guard)], last)
         guard = self._newest[log].get(id(lineage))
         if guard is not None:
-            return str(guard), guard.tick
+            return str(guard), guard.sequence_number
         if is_forgetful(log, -inf):
             return "more of them than are remembered", log.forgotten
-        return next(((lost.words, lost.tick) for lost in copied(log) if lost.lineage is lineage), None)
+        return next(((lost.words, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is lineage), None)
 
     def _is_known(self, guard: Guard) -> bool:
         """Whether a guard watches a value that is read or copied, or the shapes of a value that is copied."""
-        if isinstance(guard, Count):
+        if isinstance(guard, ShapeGuard):
             return all(a.node() in self._met for a in guard.args)
-        return isinstance(guard, Watch) and (guard.is_read or guard.args[0].node() in self._met)
+        return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._met)
 
 
 def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
@@ -55,13 +66,13 @@ def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
 
     A constant never changes, so it gets only guards that depend on constants alone.
     """
-    matter = [d for d in guards if d.is_used or d.tick < last]
-    is_fed = gathered_up([a for d in matter for a in d.args], _is_fed, any)
+    matter = [d for d in guards if d.is_used or d.sequence_number < last]
+    is_fed = reduce_ancestors([a for d in matter for a in d.args], _is_fed, any)
     found: dict[int, Guard] = {}
     seen: set[int] = set()
     for guard in reversed(matter):
-        queue = [a for a in guard.args if type(a) is Lineage and id(a) not in seen]
-        by_constants = not any(is_fed[id(a)] for a in guard.args if type(a) is Lineage)
+        queue = [a for a in guard.args if type(a) is Recipe and id(a) not in seen]
+        by_constants = not any(is_fed[id(a)] for a in guard.args if type(a) is Recipe)
         for lineage in queue:
             if id(lineage) in seen:
                 continue
@@ -74,5 +85,5 @@ def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
     return found
 
 
-def _is_fed(lineage: Lineage) -> bool:
+def _is_fed(lineage: Recipe) -> bool:
     return lineage.function is None and isinstance(lineage.node(), (VariableNode, PlaceholderNode))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..values import beginnings
-from .carried import Carried, found_at, is_shared, place_of
+from ..values import before_variables
+from .carried import Carried, import_function, is_shared, place_of
 
 
 def name_of(function: Any) -> Any:
@@ -23,7 +23,7 @@ def name_of(function: Any) -> Any:
         return function
     if isinstance(function, np.ufunc):
         for module in ("numpy", "scipy.special", "scipy.special._ufuncs"):
-            if found_at(module, function.__name__) is function:
+            if import_function(module, function.__name__) is function:
                 break
         else:
             module = "numpy"
@@ -33,7 +33,7 @@ def name_of(function: Any) -> Any:
     if opname is not None and ops.function_named(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
         return opname
     _, path = place_of(function)
-    if is_shared(module) and found_at(module, path) is function:
+    if is_shared(module) and import_function(module, path) is function:
         return f"{module}:{path}"
     return Carried(function)
 
@@ -43,10 +43,10 @@ def function_called(name: Any) -> Any:
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
-    found = found_at(module, path) if is_place else ops.function_named(path)
+    found = import_function(module, path) if is_place else ops.function_named(path)
     if found is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    for begin in beginnings:  # a module that was imported just now may have functions to prepare
+    for begin in before_variables:  # a module that was imported just now may have functions to prepare
         begin()
     return found
 

@@ -21,27 +21,27 @@ from typing import Any
 import numpy as np
 
 from ..bind import bind
-from ..context import renewed
+from ..context import reset_after_fork
 from ..frames import source_lines
 from ..graph import walk
-from ..guards import enter_lost, note_loaded, watch_shapes
+from ..guards import log_lost_guard, note_loaded, watch_shapes
 from ..ops import copy as copy_of
-from ..storage import Memory, Twin, Write, address_of, place_of, window
+from ..storage import BufferCopy, Memory, Write, address_of, place_of, window
 from ..tracing import is_tracing
 from ..values import (
-    INPUTS,
+    ARGUMENTS,
     NO_OPTIONS,
-    READ,
-    Joint,
+    TRACKED,
+    MultiOutput,
     Origin,
     Value,
     describe,
-    kind_of,
-    next_tick,
-    remade,
+    next_sequence_number,
+    node_class,
+    rebuild_node,
     require_history,
-    require_single,
-    unread,
+    require_unbatched,
+    untracked,
 )
 from .copied_guards import CopiedGuards
 from .functions import function_called, name_of
@@ -83,13 +83,13 @@ class Arrays:
     """Encodes arrays for a pickle so that views of one buffer are loaded as views of one buffer."""
 
     def __init__(self) -> None:
-        self._buffers: dict[int, tuple[Any, Buffer, Twin | None]] = {}
+        self._buffers: dict[int, tuple[Any, Buffer, BufferCopy | None]] = {}
 
-    def _buffer(self, holder: Any) -> tuple[Any, Buffer, Twin | None]:
+    def _buffer(self, holder: Any) -> tuple[Any, Buffer, BufferCopy | None]:
         known = self._buffers.get(id(holder))
         if known is None:
             simple = type(holder) is ndarray and holder.flags.c_contiguous
-            twin = None if simple else Twin.copy_of(holder)
+            twin = None if simple else BufferCopy.copy_of(holder)
             known = self._buffers[id(holder)] = (holder, Buffer(holder if twin is None else twin.buffer), twin)
         return known
 
@@ -120,7 +120,7 @@ def _decoded(code: Any) -> Any:
     return array
 
 
-class Log:
+class EncodedLog:
     """The log of the writes into a node's buffer; it is pickled after all nodes that it refers to."""
 
     __slots__ = ("code", "root")
@@ -129,7 +129,8 @@ class Log:
         self.root = root
         root.memory.require_whole()
         self.code = [
-            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.edges), w.tick - now, w.scope) for w in root.memory.log
+            (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.parent_argnums), w.sequence_number - now, w.scope)
+            for w in root.memory.log
         ]
 
     def __reduce__(self) -> Any:
@@ -139,36 +140,36 @@ class Log:
 def _log(root: Any, code: Any) -> None:
     """Give a node the log of its buffer."""
     root.memory = Memory()
-    for place, index, saved, value, is_node, tick, scope in code:
-        root.memory.log.append(Write(root.memory, (_decoded(place), index, saved), value, is_node, tick, scope=scope))
+    for place, index, saved, value, is_node, sequence_number, scope in code:
+        root.memory.log.append(Write(root.memory, (_decoded(place), index, saved), value, is_node, sequence_number, scope=scope))
 
 
-class Moment:
+class TimeOrigin:
     """The tick from which others are counted back in a pickle: shared by all picklers that are at work at the same time."""
 
     _last: Any = None
-    _lock = renewed(threading.Lock())
+    _lock = reset_after_fork(threading.Lock())
 
     def __init__(self) -> None:
-        self.tick = next_tick()
+        self.sequence_number = next_sequence_number()
 
     @classmethod
-    def current(cls) -> Moment:
+    def current(cls) -> TimeOrigin:
         """The moment that is still referred to, or a new one."""
         with cls._lock:
-            moment: Moment | None = None if cls._last is None else cls._last()
+            moment: TimeOrigin | None = None if cls._last is None else cls._last()
             if moment is None:
                 moment = cls()
                 cls._last = weakref.ref(moment)
             return moment
 
 
-class Unmet:
+class GraphEncoder:
     """Walks through graphs and gives the state of each node, once."""
 
     def __init__(self) -> None:
-        self.moment = Moment.current()
-        self.now = self.moment.tick
+        self.moment = TimeOrigin.current()
+        self.now = self.moment.sequence_number
         self.arrays = Arrays()
         self.met: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
@@ -181,9 +182,9 @@ class Unmet:
         unmet = lambda found: [other for other in _behind(found) if other not in self.met]  # noqa: E731
         queue = [] if node in self.met else list(walk([node], unmet))
         self.met.update(queue)
-        self._last = max([self._last, *[found.tick for found in queue if found.args]])
-        logs = [Log(found, self.arrays, self.now) for found in queue if found.memory]
-        return [*sorted(queue, key=lambda n: n.tick if n.args else -math.inf), *logs]
+        self._last = max([self._last, *[found.sequence_number for found in queue if found.args]])
+        logs = [EncodedLog(found, self.arrays, self.now) for found in queue if found.memory]
+        return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
         """What a pickle holds for the function of a node; see `name_of`."""
@@ -196,14 +197,14 @@ class Unmet:
         """The arguments of `_rebuilt` after the feed and the function; ticks are counted back from `now`."""
         made = (id(node.code), node.instruction)
         if made not in self._lines:
-            self._lines[made] = source_lines.described(node.code, node.instruction)
+            self._lines[made] = source_lines.format_line(node.code, node.instruction)
         name = node._name if isinstance(node, Value) else None
         return (
-            kind_of(node),
-            self.arrays.code(node.plain),
+            node_class(node),
+            self.arrays.code(node.raw_value),
             node.args,
             node.options,
-            node.tick - self.now,
+            node.sequence_number - self.now,
             name,
             self._lines[made],
             node.scope,
@@ -215,9 +216,9 @@ class Unmet:
 
 def _behind(node: Any) -> list[Any]:
     """The nodes that a node refers to: operands, nodes written into its buffer, and those of its origin."""
-    written = [write.args[0] for write in node.memory.log if write.edges] if node.memory else []
+    written = [write.args[0] for write in node.memory.log if write.parent_argnums] if node.memory else []
     origin = getattr(node, "origin", None)
-    return [node.args[p] for p in node.edges] + written + ([origin.output, *origin.wrt] if origin else [])
+    return [node.args[p] for p in node.parent_argnums] + written + ([origin.output, *origin.wrt] if origin else [])
 
 
 class Feed:
@@ -230,7 +231,7 @@ class Feed:
         return list, (), None, iter(self.content)
 
 
-class Session(Unmet):
+class Session(GraphEncoder):
     """What one pickler has been fed. It lives as long as the pickler remembers it."""
 
     def __init__(self) -> None:
@@ -269,12 +270,12 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
 
 def _stands_in(node: Any) -> bool:
     """Whether a node stands for an argument of a traced function."""
-    return type(node) in INPUTS and not node.args
+    return type(node) in ARGUMENTS and not node.args
 
 
 def _require_picklable(node: Any) -> None:
     require_history(node)
-    require_single("pickling", node)
+    require_unbatched("pickling", node)
     if node.level:
         raise TypeError(
             "a value that carries tangents cannot be pickled or copied: it is part of a derivative that is being computed. "
@@ -288,17 +289,20 @@ def _require_picklable(node: Any) -> None:
 
 
 def _rebuilt(
-    feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, tick: float, name: str | None, line: str | None,
-    scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None, taken: float | None = None,
+    feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, sequence_number: float, name: str | None,
+    line: str | None, scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None,
+    taken: float | None = None,
 ) -> Any:  # fmt: skip
-    """A node from its parts, with a tick older than that of every node to come."""
-    while tick >= 0 and next_tick() <= tick:  # positive if a pickler outlived its first dump, and met younger nodes
+    """A node from its parts, with a sequence number older than that of every node to come."""
+    while (
+        sequence_number >= 0 and next_sequence_number() <= sequence_number
+    ):  # positive if a pickler outlived its first dump, and met younger nodes
         pass
-    node = remade(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, tick, name)
+    node = rebuild_node(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
-    if cls in READ:  # as unread as the other was
+    if cls in TRACKED:  # as unread as the other was
         node.__class__ = cls
-        unread[id(node)] = weakref.ref(node)
+        untracked[id(node)] = weakref.ref(node)
     if isinstance(more, Origin):
         node.origin = more
     elif more is not None:
@@ -308,11 +312,11 @@ def _rebuilt(
         node.taken = taken
     note_loaded()
     if decided is not None:
-        enter_lost(node, *decided)
+        log_lost_guard(node, *decided)
     return node
 
 
-_MORE = -3  # the position of `more` (an origin or a declared shape) in what `Unmet.state` gives
+_MORE = -3  # the position of `more` (an origin or a declared shape) in what `GraphEncoder.state` gives
 
 
 def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
@@ -320,11 +324,11 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     require_history(node)
     if node.level or is_tracing() or _stands_in(node):
         return bind(copy_of, (node,), {"order": "K"})
-    unmet = memo.get(id(Unmet))
+    unmet = memo.get(id(GraphEncoder))
     if unmet is None:
-        unmet = memo[id(Unmet)] = Unmet()
+        unmet = memo[id(GraphEncoder)] = GraphEncoder()
     for found in unmet.behind(node):
-        if isinstance(found, Log):
+        if isinstance(found, EncodedLog):
             _log(memo[id(found.root)], [copy.deepcopy(part, memo) for part in found.code])
             continue
         if _stands_in(found):
@@ -334,11 +338,11 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
         cls, plain, args, *rest = unmet.state(found)
         if isinstance(origin := rest[_MORE], Origin):
             rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
-        args = tuple([memo[id(a)] if isinstance(a, (Value, Joint)) else copy.deepcopy(a, memo) for a in args])
+        args = tuple([memo[id(a)] if isinstance(a, (Value, MultiOutput)) else copy.deepcopy(a, memo) for a in args])
         memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]
 
 
-for _class in (Value, Joint):
+for _class in (Value, MultiOutput):
     for _name, _method in (("__reduce_ex__", _reduced), ("__reduce__", _reduced), ("__deepcopy__", _deep_copied)):
         setattr(_class, _name, _method)

@@ -26,6 +26,19 @@ MOVED = {
     "compgraph.replay": "compgraph.executor.retrace",
 }
 
+# Classes that pickles name, by their old names.
+RENAMED: dict[str, str] = {
+    "DiffersError": "BatchedValueError",
+    "Escape": "Leak",
+    "EscapeError": "LeakError",
+    "InputNode": "ArgumentNode",
+    "InputScalarNode": "ArgumentScalarNode",
+    "Joint": "MultiOutput",
+    "UnreadNode": "UntrackedNode",
+    "UnreadScalarNode": "UntrackedScalarNode",
+    "Watch": "UntrackedGuard",
+}
+
 
 class Moved:
     """Finds modules by their old names (a finder and loader of `importlib`, the last to be asked)."""
@@ -43,7 +56,11 @@ class Moved:
     def exec_module(module: Any) -> None:
         """Let attributes of the old module be looked up in the new one."""
         there = importlib.import_module(MOVED[module.__name__])
-        module.__getattr__ = there.__getattribute__
+
+        def look_up(name: str) -> Any:
+            return getattr(there, RENAMED.get(name, name))
+
+        module.__getattr__ = look_up
 
 
 sys.meta_path.append(Moved)

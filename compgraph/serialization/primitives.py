@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..protocols import Primitive
-from .carried import is_shared, object_at, place_of
+from .carried import import_object, is_shared, place_of
 from .functions import function_called, name_of
 
 _OF_FUNCTION = ("function", "__wrapped__", "_signature")
@@ -13,7 +13,7 @@ _OF_FUNCTION = ("function", "__wrapped__", "_signature")
 
 def _reduced(primitive: Primitive) -> Any:
     module, path = place_of(primitive)
-    if is_shared(module) and object_at(module, path) is primitive:
+    if is_shared(module) and import_object(module, path) is primitive:
         return path
     others = {name: value for name, value in vars(primitive).items() if name not in _OF_FUNCTION}
     return object.__new__, (Primitive,), (name_of(primitive.function), others)

@@ -5,23 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from ..frames import source_lines
-from ..guards import Guard, Watch
-from ..values import next_tick
-from .graphs import Moment
+from ..guards import Guard, UntrackedGuard
+from ..values import next_sequence_number
+from .graphs import TimeOrigin
 
 
 def _reduced(guard: Guard) -> Any:
-    """``__reduce__`` of guards. Nodes come before them in a pickle, whose `Moment` is still at work: ticks keep their order."""
-    line = source_lines.described(guard.code, guard.instruction)
-    more = (guard.is_strict,) if isinstance(guard, Watch) else ()
-    return _guard, (guard.what, guard.function, guard.args, guard.answer, line, guard.tick - Moment.current().tick, *more)
+    """``__reduce__`` of guards. Nodes precede them in a pickle, so the `TimeOrigin` is alive and the order is kept."""
+    line = source_lines.format_line(guard.code, guard.instruction)
+    more = (guard.is_strict,) if isinstance(guard, UntrackedGuard) else ()
+    return _guard, (
+        guard.what,
+        guard.function,
+        guard.args,
+        guard.answer,
+        line,
+        guard.sequence_number - TimeOrigin.current().sequence_number,
+        *more,
+    )
 
 
-def _guard(what: str, function: Any, args: Any, answer: Any, line: str | None, tick: float, *strict: bool) -> Guard:
-    while tick >= 0 and next_tick() <= tick:
+def _guard(what: str, function: Any, args: Any, answer: Any, line: str | None, sequence_number: float, *strict: bool) -> Guard:
+    while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass  # a tick is positive if a pickler outlived its first dump; see `graphs`
-    made = (Watch if strict else Guard)(what, function, args, answer, line, 0, tick)
-    if isinstance(made, Watch):
+    made = (UntrackedGuard if strict else Guard)(what, function, args, answer, line, 0, sequence_number)
+    if isinstance(made, UntrackedGuard):
         (made.is_strict,) = strict
     return made
 

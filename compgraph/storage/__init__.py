@@ -1,12 +1,23 @@
 """How nodes lie in memory: their slots, who owns a buffer and which views share it, and the log of writes into it."""
 
-from .aliasing import address_of, laid, last_places, overlaps_itself, owner_of, place_in, place_of, root_of, viewed_by, window
-from .buffer_twin import Twin, value_at
-from .layout import TRACERS, Layout, Opaque, OpaqueCarrier, set_class
-from .write_log import Memory, Write, by_tick, collector, interrupted, memory_of
+from .aliasing import (
+    address_of,
+    last_writers,
+    overlaps_itself,
+    owner_of,
+    place_in,
+    place_of,
+    root_of,
+    scatter_to_buffer,
+    viewed_operand,
+    window,
+)
+from .buffer_twin import BufferCopy, value_at
+from .layout import TRACERS, Layout, Opaque, OpaqueTransform, set_class
+from .write_log import Memory, Write, by_sequence_number, collector, interrupted_write, memory_of
 
 __all__ = [
-    "TRACERS", "Layout", "Memory", "Opaque", "OpaqueCarrier", "Twin", "Write", "address_of", "by_tick", "collector",
-    "interrupted", "laid", "last_places", "memory_of", "overlaps_itself", "owner_of", "place_in", "place_of", "root_of",
-    "set_class", "value_at", "viewed_by", "window",
+    "TRACERS", "BufferCopy", "Layout", "Memory", "Opaque", "OpaqueTransform", "Write", "address_of", "by_sequence_number",
+    "collector", "interrupted_write", "last_writers", "memory_of", "overlaps_itself", "owner_of", "place_in", "place_of",
+    "root_of", "scatter_to_buffer", "set_class", "value_at", "viewed_operand", "window",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ def address_of(array: Any) -> int:
 def owner_of(array: Any) -> Any:
     """The object that holds the memory of an array: the end of the chain of ``.base``. For a buffer it is that of its array."""
     if isinstance(array, Opaque):
-        array = array.plain
+        array = array.raw_value
     while True:
         base = getattr(array, "base", None)
         if base is None:
@@ -31,43 +31,43 @@ def owner_of(array: Any) -> Any:
 
 def root_of(node: Any) -> Any:
     """The node that first had the buffer in which the value of `node` lies."""
-    plain = node.plain
+    plain = node.raw_value
     if type(plain) is not ndarray or plain.base is None:
         return node
     passed: list[Any] = []
     while True:
-        viewed = viewed_by(node)
+        viewed = viewed_operand(node)
         if viewed is None:
             break
-        known = _far.get(id(node))
+        known = _distant_roots.get(id(node))
         if known is not None and known[0]() is node:
             node = known[1]
             break
         passed.append(node)
         node = viewed
     for view in passed[:-STEPS:STEPS]:  # none where the root is near, as it mostly is
-        _far[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
+        _distant_roots[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
     return node
 
 
 STEPS = 16
 # The root of every `STEPS`-th view in a long chain of views of views: to walk each chain to its end costs quadratic time.
-_far: dict[int, tuple[weakref.ref[Any], Any]] = {}
+_distant_roots: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
 def _forget(number: int, _: Any) -> None:
-    _far.pop(number, None)
+    _distant_roots.pop(number, None)
 
 
-def viewed_by(node: Any) -> Any:
+def viewed_operand(node: Any) -> Any:
     """The operand that `node` is a view of, or None."""
-    plain = node.plain
+    plain = node.raw_value
     if type(plain) is not ndarray or plain.base is None:
         return None
     owner = owner_of(plain)
-    for position in node.edges:
+    for position in node.parent_argnums:
         operand = node.args[position]
-        if type(operand.plain) is ndarray and owner_of(operand.plain) is owner:
+        if type(operand.raw_value) is ndarray and owner_of(operand.raw_value) is owner:
             return operand
     return None
 
@@ -102,7 +102,7 @@ class _Place:
         }  # fmt: skip
 
 
-def laid(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def scatter_to_buffer(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """A flat buffer of `count` elements: `values` in the window at `offset` with `strides`, zeros elsewhere."""
     buffer = np.zeros(count, dtype)
     window(buffer, values.shape, values.dtype, offset, strides)[...] = values
@@ -122,7 +122,7 @@ def overlaps_itself(array: Any) -> bool:
     return False
 
 
-def last_places(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
+def last_writers(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
     """For each element that ``a[index]`` selects, the number of the last one that names the same place; and its own number."""
     scratch = np.empty(shape, np.intp)  # only the places of the index are ever touched
     numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))

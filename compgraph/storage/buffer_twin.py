@@ -10,7 +10,7 @@ from .aliasing import place_of, root_of, window
 from .write_log import Write
 
 
-class Twin:
+class BufferCopy:
     """A flat buffer laid out as that of an array, so that every view of the array has its like on the twin.
 
     Parameters
@@ -23,7 +23,7 @@ class Twin:
     buffer : numpy.ndarray
         One axis of `count` elements, zeros at first.
     low : int
-        The lowest address of `like`, which the buffer begins at.
+        The lowest address of `with_operands`, which the buffer begins at.
     """
 
     __slots__ = ("_windows", "buffer", "count", "dtype", "low")
@@ -36,7 +36,7 @@ class Twin:
         self._windows: dict[int, tuple[Any, Any]] = {}
 
     @classmethod
-    def copy_of(cls, array: Any) -> Twin:
+    def copy_of(cls, array: Any) -> BufferCopy:
         """A twin that holds what the array holds."""
         twin = cls(array)
         twin.window(array)[...] = array
@@ -62,13 +62,13 @@ class Twin:
         self.window(write.window)[write.index] = write.saved
 
 
-def value_at(node: Any, tick: float) -> Any:
-    """The plain value of `node` as a reader at that tick saw it; a copy if it was written into since."""
+def value_at(node: Any, sequence_number: float) -> Any:
+    """The plain value of `node` as a reader at that sequence number saw it; a copy if it was written into since."""
     root = root_of(node)
     memory = root.memory
-    if not memory or memory.before(tick) == len(memory.log):
-        return node.plain
-    past = Twin.copy_of(root.plain)
-    for write in reversed(memory.log[memory.before(tick) :]):
+    if not memory or memory.before(sequence_number) == len(memory.log):
+        return node.raw_value
+    past = BufferCopy.copy_of(root.raw_value)
+    for write in reversed(memory.log[memory.before(sequence_number) :]):
         past.undo(write)
-    return past.window(node.plain).copy()
+    return past.window(node.raw_value).copy()

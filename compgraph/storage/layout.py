@@ -9,12 +9,12 @@ import numpy as np
 
 # The attributes of a node; see `Value` for what each is.
 SLOTS = (
-    "_name", "_operands", "_scope", "args", "code", "edges", "function", "instruction", "lineage", "memory", "options", "origin",
-    "plain", "taken", "tick",
+    "_name", "_operands", "_scope", "args", "code", "function", "instruction", "memory", "options", "origin", "parent_argnums",
+    "raw_value", "recipe", "sequence_number", "taken",
 )  # fmt: skip
 # Further attributes of values that carry tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 CARRIER_SLOTS = (
-    "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_lent", "is_scalar", "level", "root",
+    "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_borrowed", "is_scalar", "level", "root",
 )  # fmt: skip
 
 
@@ -39,22 +39,22 @@ class Opaque:
     """
 
     __slots__ = (*SLOTS, "__weakref__")
-    plain: Any
+    raw_value: Any
 
-    ndim: Any = property(operator.attrgetter("plain.ndim"))
-    size: Any = property(operator.attrgetter("plain.size"))
-    shape: Any = property(operator.attrgetter("plain.shape"), _refuse_shape)
+    ndim: Any = property(operator.attrgetter("raw_value.ndim"))
+    size: Any = property(operator.attrgetter("raw_value.size"))
+    shape: Any = property(operator.attrgetter("raw_value.shape"), _refuse_shape)
     device = "cpu"
 
     def __len__(self) -> int:
-        if not self.plain.ndim:
+        if not self.raw_value.ndim:
             raise TypeError("len() of unsized object")
-        return int(self.plain.shape[0])
+        return int(self.raw_value.shape[0])
 
     def __iter__(self: Any) -> Any:
-        if not self.plain.ndim:
+        if not self.raw_value.ndim:
             raise TypeError("iteration over a 0-d array")
-        return map(self.__getitem__, range(self.plain.shape[0]))
+        return map(self.__getitem__, range(self.raw_value.shape[0]))
 
     def __delitem__(self, index: Any) -> None:
         raise ValueError("cannot delete array elements")
@@ -66,7 +66,7 @@ class Opaque:
         return np.empty(0).__dlpack_device__()
 
 
-class OpaqueCarrier(Opaque):
+class OpaqueTransform(Opaque):
     """An Opaque with slots for what it carries beside its numbers: a tangent, or one value for each element of a batch."""
 
     __slots__ = CARRIER_SLOTS

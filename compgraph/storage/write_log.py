@@ -1,7 +1,7 @@
 """Buffers that are written into: what they held, and when.
 
 NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and what was computed before
-has not. Nodes keep no versions of a buffer. They say when they read it (`tick`), and the node that first had it, its
+has not. Nodes keep no versions of a buffer. They say when they read it (`sequence_number`), and the node that first had it, its
 *root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
 a private copy, and to tell which writes a reader saw. `compgraph/inplace/IN_PLACE.md` explains the whole.
 
@@ -16,10 +16,10 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from ..frames import described
+from ..frames import format_line
 from .aliasing import root_of
 
-by_tick = attrgetter("tick")
+by_sequence_number = attrgetter("sequence_number")
 
 
 class Write:
@@ -49,7 +49,19 @@ class Write:
         Whether it is done. It is entered into the log before it is done, so that no signal can come between the two.
     """
 
-    __slots__ = ("args", "code", "edges", "index", "instruction", "memory", "saved", "scope", "tick", "whole", "window")
+    __slots__ = (
+        "args",
+        "code",
+        "index",
+        "instruction",
+        "memory",
+        "parent_argnums",
+        "saved",
+        "scope",
+        "sequence_number",
+        "whole",
+        "window",
+    )
     level = 0
     opname = "setitem"
 
@@ -59,25 +71,25 @@ class Write:
         place: tuple[Any, Any, Any],
         value: Any,
         is_node: bool,
-        tick: float,
+        sequence_number: float,
         line: tuple[Any, int] = (None, 0),
         scope: tuple[str, ...] = (),
     ) -> None:
         self.memory = memory
         self.window, self.index, self.saved = place
-        self.args, self.edges, self.tick = (value,), (0,) if is_node else (), tick
+        self.args, self.parent_argnums, self.sequence_number = (value,), (0,) if is_node else (), sequence_number
         (self.code, self.instruction), self.scope = line, scope
         self.whole = True
 
     def like(self, memory: Memory, value: Any, is_node: bool) -> Write:
         """The same write with another value, for the log of another buffer."""
         place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
-        return Write(memory, place, value, is_node, self.tick, line, self.scope)
+        return Write(memory, place, value, is_node, self.sequence_number, line, self.scope)
 
     @property
     def line(self) -> str | None:
         """Where in the user's code it was written; None if lines were not recorded."""
-        return described(self.code, self.instruction)
+        return format_line(self.code, self.instruction)
 
 
 class Memory:
@@ -97,9 +109,9 @@ class Memory:
         self.log: list[Write] = []
         self.is_ready = False
 
-    def before(self, tick: float) -> int:
-        """How many of the writes a reader at that tick saw; it raises if the last of them was interrupted."""
-        count = bisect_right(self.log, tick, key=by_tick)
+    def before(self, sequence_number: float) -> int:
+        """How many of the writes a reader at that sequence number saw; it raises if the last of them was interrupted."""
+        count = bisect_right(self.log, sequence_number, key=by_sequence_number)
         if count == len(self.log):
             self.require_whole()
         return count
@@ -107,7 +119,7 @@ class Memory:
     def require_whole(self) -> None:
         """Raise if the last write was interrupted and could not be taken back; no write can follow such a one."""
         if self.log and not self.log[-1].whole:
-            raise interrupted(self.log[-1].line)
+            raise interrupted_write(self.log[-1].line)
 
     def enter(self, write: Write, do: Callable[..., object], *args: Any) -> None:
         """Enter a write into the log and do it by ``do(*args)``; if that fails or is interrupted, both are taken back."""
@@ -135,7 +147,7 @@ def memory_of(node: Any) -> Memory | None:
     return root_of(node).memory or None
 
 
-def interrupted(line: str | None) -> RuntimeError:
+def interrupted_write(line: str | None) -> RuntimeError:
     """What to raise for an array in which a write was interrupted by a signal."""
     place = "" if line is None else f" ({line})"
     return RuntimeError(

@@ -1,10 +1,10 @@
 """Tracing: within operators values are tracers, and code that takes their numbers unseen is refused."""
 
-from .contexts import Strict, Tracing, concretely, is_compiling, is_tracing, strict
-from .messages import has_compiled_code, is_library, message, places_of, variable_of
-from .refusals import LOGS, OPAQUE_CLASSES, EscapeError, raised_at, refused
+from .contexts import Strict, Tracing, is_compiling, is_tracing, strict, without_tracing
+from .messages import format_places, has_compiled_code, is_library, leak_message, variable_of
+from .refusals import LOGS, OPAQUE_CLASSES, LeakError, leak_error, user_line_of
 
 __all__ = [
-    "LOGS", "OPAQUE_CLASSES", "EscapeError", "Strict", "Tracing", "concretely", "has_compiled_code", "is_compiling", "is_library",
-    "is_tracing", "message", "places_of", "raised_at", "refused", "strict", "variable_of",
+    "LOGS", "OPAQUE_CLASSES", "LeakError", "Strict", "Tracing", "format_places", "has_compiled_code", "is_compiling",
+    "is_library", "is_tracing", "leak_error", "leak_message", "strict", "user_line_of", "variable_of", "without_tracing",
 ]  # fmt: skip

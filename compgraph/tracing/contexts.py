@@ -7,11 +7,11 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-from ..context import Context, Setting, following, layered, recording
-from .refusals import LOGS, MINE, Log, annotated, caught, explained
+from ..context import Context, Setting, following, layered_variable, recording
+from .refusals import LOGS, OWN_LOG, LeakLog, annotate, explain, warn_caught
 
-_tracing: ContextVar[bool] = layered("tracing", False, is_read=True)
-_compiling: ContextVar[bool] = layered("compiling", False)
+_tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
+_compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
 # Whether a function is traced to be compiled: arrays of integers refuse as well, and what steered Python is a guard.
 is_compiling = _compiling.get
@@ -32,8 +32,8 @@ class Tracing(Setting):
     __slots__ = ("_log",)
 
     def __init__(self, *, records: bool = False, compiles: bool = False) -> None:
-        self._log = Log()
-        changes: dict[ContextVar[Any], Any] = {_tracing: True, MINE: self._log}
+        self._log = LeakLog()
+        changes: dict[ContextVar[Any], Any] = {_tracing: True, OWN_LOG: self._log}
         if records:
             changes[recording] = True
         if compiles:
@@ -49,16 +49,16 @@ class Tracing(Setting):
         _close(self._log, error)
 
 
-def _close(log: Log, error: BaseException | None) -> None:
+def _close(log: LeakLog, error: BaseException | None) -> None:
     """Leave a context in which values were tracers: raise, annotate the error or warn, in our words, if numbers were refused."""
     LOGS.discard(weakref.ref(log))
-    explanation = explained(error, log) if isinstance(error, Exception) else None
+    explanation = explain(error, log) if isinstance(error, Exception) else None
     if explanation is not None:
         raise explanation from error
     if isinstance(error, Exception):
-        annotated(error)
+        annotate(error)
     if error is None and log:
-        caught(log)
+        warn_caught(log)
 
 
 class Strict(Context):
@@ -71,15 +71,15 @@ class Strict(Context):
 
     def _enter_tracing(self, others: dict[Any, Any]) -> None:
         """Called by ``__enter__``: new values are tracers, and `others` are set as well."""
-        log = Log()
+        log = LeakLog()
         LOGS.add(weakref.ref(log, LOGS.discard))
-        self._enter({_tracing: True, MINE: log, **others}, 3)
+        self._enter({_tracing: True, OWN_LOG: log, **others}, 3)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: TracebackType | None) -> None:
-        _close(self._leave().changes[MINE], error)
+        _close(self._leave().changes[OWN_LOG], error)
 
 
-def concretely() -> Setting:
+def without_tracing() -> Setting:
     """A context in which new values are nodes over real memory, whatever context is around."""
     return Setting({_tracing: False, _compiling: False})
 
@@ -99,7 +99,7 @@ def strict() -> Strict:
 
     Raises
     ------
-    EscapeError
+    LeakError
         Inside, where the numbers are taken. It names the node, the line of code and what to use instead.
 
     Examples
@@ -111,7 +111,7 @@ def strict() -> Strict:
     ...     np.asarray(x).max()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    compgraph.EscapeError: ...
+    compgraph.LeakError: ...
     >>> with cg.strict():
     ...     print(np.asarray(cg.variable([1.0, 2.0]).value).max())
     2.0

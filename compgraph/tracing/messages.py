@@ -1,4 +1,4 @@
-"""The message of an EscapeError: who took the numbers, of which node, where, and what to use instead."""
+"""The message of a LeakError: who took the numbers, of which node, where, and what to use instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..frames import assigns, callee, method_called, source_lines, unknown
+from ..frames import callee, is_assigning, method_called, source_lines, unknown
 from ..ops import METHODS_MODULE, implementation
 
 NAMES = re.compile(r"[^\W\d]\w*")
@@ -88,7 +88,7 @@ def position_of_user(frames: list[FrameType]) -> int:
     return position
 
 
-def places_of(frames: list[FrameType]) -> str:
+def format_places(frames: list[FrameType]) -> str:
     """The user's line and the innermost line of a package that it called, among frames given innermost first, in parentheses.
 
     NumPy's lines do not count. There is no second line if the user's code called compiled code. Empty if no line is known.
@@ -96,24 +96,24 @@ def places_of(frames: list[FrameType]) -> str:
     position = position_of_user(frames)
     called = ((frame, frame.f_code.co_filename) for frame in frames[:position])
     others = [frame for frame, name in called if not source_lines.internal[name] and not name.startswith(_GENERATED)]
-    lines = [line for line in map(source_lines.line_of, [frames[position], *others[:1]]) if line is not None]
+    lines = [line for line in map(source_lines.format_frame, [frames[position], *others[:1]]) if line is not None]
     return f" ({'; requested at '.join(lines)})" if lines else ""
 
 
 def note_of_cython(frames: list[FrameType], text: str) -> str | None:
     """A note with the line of Cython code that requested numbers, which has no running frame when the error is made."""
     called = frames[: position_of_user(frames)]
-    lines = (source_lines.line_of(frame) for frame in called if frame.f_code.co_filename.endswith(COMPILED))
+    lines = (source_lines.format_frame(frame) for frame in called if frame.f_code.co_filename.endswith(COMPILED))
     line = next(lines, None)
     return None if line is None or line in text else f"The numbers were requested at {line}."
 
 
-def message(frames: list[FrameType], which: str | None = None) -> str:
+def leak_message(frames: list[FrameType], which: str | None = None) -> str:
     """The message for numbers taken in the first of some frames, innermost first; `which` says of what, where that is known."""
     position = position_of_user(frames)
     frame, called = frames[position], _called_by_user(frames, position)
-    taken, at = f"the numbers of {which or _named_nodes(frames, frame)}", places_of(frames)
-    if called is None and assigns(frame):
+    taken, at = f"the numbers of {which or _named_nodes(frames, frame)}", format_places(frames)
+    if called is None and is_assigning(frame):
         return (
             f"{taken} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
             "start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the numbers alone are meant, assign "
@@ -138,15 +138,15 @@ def note_of_package(frames: list[FrameType], kind: type[Exception]) -> str | Non
         return None
     who = _name_of(users, _called_by_user(frames, position)) or "compiled code"
     return (
-        f"{who} got {_named_nodes(frames, users)}, which is differentiated and exposes no numbers{places_of(frames)}. This may "
-        f"be the cause of the error. {_advice(who)}; where the plain numbers are meant, give x.value"
+        f"{who} got {_named_nodes(frames, users)}, which is differentiated and exposes no numbers{format_places(frames)}. This "
+        f"may be the cause of the error. {_advice(who)}; where the plain numbers are meant, give x.value"
     )
 
 
 def _called_by_user(frames: list[FrameType], position: int) -> FrameType | None:
     """The frame of what the user's code called; None if that is compiled code, or an operation on a node."""
     called = frames[position - 1] if position else None
-    return None if called is None or source_lines.is_ours(called.f_code.co_filename) else called
+    return None if called is None or source_lines.is_package_code(called.f_code.co_filename) else called
 
 
 def _is_of_others(frame: FrameType) -> bool:
@@ -237,7 +237,7 @@ def _found(name: str, homes: Mapping[str, Any]) -> str | None:
 
 def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     """The nodes, in words, whose numbers may be meant: those on the user's line, else in his frame, else in frames further in."""
-    line = source_lines.line_of(users) or ""
+    line = source_lines.format_frame(users) or ""
     in_line = set(NAMES.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])
@@ -258,11 +258,11 @@ def variable_of(node: Any, frame: FrameType) -> str | None:
 
 def names_tracer(users: FrameType) -> bool:
     """Whether the user's line names a variable that holds a floating tracer."""
-    line = source_lines.line_of(users) or ""
+    line = source_lines.format_frame(users) or ""
     return any(name in _nodes_in(users.f_locals) for name in NAMES.findall(line.partition(": ")[2]))
 
 
 def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:
     """Each variable that is a floating node, in words."""
-    nodes = {name: value for name, value in variables.items() if hasattr(type(value), "opname") and hasattr(value, "plain")}
+    nodes = {name: value for name, value in variables.items() if hasattr(type(value), "opname") and hasattr(value, "raw_value")}
     return {name: f"{name} (shape {node.shape}, {node.dtype})" for name, node in nodes.items() if node.dtype.kind in "fc"}

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..context import renewed
+from ..context import reset_after_fork
 
 NAMESPACE = "compgraph"
-_registering = renewed(threading.Lock())
+_registering = reset_after_fork(threading.Lock())
 _registered: set[type] = set()
 _leaves: set[type] = set()  # classes that were met as leaves, and are no dataclasses
 _MOST = 4096

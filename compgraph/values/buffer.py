@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..context import wrappers
-from ..storage import Opaque, OpaqueCarrier, owner_of
+from ..storage import Opaque, OpaqueTransform, owner_of
 from ..tracing import OPAQUE_CLASSES
 
 ndarray = np.ndarray
@@ -31,7 +31,7 @@ class Buffer(Opaque):
     is_borrowed = False
 
 
-class CarrierBuffer(Buffer, OpaqueCarrier):
+class TransformBuffer(Buffer, OpaqueTransform):
     """A Buffer made while values carry tangents or a batch; `_shadow` holds the functions that add these."""
 
     __slots__ = ()
@@ -45,26 +45,26 @@ class Borrowed(ndarray):
     is_borrowed = True
 
 
-BUFFERS = frozenset({Buffer, CarrierBuffer})
+BUFFERS = frozenset({Buffer, TransformBuffer})
 TRACEABLE = BUFFERS | {Borrowed}
 ARRAYS = TRACEABLE | {ndarray}  # the classes of plain arrays
 OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 
 
-def buffer_over(array: Any, root: Any = None) -> Any:
+def new_buffer(array: Any, root: Any = None) -> Any:
     """A buffer over a plain array: a view of the buffer `root`, if that is given."""
     if root is None:
         shadow = wrappers.get()
-        made: Any = CarrierBuffer() if shadow else Buffer()
+        made: Any = TransformBuffer() if shadow else Buffer()
         made.args = ()
     else:
         shadow = getattr(root, "_shadow", ())
         made = type(root)()
         made.args = (root,)
         _remember(root, made)
-    if type(made) is CarrierBuffer:
+    if type(made) is TransformBuffer:
         made._shadow = shadow
-    made.plain = array
+    made.raw_value = array
     made._operands = made.memory = None
     return made
 
@@ -79,11 +79,11 @@ def _remember(root: Any, view: Any) -> None:
         views[:] = [reference for reference in views if reference() is not None]
 
 
-def promotable(made: Any) -> Any:
+def as_buffer(made: Any) -> Any:
     """A new plain array as a buffer; other values unchanged, and so are arrays over memory that others expose."""
     if type(made) is not ndarray or made.dtype.kind not in NUMERIC:
         return made
-    return made if made.base is not None and _is_exposed(owner_of(made)) else buffer_over(made)
+    return made if made.base is not None and _is_exposed(owner_of(made)) else new_buffer(made)
 
 
 def _is_exposed(owner: Any) -> bool:
@@ -96,40 +96,40 @@ def _is_exposed(owner: Any) -> bool:
     return not isinstance(owner, ndarray)
 
 
-def borrowed(array: Any) -> Any:
+def borrow(array: Any) -> Any:
     """A plain array of the caller's, as the operator's function sees it."""
     return new_view(array, Borrowed)
 
 
-def plainly(value: Any) -> Any:
+def unwrap_buffer(value: Any) -> Any:
     """A value with real memory in place of a buffer or a borrowed array."""
     kind = type(value)
     if kind is ndarray:
         return value
-    return value.plain if kind in BUFFERS else new_view(value, ndarray) if kind is Borrowed else value
+    return value.raw_value if kind in BUFFERS else new_view(value, ndarray) if kind is Borrowed else value
 
 
-def plain_deep(value: Any) -> Any:
-    """`plainly`, also within lists, tuples and dictionaries."""
+def unwrap_buffers(value: Any) -> Any:
+    """`unwrap_buffer`, also within lists, tuples and dictionaries."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return kind(map(plain_deep, value))
+        return kind(map(unwrap_buffers, value))
     if kind is dict:
-        return {name: plain_deep(part) for name, part in value.items()}
-    return plainly(value)
+        return {name: unwrap_buffers(part) for name, part in value.items()}
+    return unwrap_buffer(value)
 
 
-def wrapped(result: Any, sources: tuple[Any, ...]) -> Any:
+def wrap_result(result: Any, sources: tuple[Any, ...]) -> Any:
     """What NumPy computed of the real arrays of `sources`: new arrays as buffers, views of a source as views of it."""
     kind = type(result)
     if kind is tuple or kind is list:
-        return kind([wrapped(part, sources) for part in result])
+        return kind([wrap_result(part, sources) for part in result])
     if kind is Borrowed:
         result = new_view(result, ndarray)
     elif kind is not ndarray:
-        return type(result)(*[wrapped(part, sources) for part in result]) if hasattr(result, "_fields") else result
+        return type(result)(*[wrap_result(part, sources) for part in result]) if hasattr(result, "_fields") else result
     for source in sources:
-        if result is getattr(source, "plain", None):
+        if result is getattr(source, "raw_value", None):
             return source
     if result.base is not None:
         owner = owner_of(result)
@@ -137,5 +137,5 @@ def wrapped(result: Any, sources: tuple[Any, ...]) -> Any:
             if owner_of(source) is owner:
                 if type(source) is Borrowed:
                     return new_view(result, Borrowed)
-                return buffer_over(result, source.args[0] if source.args else source)
-    return promotable(result)
+                return new_buffer(result, source.args[0] if source.args else source)
+    return as_buffer(result)

@@ -12,7 +12,7 @@ PlaceholderNode   a leaf whose value is given when the graph is run again (see `
 InputNode         what stands in for an argument while a function is differentiated
 InputScalarNode   an InputNode for a number: ``s += 1`` rebinds
 BlankNode         an array of zeros that nobody has used so far (``cg.zeros``)
-Joint             no node: the record of an operation with several outputs
+MultiOutput             no node: the record of an operation with several outputs
 ================  =============================================================================
 """
 
@@ -29,31 +29,33 @@ from .. import ops
 from ..context import automatic_name, default_float, is_recording, sealed_until
 from ..frames import source_lines
 from ..storage import TRACERS
-from ..tracing import EscapeError, is_compiling, is_tracing
+from ..tracing import LeakError, is_compiling, is_tracing
 from .node import (
     ConstantNode,
     InertNode,
     Node,
     OperationalNode,
     Value,
+    copy_location,
     describe,
-    fill,
-    leaf,
     ndarray,
+    new_leaf,
     new_node,
     new_view,
-    next_tick,
+    next_sequence_number,
     operand_nodes,
-    placed_as,
     plain_array,
+    set_history,
     snapshot,
 )
 from .reported import is_python_number, reported_class
-from .tracer import Carrier, enter_tracer
+from .tracer import TransformTracer, define_tracer
 
 _array, _asarray = np.array, np.asarray  # NumPy's own: the names are exchanged later, see `compgraph.interception`
 
-beginnings: list[Callable[[], None]] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
+before_variables: list[
+    Callable[[], None]
+] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
 
 
 class VariableNode(Node):
@@ -70,7 +72,7 @@ class VariableNode(Node):
         """Make a variable from a value; see `variable`."""
         if not copy and isinstance(value, Value):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
-        for begin in beginnings:
+        for begin in before_variables:
             begin()
         array = plain_array(value)
         target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
@@ -79,11 +81,11 @@ class VariableNode(Node):
         if not copy and isinstance(value, ndarray) and target != array.dtype:
             raise ValueError(f"copy=False, but {array.dtype} must be converted to {target}; convert it first, or copy")
         array = _array(array, dtype=target, copy=True if copy else None)
-        node: VariableNode = leaf(array, cls, name if name is not None else automatic_name(cls.kind))
+        node: VariableNode = new_leaf(array, cls, name if name is not None else automatic_name(cls.kind))
         return node
 
     def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
-        """Let ``write(plain)`` change the variable's own array; its tick is then younger than those of its readers.
+        """Let ``write(plain)`` change the variable's own array; its sequence number is then younger than those of its readers.
 
         `values` is what is written, looked at only for nodes, which are refused.
         """
@@ -94,21 +96,23 @@ class VariableNode(Node):
                 "`with cg.no_graph():`, or write node.value."
             )
         require_unsealed(self)
-        if not self.plain.flags.writeable:
-            write(self.plain)  # NumPy refuses
+        if not self.raw_value.flags.writeable:
+            write(self.raw_value)  # NumPy refuses
             return self
-        source_lines.made_at(self)
-        self.tick = next_tick()  # before the write too: one that fails or is interrupted may have changed a part
+        source_lines.set_line(self)
+        self.sequence_number = (
+            next_sequence_number()
+        )  # before the write too: one that fails or is interrupted may have changed a part
         try:
-            write(self.plain)
+            write(self.raw_value)
         finally:
-            self.tick = next_tick()  # other threads may have read between
+            self.sequence_number = next_sequence_number()  # other threads may have read between
         return self
 
 
 def require_unsealed(root: Any) -> None:
     """Raise if a function that is run a second time (a checkpoint) would write into a node made before the function."""
-    if root.tick <= sealed_until():
+    if root.sequence_number <= sealed_until():
         raise TypeError(
             f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
             "backward pass and would write twice. Copy the array inside the function (np.copy)"
@@ -151,7 +155,7 @@ class ScalarNode(OperationalNode):
     what = "value"
 
 
-class InputNode(OperationalNode):
+class ArgumentNode(OperationalNode):
     """What stands in for an argument while a function is differentiated."""
 
     __slots__ = ()
@@ -161,12 +165,12 @@ class InputNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An input with the value and history of `node`."""
-        made: Any = new_node(np.asarray(node.plain), InputScalarNode if node.is_scalar else cls)
-        made.plain = node.plain
-        return fill(made, node.function, node.args, node.edges, node.options)
+        made: Any = new_node(np.asarray(node.raw_value), ArgumentScalarNode if node.is_scalar else cls)
+        made.raw_value = node.raw_value
+        return set_history(made, node.function, node.args, node.parent_argnums, node.options)
 
 
-class InputScalarNode(InputNode):
+class ArgumentScalarNode(ArgumentNode):
     """An InputNode for a number: in-place operators rebind its name."""
 
     __slots__ = ()
@@ -217,60 +221,50 @@ class InertBlankNode(InertNode):
     shown_as = InertNode
 
 
-class UnreadNode(InertNode):
+class UntrackedNode(InertNode):
     """An InertNode of integers or booleans that no operation and no guard has read so far.
 
     A plain array may have been indexed by it (``K[np.argsort(x)]``), and NumPy asks no node then. So it is told of what is freed
-    unread (`freed_unread`), and `unread` finds what lives. The first who reads it makes it an InertNode.
+    unread (`on_untracked_freed`), and `untracked` finds what lives. The first who reads it makes it an InertNode.
     """
 
     __slots__ = ()
     shown_as = InertNode
 
     def __del__(self) -> None:
-        _freed(self)
+        _notify_freed(self)
 
 
-class UnreadScalarNode(InertScalarNode):
+class UntrackedScalarNode(InertScalarNode):
     """An UnreadNode where NumPy returns a scalar."""
 
     __slots__ = ()
     shown_as = InertScalarNode
 
     def __del__(self) -> None:
-        _freed(self)
+        _notify_freed(self)
 
 
 # Living unread nodes by their id: weak references, or what `guards` keeps of them, an object with an attribute `is_read`.
-unread: dict[int, Any] = {}
-freed_unread: list[Callable[[Any], None]] = []  # called with each node that is about to be freed and was not read
+untracked: dict[int, Any] = {}
+on_untracked_freed: list[Callable[[Any], None]] = []  # called with each node that is about to be freed and was not read
 
 
-def _freed(node: Any) -> None:
-    if type(unread.pop(id(node), None)) is weakref.ref:  # a view that NumPy made without asking has not been entered
-        for tell in freed_unread:
+def _notify_freed(node: Any) -> None:
+    if type(untracked.pop(id(node), None)) is weakref.ref:  # a view that NumPy made without asking has not been entered
+        for tell in on_untracked_freed:
             tell(node)
 
 
-class Joint:
+class MultiOutput:
     """The record of an operation with several outputs. The function of each output is an `ops.Output`, its operand this.
 
     The attributes are those of `Node`; `plain` is the tuple of all outputs.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_operands",
-        "_scope",
-        "args",
-        "code",
-        "edges",
-        "function",
-        "instruction",
-        "lineage",
-        "options",
-        "plain",
-        "tick",
+        "__weakref__", "_operands", "_scope", "args", "code", "function", "instruction", "options", "parent_argnums",
+        "raw_value", "recipe", "sequence_number",
     )  # fmt: skip
     level = 0
     memory = None
@@ -281,13 +275,13 @@ class Joint:
     _operands: tuple[Node, ...] | None
     _scope: tuple[str, ...]
 
-    plain: Any
+    raw_value: Any
     function: Any
     args: tuple[Any, ...]
     options: dict[str, Any]
-    edges: tuple[int, ...]
-    lineage: Any
-    tick: int
+    parent_argnums: tuple[int, ...]
+    recipe: Any
+    sequence_number: int
 
     @property
     def opname(self) -> str:
@@ -302,22 +296,22 @@ class Joint:
     @property
     def line(self) -> str | None:
         """Where in the user's code the operation was called; None if lines were not recorded."""
-        return source_lines.described(self.code, self.instruction)
+        return source_lines.format_line(self.code, self.instruction)
 
     @property
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes."""
-        return tuple([snapshot(a, self.tick) for a in operand_nodes(self)])
+        return tuple([snapshot(a, self.sequence_number) for a in operand_nodes(self)])
 
 
-Carrier.node_kind = OperationalNode
+TransformTracer.node_kind = OperationalNode
 for _kind in (
-    OperationalNode, ScalarNode, InputNode, InputScalarNode, InertNode, InertScalarNode, IndexNode, IndexScalarNode
+    OperationalNode, ScalarNode, ArgumentNode, ArgumentScalarNode, InertNode, InertScalarNode, IndexNode, IndexScalarNode
 ):  # fmt: skip
-    enter_tracer(_kind)
-enter_tracer(VariableNode, update=VariableNode.update)
-enter_tracer(PlaceholderNode, __slots__=PlaceholderNode.__slots__)
-enter_tracer(InertPlaceholderNode, __slots__=PlaceholderNode.__slots__)
+    define_tracer(_kind)
+define_tracer(VariableNode, update=VariableNode.update)
+define_tracer(PlaceholderNode, __slots__=PlaceholderNode.__slots__)
+define_tracer(InertPlaceholderNode, __slots__=PlaceholderNode.__slots__)
 
 
 def with_tracers(kinds: Iterable[Any]) -> frozenset[Any]:
@@ -326,82 +320,84 @@ def with_tracers(kinds: Iterable[Any]) -> frozenset[Any]:
     return kinds | {TRACERS[kind] for kind in kinds & TRACERS.keys()}
 
 
-ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, InputNode, InputScalarNode, Joint})
-INPUTS = with_tracers({InputNode, InputScalarNode})
-READ: dict[Any, Any] = {UnreadNode: InertNode, UnreadScalarNode: InertScalarNode}  # what an unread node becomes
+ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, ArgumentNode, ArgumentScalarNode, MultiOutput})
+ARGUMENTS = with_tracers({ArgumentNode, ArgumentScalarNode})
+TRACKED: dict[Any, Any] = {UntrackedNode: InertNode, UntrackedScalarNode: InertScalarNode}  # what an unread node becomes
 INERT = with_tracers(
-    {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UnreadNode, UnreadScalarNode, IndexNode,
-     IndexScalarNode}
+    {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UntrackedNode, UntrackedScalarNode,
+     IndexNode, IndexScalarNode}
 )  # fmt: skip
 VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
 BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
-USED: dict[Any, Any] = {**BLANK, **READ}  # what a node becomes when it is used
+USED: dict[Any, Any] = {**BLANK, **TRACKED}  # what a node becomes when it is used
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
-SCALARS = with_tracers({ScalarNode, InertScalarNode, UnreadScalarNode, IndexScalarNode, InputScalarNode})
+SCALARS = with_tracers({ScalarNode, InertScalarNode, UntrackedScalarNode, IndexScalarNode, ArgumentScalarNode})
 # The kinds of arrays, and of what NumPy returns scalars for.
 OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
-UNREADS: tuple[Any, Any] = (UnreadNode, UnreadScalarNode)
+UNTRACKED: tuple[Any, Any] = (UntrackedNode, UntrackedScalarNode)
 INDICES: tuple[Any, Any] = (IndexNode, IndexScalarNode)
 TRACER_CLASSES = frozenset(TRACERS.values())
 
 
-def use(node: Any) -> None:
+def mark_used(node: Any) -> None:
     """Turn a blank array, or an unread node, into an ordinary one before its first use.
 
-    Raises an EscapeError if a blank array was filled without the graph.
+    Raises a LeakError if a blank array was filled without the graph.
     """
     kind = type(node)
     node.__class__ = USED.get(kind, kind)  # another thread may have been first
-    if kind in READ:
-        entry = unread.pop(id(node), None)
+    if kind in TRACKED:
+        entry = untracked.pop(id(node), None)
         if type(entry) is not weakref.ref and entry is not None:
             entry.is_read = True
-    elif node.plain.any():
+    elif node.raw_value.any():
         node.__class__ = kind
         place = "" if node.line is None else f" ({node.line})"
-        raise EscapeError(
+        raise LeakError(
             f"the {describe(node)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
             "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
             "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
         )
 
 
-def remade(kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, tick: float, name: str | None) -> Any:
+def rebuild_node(
+    kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, sequence_number: float, name: str | None
+) -> Any:
     """A node or joint with a known history: one that was pickled, or that of another node."""
-    if kind is Joint:
-        made: Any = Joint()
+    if kind is MultiOutput:
+        made: Any = MultiOutput()
     else:
-        kind = READ.get(kind, getattr(kind, "node_kind", kind))
+        kind = TRACKED.get(kind, getattr(kind, "node_kind", kind))
         # Where a function is traced to be compiled, values are given up later, as memory of their own cannot be.
         made = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
         made._name, made.memory = name, None
-    made.plain, made.function, made.args, made.options, made.tick = plain, function, args, options, tick
-    made.edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, Joint))])
+    made.raw_value, made.function, made.args, made.options, made.sequence_number = plain, function, args, options, sequence_number
+    made.parent_argnums = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
     made._operands = None
     return made
 
 
-def like(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
+def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     """A node or joint like `item` with other operands, and with `plain`, if given, as its value; it has no log of writes."""
-    name = None if isinstance(item, Joint) else item._name
-    plain = item.plain if plain is None else plain
-    return placed_as(item, remade(type(item), plain, item.function, args, item.options, item.tick, name))
+    name = None if isinstance(item, MultiOutput) else item._name
+    plain = item.raw_value if plain is None else plain
+    return copy_location(item, rebuild_node(type(item), plain, item.function, args, item.options, item.sequence_number, name))
 
 
-def input_over(argument: Any) -> Any:
+def argument_over(argument: Any) -> Any:
     """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
     if isinstance(argument, np.generic):
-        node = leaf(_asarray(argument), InputScalarNode, None)
+        node = new_leaf(_asarray(argument), ArgumentScalarNode, None)
         if type(argument) in ops.SAME_BITS:
-            node.plain = argument
+            node.raw_value = argument
         return node
-    return leaf(ops.copy_as_laid(np.asarray(argument)), InputNode, None)
+    return new_leaf(ops.copy_as_laid(np.asarray(argument)), ArgumentNode, None)
 
 
-def is_computed_by_python(value: Any) -> bool:
+def is_python_arithmetic(value: Any) -> bool:
     """Whether Python would compute a value with its own floats: by operators, from arguments that are Python numbers."""
     if type(value) not in _COMPUTED:
         return is_python_number(value)
@@ -425,6 +421,6 @@ OPERATORS = frozenset(
 )  # fmt: skip
 
 
-def leaf_like(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
+def new_fillable_leaf(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
     """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
-    return leaf(array, BlankNode if is_blank and not is_tracing() else OperationalNode, name)
+    return new_leaf(array, BlankNode if is_blank and not is_tracing() else OperationalNode, name)

@@ -1,8 +1,8 @@
 """Nodes: NumPy arrays that remember the operation that made them.
 
 A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the operands it was computed from, and
-the moment (``tick``) it was made; that is the whole graph. Nodes know nothing of derivatives, and nothing of NumPy's protocols:
-the package `protocols` adds the methods by which NumPy's calls come to `record`.
+the ``sequence_number`` at which it was made; that is the whole graph. Nodes know nothing of derivatives, and nothing of NumPy's
+protocols: the package `protocols` adds the methods by which NumPy's calls come to `bind`.
 
 Here are the base class and the kinds that this module itself makes; the others are in `kinds`.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import ops
-from ..context import automatic_name, of_numbers, open_scopes, settle
+from ..context import automatic_name, open_scopes, sync_variables, with_default_dtype
 from ..frames import source_lines
 from ..storage import TRACERS, Layout, Memory, root_of, value_at
 from ..tracing import is_tracing
@@ -26,7 +26,7 @@ from .lazy import require_computed
 ndarray = np.ndarray
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
 new_view: Callable[..., Any] = ndarray.view
-next_tick = itertools.count(1).__next__
+next_sequence_number = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
 
 
@@ -57,8 +57,8 @@ class Value(_Base):
     function : callable or None
         What computed the value from `args`; None for a leaf.
     args : tuple
-        The operands: nodes as they were given, plain arrays as they were then (see `saved`). Of an output of an operation with
-        several, the `Joint` alone.
+        The operands: nodes as they were given, plain arrays as they were then (see `save_operand`). Of an output
+        of an operation with several, the `MultiOutput` alone.
     options : dict
         Keyword arguments of `function`.
     edges : tuple of int
@@ -90,19 +90,19 @@ class Value(_Base):
     what: ClassVar[str] = "value"  # in messages, where no operation made it
     shown_as: ClassVar[type | None] = None  # the class named where it is printed, if not its own
     is_index: ClassVar[bool] = False  # whether values of this kind are tracers at the top level too; see `kinds`
-    carries: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
+    trace_kind: ClassVar[str | None] = None  # at its level: "tangents", "jacobian", "batch"
 
-    plain: Any
+    raw_value: Any
     function: Any
     args: tuple[Any, ...]
     options: dict[str, Any]
-    edges: tuple[int, ...]
-    tick: int
+    parent_argnums: tuple[int, ...]
+    sequence_number: int
     memory: Any
     code: Any
     instruction: int
     origin: Origin
-    lineage: Any
+    recipe: Any
     taken: int
     _name: str | None
     _scope: tuple[str, ...]  # unset where no scope was open
@@ -113,7 +113,7 @@ class Value(_Base):
     def value(self) -> np.ndarray[Any, Any]:
         """The plain array of this node, sharing its memory."""
         require_history(self)
-        return np.asarray(self.plain)
+        return np.asarray(self.raw_value)
 
     @property
     def opname(self) -> str | None:
@@ -147,14 +147,14 @@ class Value(_Base):
     def line(self) -> str | None:
         """Where in the user's code the node was made, or a variable last updated; None if lines were not recorded."""
         require_history(self)
-        return source_lines.described(self.code, self.instruction)
+        return source_lines.format_line(self.code, self.instruction)
 
     @property
     def operands(self) -> tuple[Node, ...]:
         """All operands, as nodes with the values that were read. Plain arrays become ConstantNodes when first looked at."""
         require_history(self)
         record = self.args[0] if isinstance(self.function, ops.Output) else self
-        return tuple([snapshot(a, record.tick) for a in operand_nodes(record)])
+        return tuple([snapshot(a, record.sequence_number) for a in operand_nodes(record)])
 
     @property
     def operand_a(self) -> Node | None:
@@ -169,12 +169,12 @@ class Value(_Base):
     def __repr__(self) -> str:
         kind = (self.shown_as or type(self)).__name__
         require_history(self)
-        body = np.array2string(np.asarray(self.plain), separator=", ", threshold=50, prefix=f"{kind}(")
+        body = np.array2string(np.asarray(self.raw_value), separator=", ", threshold=50, prefix=f"{kind}(")
         return f"{kind}({body}, name={self.name!r}, dtype={self.dtype})"
 
     def __str__(self) -> str:
         require_history(self)
-        return str(np.asarray(self.plain))
+        return str(np.asarray(self.raw_value))
 
 
 class Node(Value, Layout):
@@ -204,7 +204,7 @@ class ConstantNode(Node):
     @classmethod
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
         """A constant over a plain operand, which is not copied: it shares memory with what the operation was given."""
-        node: ConstantNode = leaf(np.asarray(value), cls, name)
+        node: ConstantNode = new_leaf(np.asarray(value), cls, name)
         return node
 
 
@@ -228,35 +228,37 @@ class InertNode(OperationalNode):
 # --------------------------------------------------------------------------------------------- making
 
 
-def fill(node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
+def set_history(
+    node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS
+) -> Any:
     """Give a new node its history: function, operands, tick and line."""
     node.function = function
     node.args = args
-    node.edges = edges
+    node.parent_argnums = edges
     node.options = options
-    node.tick = next_tick()
+    node.sequence_number = next_sequence_number()
     node.memory = node._name = node._operands = None
-    source_lines.made_at(node)
+    source_lines.set_line(node)
     return node
 
 
 def new_node(array: Any, kind: Any) -> Any:
     """A value of a kind without history: a tracer within an operator, else a node over `array`."""
-    settle()
+    sync_variables()
     return TRACERS[kind]() if is_tracing() or kind.is_index else new_view(array, kind)
 
 
-def leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
+def new_leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) -> Any:
     """A value without operands over `array`."""
     node: Any = new_view(array, kind) if kind is ConstantNode else new_node(array, kind)
-    node.plain = array
-    fill(node, None, (), ())
+    node.raw_value = array
+    set_history(node, None, (), ())
     node._name = name
-    in_scopes(node)
+    set_scope(node)
     return node
 
 
-def in_scopes(result: Any, path: tuple[str, ...] | None = None) -> None:
+def set_scope(result: Any, path: tuple[str, ...] | None = None) -> None:
     """Enter the open scopes, or those of `path`, into a new node, or into several; None among them is passed over."""
     path = open_scopes() if path is None else path
     if path:
@@ -267,7 +269,7 @@ def in_scopes(result: Any, path: tuple[str, ...] | None = None) -> None:
                     node.args[0]._scope = path
 
 
-def placed_as(other: Any, node: Any) -> Any:
+def copy_location(other: Any, node: Any) -> Any:
     """`node`, a node or joint, with the line and the scopes of `other`."""
     node.code, node.instruction, node._scope = other.code, other.instruction, other.scope
     return node
@@ -280,7 +282,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"a {type(value).__name__} has operators of its own; pass np.asarray(value)")
     require_computed(value, "the value of a node")
-    array = of_numbers(_asarray(value), value)
+    array = with_default_dtype(_asarray(value), value)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
     return array
@@ -291,7 +293,7 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
     if record._operands is None:
         wanted = ops.operand_count(record.function, len(record.args))
         record._operands = tuple(
-            a if isinstance(a, Value) else held(a, record)
+            a if isinstance(a, Value) else _constant_for(a, record)
             for i, a in enumerate(record.args)
             if isinstance(a, Value) or (a is not None and i < wanted)
         )
@@ -299,31 +301,33 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
     return operands
 
 
-def held(value: Any, record: Any) -> ConstantNode:
+def _constant_for(value: Any, record: Any) -> ConstantNode:
     """A plain operand of a node or joint as a constant on that one's line."""
-    node: ConstantNode = placed_as(record, ConstantNode.hold(value))
+    node: ConstantNode = copy_location(record, ConstantNode.hold(value))
     return node
 
 
-def snapshot(node: Any, tick: float, value: Any = None) -> Any:
-    """`node` as a reader at `tick` saw it: itself, or, if its buffer was written into since, a copy of what it held then.
+def snapshot(node: Any, sequence_number: float, value: Any = None) -> Any:
+    """`node` as a reader at `sequence_number` saw it: itself, or a recorded copy of its value then if it was written into since.
 
     The copy is a recorded node whose tick lies just before the reader's. `value` is what it holds, where the caller knows it.
     """
-    memory = root_of(node).memory if type(node.plain) is ndarray else None
-    if type(memory) is not Memory or memory.before(tick) == len(memory.log):
+    memory = root_of(node).memory if type(node.raw_value) is ndarray else None
+    if type(memory) is not Memory or memory.before(sequence_number) == len(memory.log):
         return node
-    plain = value_at(node, tick) if value is None else value
+    plain = value_at(node, sequence_number) if value is None else value
     copied = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
-    copied.plain = plain
-    fill(copied, ops.copy, (node,), (0,), {"order": "K"})
-    copied.tick = tick - 0.25
+    copied.raw_value = plain
+    set_history(copied, ops.copy, (node,), (0,), {"order": "K"})
+    copied.sequence_number = sequence_number - 0.25
     return copied
 
 
 # -------------------------------------------------------------------------------------------- history
 
-restorers: list[Callable[[Value], bool]] = []  # each tries to find a lost history, and says whether it did; filled by `history`
+history_recoverers: list[
+    Callable[[Value], bool]
+] = []  # each tries to find a lost history, and says whether it did; filled by `history`
 
 
 def lost_history(node: Any) -> TypeError:
@@ -345,20 +349,20 @@ def require_history(*nodes: Any) -> None:
 
 def has_history(node: Value) -> bool:
     """Whether a node has one, or has found it again."""
-    return hasattr(node, "plain") or any(restore(node) for restore in restorers)
+    return hasattr(node, "raw_value") or any(restore(node) for restore in history_recoverers)
 
 
-class DiffersError(TypeError):
+class BatchedValueError(TypeError):
     """A value is another for each example of a vmap, where one for all is needed."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
 
 
-def require_single(what: str, *values: Any) -> None:
-    """Raise a DiffersError for a value that is another for each example of a vmap, where only one is provided for."""
+def require_unbatched(what: str, *values: Any) -> None:
+    """Raise a BatchedValueError for a value that is another for each example of a vmap, where only one is provided for."""
     for value in values:
-        if isinstance(value, Value) and value.carries == "batch":
-            raise DiffersError(
+        if isinstance(value, Value) and value.trace_kind == "batch":
+            raise BatchedValueError(
                 f"{what} is not supported within vmap for the {describe(value)}, which differs between the examples; take it out "
                 "of the function that is given to vmap, or loop over the examples in Python"
             )

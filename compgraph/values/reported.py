@@ -57,9 +57,9 @@ def mark_python_number(node: Any) -> Any:
     return node
 
 
-def class_of(node: Any) -> type:
+def represented_class(node: Any) -> type:
     """The class of the value that a node represents."""
-    if not hasattr(node, "plain") or not is_number(node):
+    if not hasattr(node, "raw_value") or not is_number(node):
         return ndarray
     return float if _of_python and is_python_number(node) else node.dtype.type
 
@@ -68,9 +68,9 @@ def _read(self: Any) -> type:
     frame = frame_up(1)
     if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
         frame = frame.f_back
-    if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "plain") or not is_number(self):
+    if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "raw_value") or not is_number(self):
         return getattr(self, "node_kind", type(self))
-    return class_of(self)
+    return represented_class(self)
 
 
 reported_class = property(_read, object.__dict__["__class__"].__set__)

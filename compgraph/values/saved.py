@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..context import is_deriving
-from .buffer import TRACEABLE, plainly
+from .buffer import TRACEABLE, unwrap_buffer
 from .node import ConstantNode, Value, new_view
 
 ndarray = np.ndarray
 LARGE = 1 << 20  # bytes
 _SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations that are given the same numbers
-UNREAD = frozenset({np.add, np.subtract})  # whose derivatives need no operand
+_VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # whose derivatives need no operand
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
 # By the id of an array, weak references to it and to its latest copy; by the id of a view of a large array, the view and
@@ -28,7 +28,7 @@ _copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
 _views: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 
-def saved(array: Any) -> Any:
+def save_operand(array: Any) -> Any:
     """A plain array as an operand of an operation that is recorded now.
 
     Parameters
@@ -45,57 +45,57 @@ def saved(array: Any) -> Any:
     if size <= _SHARED and type(array) is ndarray:
         return array.copy("K")
     if type(array) in TRACEABLE:
-        return numbers_now(array)
+        return current_copy(array)
     if is_deriving():  # by a rule, whose arrays nobody writes into
         return array
     if size > LARGE:
-        return watched(array)
+        return fingerprinted_view(array)
     return _shared_copy(array)
 
 
-def numbers_now(array: Any) -> Any:
+def current_copy(array: Any) -> Any:
     """The present numbers of a buffer or borrowed array as a plain array that nobody changes later: an operand of the graph.
 
-    It is a copy, shared by all operations until the numbers change. A large array of the caller's is not copied; see `saved`.
+    It is a copy, shared by all operations until the numbers change. A caller's large array is not copied; see `save_operand`.
     """
-    plain, kept = plainly(array), getattr(array, "_operands", None)
+    plain, kept = unwrap_buffer(array), getattr(array, "_operands", None)
     if array.is_borrowed and plain.nbytes > LARGE:
         if kept is None:
-            kept = array._operands = watched(plain)
+            kept = array._operands = fingerprinted_view(plain)
         return kept
-    if kept is None or not same_bits(kept, plain):
+    if kept is None or not has_same_bits(kept, plain):
         kept = array._operands = plain.copy("K")
     return kept
 
 
-def is_plain(value: Any) -> bool:
+def is_plain_array(value: Any) -> bool:
     """Whether a value is an array and no node."""
     return isinstance(value, ndarray) and not isinstance(value, Value)
 
 
-def saved_constant(value: Any) -> ConstantNode:
+def constant_operand(value: Any) -> ConstantNode:
     """A plain number or array of the caller's as a constant node, as it is now."""
-    return ConstantNode.hold(saved(value) if is_plain(value) else value)
+    return ConstantNode.hold(save_operand(value) if is_plain_array(value) else value)
 
 
-def saved_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The operands and keyword arguments of an operation, with the plain arrays among them `saved`."""
-    args = tuple([saved(a) if is_plain(a) else a for a in args])
-    if any(map(is_plain, options.values())):
-        options = {name: saved(value) if is_plain(value) else value for name, value in options.items()}
+def save_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The operands and keyword arguments of an operation, with the plain arrays among them `save_operand`."""
+    args = tuple([save_operand(a) if is_plain_array(a) else a for a in args])
+    if any(map(is_plain_array, options.values())):
+        options = {name: save_operand(value) if is_plain_array(value) else value for name, value in options.items()}
     return args, options
 
 
-def plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def as_plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Operands with views of NumPy's own class in place of the plain arrays among them."""
-    return tuple([new_view(plainly(a), ndarray) if is_plain(a) else a for a in args])
+    return tuple([new_view(unwrap_buffer(a), ndarray) if is_plain_array(a) else a for a in args])
 
 
 def _shared_copy(array: Any) -> Any:
     known = _copies.get(id(array))
     if known is not None and known[0]() is array:
         copy = known[1]()
-        if copy is not None and same_bits(copy, array):
+        if copy is not None and has_same_bits(copy, array):
             return copy
     key, copy = id(array), array.copy("K")
 
@@ -107,7 +107,7 @@ def _shared_copy(array: Any) -> Any:
     return copy
 
 
-def watched(array: Any) -> Any:
+def fingerprinted_view(array: Any) -> Any:
     """A view of a large array that `require_unchanged` knows."""
     view = array.view()
     key = id(view)
@@ -116,10 +116,10 @@ def watched(array: Any) -> Any:
     return view
 
 
-def settled(operand: Any) -> Any:
+def freeze_operand(operand: Any) -> Any:
     """An operand, or an index, that nobody changes later: of an array that is watched a copy."""
     if type(operand) is tuple:
-        return tuple(map(settled, operand))
+        return tuple(map(freeze_operand, operand))
     return _shared_copy(operand) if id(operand) in _views else operand
 
 
@@ -128,7 +128,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
 
     Parameters
     ----------
-    nodes : iterable of Node or Joint
+    nodes : iterable of Node or MultiOutput
         The operations of which a derivative is asked, or which are to run again.
     for_values : bool
         Whether they are to run again: then the operands of sums count as well.
@@ -143,7 +143,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
     checked = set()
     for node in nodes:
         args, options = node.args, node.options
-        if len(args) == len(node.edges) and not options:
+        if len(args) == len(node.parent_argnums) and not options:
             continue
         for operand in args if not options else (*args, *options.values()):
             if id(operand) in _views:
@@ -152,7 +152,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
                 found = tuple([part for part in operand if id(part) in _views])
             else:
                 continue
-            if node.function not in UNREAD or for_values:
+            if node.function not in _VALUE_FREE_RULES or for_values:
                 for array in found:
                     if id(array) not in checked:
                         checked.add(id(array))
@@ -169,7 +169,7 @@ def _require_numbers(array: Any, node: Any) -> None:
         )
 
 
-def same_bits(one: Any, other: Any) -> bool:
+def has_same_bits(one: Any, other: Any) -> bool:
     """Whether two plain arrays have the same shape, dtype and bits; of other dtypes than numbers of 8 bytes, equal numbers do."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False

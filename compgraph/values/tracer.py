@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..storage import TRACERS, Opaque, OpaqueCarrier, root_of
+from ..storage import TRACERS, Opaque, OpaqueTransform, root_of
 from ..tracing import OPAQUE_CLASSES
 from .node import Node, Value
 from .reported import reported_class
 
-CARRIERS: set[type[Any]] = set()  # the classes of values that carry something, each the interpreter of operations on them
+TRANSFORM_TRACERS: set[type[Any]] = (
+    set()
+)  # the classes of values that carry something, each the interpreter of operations on them
 
 
 class Tracer(Value, Opaque):  # type: ignore[misc]
@@ -33,17 +35,17 @@ class Tracer(Value, Opaque):  # type: ignore[misc]
         return None if root is self else root
 
 
-class Carrier(OpaqueCarrier, Tracer):  # type: ignore[misc]
+class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
     """A tracer that carries something beside its numbers: a tangent, or one value for each element of a batch."""
 
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        CARRIERS.add(cls)
+        TRANSFORM_TRACERS.add(cls)
 
 
-def enter_tracer(kind: type[Node], **attributes: Any) -> None:
+def define_tracer(kind: type[Node], **attributes: Any) -> None:
     """Make the class of the tracers for a kind of nodes."""
     inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
     own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
@@ -52,7 +54,7 @@ def enter_tracer(kind: type[Node], **attributes: Any) -> None:
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
 
 
-def kind_of(value: Any) -> Any:
+def node_class(value: Any) -> Any:
     """The class of nodes that a node is an instance of, or that a tracer would be an instance of at the top level."""
     kind = type(value)
     return getattr(kind, "node_kind", kind)
@@ -63,6 +65,6 @@ def is_tracer(value: Any) -> bool:
     return issubclass(type(value), Tracer)
 
 
-def is_inner(value: Any) -> bool:
+def is_operator_tracer(value: Any) -> bool:
     """Whether a value is a tracer that only operators make."""
     return issubclass(type(value), Tracer) and not value.is_index

@@ -292,7 +292,7 @@ def entries_of(
     """An entry for each step that is drawn; the label of one that stands for several (`like`) says so."""
     labels = Labels(steps)
     # Automatic names get their numbers when they are first asked for: the oldest first, so that they follow the computation.
-    texts = {item: labels.label(item) for item in sorted(places, key=lambda item: item.tick)}
+    texts = {item: labels.label(item) for item in sorted(places, key=lambda item: item.sequence_number)}
     for item, others in like.items():
         lines = [labels.label(other).split("\n") for other in others]
         if len({len(each) for each in lines}) == 1:

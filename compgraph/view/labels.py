@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import ops
 from ..storage import Write
-from ..values import ConstantNode, Joint, Value
+from ..values import ConstantNode, MultiOutput, Value
 from .short_texts import as_mathematics, brief, chosen_name, name_of, number
 from .write_history import Item, Later, Steps, part_of, value_then
 
@@ -40,7 +40,7 @@ class Labels:
         """The text on a step: its sign, and the name if the user gave one; on a leaf its name, or the number itself."""
         if isinstance(item, Write):
             return f"{self._place(item)} ="
-        if isinstance(item, Joint):
+        if isinstance(item, MultiOutput):
             return SIGNS.get(item.opname, item.opname)
         node = item.view if isinstance(item, Later) else item
         if node.opname is None:
@@ -55,7 +55,7 @@ class Labels:
 
     def title(self, item: Item) -> str:
         """The step in one line: its name, or the formula of what has none."""
-        if isinstance(item, (Joint, Write)):
+        if isinstance(item, (MultiOutput, Write)):
             return self.label(item)
         node = item.view if isinstance(item, Later) else item
         if node.opname is None:
@@ -96,7 +96,7 @@ class Labels:
         """An operand in a formula: its name, its number, or its own formula if it has neither."""
         if isinstance(item, Write):
             return self._root_name(item) or "[…]"
-        if isinstance(item, Joint):
+        if isinstance(item, MultiOutput):
             return item.opname
         node = item.view if isinstance(item, Later) else item
         if node.opname is None:
@@ -121,7 +121,7 @@ class Labels:
     def _place(self, write: Write) -> str:
         """Where a write writes, as ``y[0]``."""
         root: Any = self._steps.root(write)
-        return f"{self._root_name(write)}[{place_text(root.plain, write.window, write.index)}]"
+        return f"{self._root_name(write)}[{place_text(root.raw_value, write.window, write.index)}]"
 
     def _root_name(self, write: Write) -> str:
         return as_mathematics(name_of(self._steps.root(write)) or "")

@@ -41,7 +41,7 @@ def folds_of(uses: Uses) -> list[Fold]:
     list of Fold
     """
     near = list(uses)[:CONSIDERED]
-    operations = sorted((node for node in near if uses[node]), key=lambda node: node.tick)
+    operations = sorted((node for node in near if uses[node]), key=lambda node: node.sequence_number)
     order = {node: place for place, node in enumerate(operations)}
     first, last = _reach(operations, order, uses)
     local = {node for node in first if last[node] - first[node] <= LONGEST}

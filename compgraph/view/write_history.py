@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..graph import GraphNode, operands_of, walk
-from ..storage import Memory, Write, by_tick, root_of, value_at, viewed_by
-from ..values import Joint, Value
+from ..storage import Memory, Write, by_sequence_number, root_of, value_at, viewed_operand
+from ..values import MultiOutput, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Later:
     """A view, taken again after a write into its memory."""
 
     view: Value
-    tick: float
+    sequence_number: float
 
     @property
     def opname(self) -> str:
@@ -89,15 +89,15 @@ class _History:
         """What a step uses. A write uses the array as it was, and what is stored."""
         if isinstance(item, Write):
             log = item.memory.log
-            place = bisect_left(log, item.tick, key=by_tick)
+            place = bisect_left(log, item.sequence_number, key=by_sequence_number)
             before: Item = log[place - 1] if place else self.roots[item.memory]
-            return (before, *(self.seen(each, item.tick) for each in operands_of(item)))
+            return (before, *(self.seen(each, item.sequence_number) for each in operands_of(item)))
         if isinstance(item, Later):
-            viewed = viewed_by(item.view)
-            return tuple(self.seen(each, item.tick) if each is viewed else each for each in _read(item.view))
-        return tuple(self.seen(each, item.tick) for each in _read(item))
+            viewed = viewed_operand(item.view)
+            return tuple(self.seen(each, item.sequence_number) if each is viewed else each for each in _read(item.view))
+        return tuple(self.seen(each, item.sequence_number) for each in _read(item))
 
-    def seen(self, item: GraphNode, tick: float) -> Item:
+    def seen(self, item: GraphNode, sequence_number: float) -> Item:
         """What stands for an operand that was read at some tick: itself, or the last write into it, or the view taken again."""
         if not isinstance(item, Value):
             return item
@@ -106,18 +106,18 @@ class _History:
             return item
         self.roots[root.memory] = root
         log: list[Write] = root.memory.log
-        for place in range(bisect_left(log, tick, key=by_tick) - 1, -1, -1):
+        for place in range(bisect_left(log, sequence_number, key=by_sequence_number) - 1, -1, -1):
             write = log[place]
-            if write.tick < item.tick:
+            if write.sequence_number < item.sequence_number:
                 break
             if item is root:
                 return write
-            if _overlap(write, item.plain):
-                return self._later.setdefault((item, write), Later(item, write.tick + 0.5))
+            if _overlap(write, item.raw_value):
+                return self._later.setdefault((item, write), Later(item, write.sequence_number + 0.5))
         return item
 
 
-def _read(item: Value | Joint) -> list[GraphNode]:
+def _read(item: Value | MultiOutput) -> list[GraphNode]:
     """The operands of a node, without the writes into its buffer."""
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
@@ -130,14 +130,14 @@ def _overlap(write: Write, plain: Any) -> bool:
 
 def value_then(item: Item) -> Any:
     """The value of an item when it was made; of a write what was stored; of an operation with several outputs None."""
-    if isinstance(item, Joint):
+    if isinstance(item, MultiOutput):
         return None
     if isinstance(item, Later):
-        return np.asarray(value_at(item.view, item.tick))
+        return np.asarray(value_at(item.view, item.sequence_number))
     if isinstance(item, Write):
         (stored,) = item.args
-        return np.asarray(value_at(stored, item.tick - 0.25)) if isinstance(stored, Value) else stored
-    return np.asarray(value_at(item, item.tick))
+        return np.asarray(value_at(stored, item.sequence_number - 0.25)) if isinstance(stored, Value) else stored
+    return np.asarray(value_at(item, item.sequence_number))
 
 
 def part_of(window: np.ndarray[Any, Any], index: Any) -> np.ndarray[Any, Any] | None:

@@ -42,7 +42,7 @@ def graph_of(node: Any) -> list[Any]:
         if id(current) not in seen:
             seen.add(id(current))
             found.append(current)
-            waiting += [current.args[p] for p in current.edges]
+            waiting += [current.args[p] for p in current.parent_argnums]
     return found
 
 
@@ -417,11 +417,11 @@ def test_threads_update_their_own_variables() -> None:
 def test_ticks_of_threads_are_all_different() -> None:
     def work(number: int) -> list[int]:
         x = cg.variable(float(number))
-        return [(x + k).tick for k in range(1000)]
+        return [(x + k).sequence_number for k in range(1000)]
 
-    ticks = in_threads(work)
-    assert all(a < b for per_thread in ticks for a, b in pairwise(per_thread))
-    assert len({t for per_thread in ticks for t in per_thread}) == 8000
+    sequence_numbers = in_threads(work)
+    assert all(a < b for per_thread in sequence_numbers for a, b in pairwise(per_thread))
+    assert len({t for per_thread in sequence_numbers for t in per_thread}) == 8000
 
 
 @pytest.mark.usefixtures("_switching_often")

@@ -52,7 +52,7 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
     function, record, place = operation.compute
 
     def call(*operands: Any) -> Any:
-        args = [a.plain if isinstance(a, Value) else a for a in record.args]
+        args = [a.raw_value if isinstance(a, Value) else a for a in record.args]
         if function is ops.getitem:  # whose other operands are parts of the index
             operands = operands[:1]
         for position, operand in enumerate(operands):
@@ -60,7 +60,7 @@ def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
                 like = np.asarray(args[position])
                 args[position] = np.asarray(operand).astype(like.dtype).reshape(like.shape)
                 np.testing.assert_allclose(args[position], np.reshape(operand, like.shape), rtol=1e-5, atol=1e-8)
-        options = {name: value.plain if isinstance(value, Value) else value for name, value in record.options.items()}
+        options = {name: value.raw_value if isinstance(value, Value) else value for name, value in record.options.items()}
         found = function(*args, **options)
         return np.reshape(found if place is None else found[place], shape)
 

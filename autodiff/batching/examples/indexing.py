@@ -8,7 +8,7 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.ops import getitem
-from compgraph.values import DiffersError, Value
+from compgraph.values import BatchedValueError, Value
 
 from ..values import is_batch
 from .call import Call, OneByOneError, flat, front, lifted, shift
@@ -83,7 +83,7 @@ def _some_places(part: Any, differs: bool) -> Any:
     """A part of an index of one example; of one that differs, here or between the examples of a vmap further out, zeros."""
     if differs or is_batch(part):
         return np.zeros(part.shape[differs:], np.intp)
-    return part.plain if isinstance(part, Value) else part
+    return part.raw_value if isinstance(part, Value) else part
 
 
 def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]]:
@@ -94,7 +94,7 @@ def _as_integers(parts: list[Any], differs: list[bool]) -> list[tuple[Any, bool]
     found: list[tuple[Any, bool]] = []
     for part, d in zip(parts, differs, strict=True):
         if (d or is_batch(part)) and part.dtype.kind == "b":
-            raise DiffersError(
+            raise BatchedValueError(
                 "vmap: x[mask], with a mask that differs between the examples, has a result of another shape for each; use "
                 "np.where(mask, x, other), or np.sum(x, where=mask) and its kin"
             )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
-from compgraph.values import BUFFERS, INERT, Value, class_of, plainly
+from compgraph.graph import to_values
+from compgraph.values import BUFFERS, INERT, Value, represented_class, unwrap_buffer
 
 from ...arguments import flatten
 from ...batching import base_of
@@ -64,15 +64,15 @@ def getval(value: Any) -> Any:
     np.float64(3.0)
     """
     if not isinstance(value, Value):
-        return plainly(value)
-    plain = to_plain(value)
+        return unwrap_buffer(value)
+    plain = to_values(value)
     return plain[()] if isinstance(plain, np.ndarray) and not plain.ndim else plain
 
 
 def kind_of(value: Any) -> type:
     """The class of a value, of a box that of its numbers."""
     if isinstance(value, Value):
-        return class_of(value)
+        return represented_class(value)
     return np.ndarray if _type(value) in BUFFERS else _type(value)
 
 
@@ -80,7 +80,7 @@ def is_instance(value: Any, classes: Any) -> bool:
     """Whether a value, of a box its numbers, is an instance of one of `classes`."""
     if not isinstance(value, Value):
         return isinstance(value, classes)
-    return issubclass(class_of(value), classes)
+    return issubclass(represented_class(value), classes)
 
 
 def add_value_attribute() -> None:

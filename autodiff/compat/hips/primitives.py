@@ -12,7 +12,7 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.context import NoGraph, recording_on
-from compgraph.graph import as_operands, to_plain
+from compgraph.graph import as_operands, to_values
 from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
@@ -115,7 +115,7 @@ class _Call:
     def compute(self, *operands: Any) -> Any:
         """The value."""
         leaves, self.results = flatten(self.f_raw(*self._arguments(operands), **self.kwargs))
-        values = tuple(np.asarray(to_plain(leaf))[()] for leaf in leaves)
+        values = tuple(np.asarray(to_values(leaf))[()] for leaf in leaves)
         for value in values:
             if value.dtype.kind not in "biufc":
                 raise TypeError(f"primitive: {_name_of(self.function)} returned an array of dtype {value.dtype}, not of numbers")
@@ -134,7 +134,7 @@ class _Call:
             vjp = maker(tuple(self.boxed), self._tree(out), self._arguments(operands), self.kwargs)
             found = [*vjp(self._tree(given))]
             leaves = self._cotangents(found, operands)
-        return leaves if is_recorded else [to_plain(leaf) for leaf in leaves]
+        return leaves if is_recorded else [to_values(leaf) for leaf in leaves]
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
@@ -193,7 +193,7 @@ class _Call:
         for cotangent, child in zip(found, self.structure.children(), strict=True):
             below = operands[len(leaves) : len(leaves) + child.num_leaves]
             parts = [None] * len(below) if cotangent is None else child.flatten_up_to(dense(cotangent))
-            leaves += [np.zeros_like(to_plain(x)) if part is None else dense(part) for part, x in zip(parts, below, strict=True)]
+            leaves += [np.zeros_like(to_values(x)) if part is None else dense(part) for part, x in zip(parts, below, strict=True)]
         return [leaf if isinstance(leaf, np.ndarray) or isbox(leaf) else np.asarray(leaf)[()] for leaf in leaves]
 
 

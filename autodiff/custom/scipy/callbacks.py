@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.bind import adopted, bind
+from compgraph.bind import bind, stack_object_array
 from compgraph.context import NoGraph
-from compgraph.graph import as_operands, leaves_of, to_plain
+from compgraph.graph import as_operands, flatten_sequences, to_values
 from compgraph.interception import original_of
 from compgraph.values import INERT, Value
 
@@ -60,10 +60,10 @@ class Callback:
 
     def _plain(self, found: Any) -> Any:
         if type(found) is np.ndarray:
-            found = adopted(found)
+            found = stack_object_array(found)
         if isinstance(found, Value):
             self.met = self.met or type(found) not in INERT
-            return to_plain(found)
+            return to_values(found)
         if isinstance(found, (list, tuple)) and not hasattr(found, "_fields"):
             return type(found)([self._plain(part) for part in found])
         return found
@@ -128,12 +128,12 @@ class Call:
             extra = options["args"]
             unpacks = self.name in _UNPACKING and isinstance(extra, list)
             self.extra = tuple(extra) if isinstance(extra, tuple) or unpacks else (extra,)
-            options["args"] = to_plain(extra)
+            options["args"] = to_values(extra)
 
     def _plain(self, name: str, value: Any) -> Any:
         if name not in STARTS and has_node(value):
             raise TypeError(f"{self.name}: {name}= cannot be a node; give node.value, or let the function use it")
-        return to_plain(value)
+        return to_values(value)
 
     def __call__(self) -> Any:
         """What SciPy gives."""
@@ -182,7 +182,9 @@ class Call:
 
 def is_number(value: Any) -> bool:
     """Whether a field of a result is a floating number, or an array or list of them."""
-    kinds = [getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in leaves_of(value)]
+    kinds = [
+        getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in flatten_sequences(value)
+    ]
     return any(kind in "fc" for kind in kinds)
 
 
@@ -200,5 +202,5 @@ def unmoved(value: Any, *operands: Any) -> Any:
 
 def with_value(value: Any, node: Any) -> Any:
     """A node with another value, from which its own differs by rounding or by SciPy's differences."""
-    plain = to_plain(node)
+    plain = to_values(node)
     return node if np.array_equal(plain, value) else node + (np.asarray(value) - plain)[()]

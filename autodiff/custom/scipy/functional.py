@@ -14,11 +14,11 @@ import numpy as np
 
 from compgraph.bind import bind
 from compgraph.context import is_recording, recording_on
-from compgraph.graph import gathered, walk
+from compgraph.graph import stack_nested, walk
 from compgraph.interception import intercepted
 from compgraph.storage import root_of
 from compgraph.tracing import Tracing
-from compgraph.values import ACTIVE, Joint, Value, describe, next_tick, require_single
+from compgraph.values import ACTIVE, MultiOutput, Value, describe, next_sequence_number, require_unbatched
 
 from ...reverse import collect, sweep
 from ..call import Opaque, has_node, require_same
@@ -42,7 +42,7 @@ class Watch:
     """
 
     def __init__(self, f: Function) -> None:
-        self.f, self.start = f, next_tick()
+        self.f, self.start = f, next_sequence_number()
         self.closed: dict[Any, None] = {}
         self.top: Any = None
         self.seen = False
@@ -53,31 +53,31 @@ class Watch:
         found = self.f(*x)
         if type(found) is float or type(found) is np.float64:
             return found
-        found = gathered(found)
+        found = stack_nested(found)
         if not isinstance(found, Value):
             return found
         self.seen = True
-        require_single("a function that SciPy calls", found)
+        require_unbatched("a function that SciPy calls", found)
         if found.level:
             if self.top is None or found.level > self.top.level:
                 self.top = found
         elif is_recording():
             self.closed.update(dict.fromkeys(closed_nodes(found, self.start)))
         if len(x) == 1 and isinstance(x[0], float):
-            self.known[x] = found.plain
-        return found.plain
+            self.known[x] = found.raw_value
+        return found.raw_value
 
 
 def closed_nodes(result: Any, start: int) -> list[Any]:
-    """The active nodes that are not younger than a tick, from which a result was computed."""
+    """The active nodes that are not younger than a sequence number, from which a result was computed."""
 
     def is_outside(node: Any) -> bool:
-        return isinstance(node, (Value, Joint)) and node.tick <= start
+        return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
 
     def inside(node: Any) -> list[Any]:
         if is_outside(node):
             return []
-        operands = [node.args[position] for position in node.edges]
+        operands = [node.args[position] for position in node.parent_argnums]
         memory = root_of(node).memory if isinstance(node, Value) else None
         return operands + memory.log if memory else operands
 
@@ -125,7 +125,7 @@ def _array(value: Any) -> Any:
 
 def _split(found: Any, level: int, top: Any) -> tuple[Any, Any]:
     """A result without its tangent of a level, and that tangent."""
-    found = gathered(found)
+    found = stack_nested(found)
     if isinstance(found, Value) and found.level == level:
         return found.primal, found.tangent  # type: ignore[attr-defined]
     return found, np.zeros_like(top.tangent)
@@ -145,7 +145,11 @@ class Functional:
     def _require_same(self, operands: tuple[Any, ...]) -> None:
         """Raise if the operands have other numbers than the nodes that the function holds."""
         for node, operand in zip(self.closed, operands, strict=True):
-            if operand is not node and operand is not node.plain and not np.array_equal(operand, node.plain, equal_nan=True):
+            if (
+                operand is not node
+                and operand is not node.raw_value
+                and not np.array_equal(operand, node.raw_value, equal_nan=True)
+            ):
                 raise ValueError(
                     f"the {describe(node)}, which the function of an integral brings, has other numbers now, and the function "
                     "cannot be given them; compute the integral again"
@@ -171,7 +175,7 @@ class Functional:
         """The gradient of the function at one place by all it brings, as one vector."""
         wanted = self.closed
         with recording_on():
-            result = gathered(self.f(*x))
+            result = stack_nested(self.f(*x))
             if not isinstance(result, Value):
                 return np.zeros(sum(n.size for n in wanted))
             if x in self.known:

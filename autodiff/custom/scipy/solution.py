@@ -18,9 +18,9 @@ import numpy as np
 
 from compgraph.bind import attach
 from compgraph.context import NoGraph, is_recording, recording_on
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.storage import memory_of
-from compgraph.values import INERT, Value, describe, is_plain, require_single, saved
+from compgraph.values import INERT, Value, describe, is_plain_array, require_unbatched, save_operand
 
 from ...forward import TangentNode
 from ...reverse import collect, connected_zeros, owned, sweep
@@ -63,11 +63,11 @@ def solution(
     """
     if not np.size(x):
         return x
-    leaves = [saved(leaf) if is_plain(leaf) else leaf for leaf in leaves]
+    leaves = [save_operand(leaf) if is_plain_array(leaf) else leaf for leaf in leaves]
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and type(leaf) not in INERT]
     flat = _flat(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
-    require_single(name, *leaves, *closure.results)
+    require_unbatched(name, *leaves, *closure.results)
     if closure.level:
         return _with_tangents(name, residual, x, leaves, again, verify, closure.results[0])
     operands = (*[leaves[i] for i in positions], *closure.closed)
@@ -86,7 +86,7 @@ def solution(
 
 
 def _flat(residual: Residual) -> Residual:
-    return lambda given: np.ravel(gathered(residual(given)))
+    return lambda given: np.ravel(stack_nested(residual(given)))
 
 
 def _with_tangents(name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Any, verify: Any, like: Any) -> Any:
@@ -98,7 +98,7 @@ def _with_tangents(name: str, residual: Residual, x: Any, leaves: Sequence[Any],
 
     below = [_primal(leaf, level) for leaf in leaves]
     base = solution(name, lower, x, below, again, verify)
-    at = base + polishing(name, lower, x, list(map(to_plain, below)), verify)
+    at = base + polishing(name, lower, x, list(map(to_values, below)), verify)
     moved = _flat(residual)([at, *leaves]).tangent
     matrix = regular(name, jacobian_of(lambda z: lower([z, *below]), at, ()))
     tangent = np.linalg.solve(matrix, -np.expand_dims(moved, -1))[..., 0]
@@ -119,8 +119,8 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
         floor = 4 * np.finfo(np.result_type(at.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
         last = np.inf
         for _ in range(STEPS):
-            value = np.asarray(to_plain(residual([at[()], *leaves])))
-            matrix = regular(name, to_plain(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
+            value = np.asarray(to_values(residual([at[()], *leaves])))
+            matrix = regular(name, to_values(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
             if before is not None:
                 require_same(name, np.zeros(value.shape), np.linalg.solve(matrix, value - before), size)
                 before = None
@@ -143,7 +143,7 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
 
 def regular(name: str, matrix: Any) -> Any:
     """A Jacobian with respect to the unknowns that can be inverted."""
-    plain = np.asarray(to_plain(matrix))
+    plain = np.asarray(to_values(matrix))
     if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 0.1 / np.finfo(plain.dtype).eps:
         raise np.linalg.LinAlgError(f"{name}: the Jacobian is singular at the solution, which has no derivative there")
     return matrix
@@ -156,7 +156,7 @@ class Solution:
         self, name: str, residual: Residual, x: Any, leaves: Any, positions: list[int], closure: Closure, again: Any, verify: Any
     ) -> None:
         self.name, self.residual, self.closed, self.again, self.positions = name, residual, closure.closed, again, positions
-        self._first = to_plain([x, *leaves]), to_plain(closure.results[0])
+        self._first = to_values([x, *leaves]), to_values(closure.results[0])
         self.verify = verify
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
@@ -168,8 +168,8 @@ class Solution:
         for i, operand in zip(self.positions, operands, strict=False):
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
-            same = operand is node or operand is node.plain
-            if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.plain, equal_nan=True)):
+            same = operand is node or operand is node.raw_value
+            if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated, and says so
                 raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
         return given
@@ -182,7 +182,7 @@ class Solution:
 
     def _there(self, out: Any, given: list[Any]) -> Any:
         """The solution itself, of which `out` has the derivatives."""
-        plain = to_plain([out, *given])
+        plain = to_values([out, *given])
         key = [*plain, *self.closed]
         before = [] if self._kept is None else self._kept[0]
         if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
@@ -204,7 +204,7 @@ class Solution:
         wanted = [*closure.inputs[1:], *self.closed]
         nodes = collect(result, stop=[*closure.inputs, *self.closed])
         if not live:
-            weights = to_plain(weights)
+            weights = to_values(weights)
             found = owned(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
             return [found[x] for x in wanted]
         with recording_on():

@@ -20,7 +20,7 @@ from distributed.protocol import pickle as _pickle
 from tblib import Traceback
 
 from compgraph.context import recording_on
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import INERT, Value
 
 from ...arguments import flatten, unflatten
@@ -205,10 +205,10 @@ class Machine:
                 "DataParallel: the loss uses a node from outside, whose derivative would be lost on the way; give it among the "
                 "parameters, or as numbers (node.value)"
             )
-        value = np.asarray(to_plain(value))
+        value = np.asarray(to_values(value))
         if value.shape or value.dtype.kind != "f":
             raise ValueError(f"DataParallel: the loss is a real scalar, the mean over the rows it is given, not {value!r}")
-        return value, [to_plain(s) for s in slopes]
+        return value, [to_values(s) for s in slopes]
 
     def _structure(self, tree: bytes) -> Any:
         """The structure of a pickled tree; cached, since every step sends the same ones."""

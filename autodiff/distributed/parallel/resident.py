@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
-from compgraph.values import INERT, TRACEABLE, Value, numbers_now
+from compgraph.graph import to_values
+from compgraph.values import INERT, TRACEABLE, Value, current_copy
 
 from ...arguments import flatten, unflatten
 from .machine import Part
@@ -124,9 +124,9 @@ def _as_rows(x: Any) -> Any:
                 "DataParallel: an array of the batch is an active node; derivatives are with respect to the parameters alone. "
                 "Give it among them, or as numbers (x.value)"
             )
-        x = to_plain(x)
+        x = to_values(x)
     if type(x) in TRACEABLE:  # as arrays are seen within a function that is differentiated
-        x = np.asarray(numbers_now(x))
+        x = np.asarray(current_copy(x))
     if isinstance(x, Kept):
         return x
     if type(x).__module__.partition(".")[0] == "dask":

@@ -65,7 +65,7 @@ def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, flo
         ends = [start for _, start in begun[1:]] + [time.perf_counter()]
         for (item, start), end in zip(begun, ends, strict=True):
             seconds[item] = min(seconds.get(item, np.inf), end - start)
-    return seconds, {item: node.plain.nbytes for item, node in made.items() if isinstance(item, Value)}
+    return seconds, {item: node.raw_value.nbytes for item, node in made.items() if isinstance(item, Value)}
 
 
 def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compgraph.executor import needed, origins_of
-from compgraph.guards import guards_of, tell_escaped
+from compgraph.guards import guards_of, warn_leaks
 from compgraph.values import PlaceholderNode, Value, VariableNode, describe, require_history
 
 from ...arguments import flatten
@@ -55,7 +55,7 @@ def graph_of(output: Any) -> list[Any]:
     if output.level:
         raise TypeError("Split cannot run a value that carries tangents")
     guards, escaped = guards_of(needed([output], origins_of))
-    tell_escaped(escaped, stacklevel=4)
+    warn_leaks(escaped, stacklevel=4)
     asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
     return needed([output, *asked], origins_of)
 

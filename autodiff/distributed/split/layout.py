@@ -13,7 +13,7 @@ from compgraph.executor import origins_of
 from compgraph.guards import Guard
 from compgraph.ops import Output, getitem
 from compgraph.storage import Write, root_of
-from compgraph.values import ACTIVE, Joint, Value, describe
+from compgraph.values import ACTIVE, MultiOutput, Value, describe
 
 Stage = tuple[int, int]  # how often values changed parts before it, and the part
 
@@ -116,7 +116,7 @@ def looks_in(item: Any) -> bool:
 
 
 def _tick(item: Any) -> float:
-    return float(item.tick)
+    return float(item.sequence_number)
 
 
 def stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
@@ -150,7 +150,7 @@ def stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
 
 
 def _refuse(group: Any) -> None:
-    what = "a result" if isinstance(group, (Joint, Guard)) else f"the {describe(group)}"
+    what = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
     raise ValueError(
         f"the parts cannot run one after the other: {what} is written into, read in another part, and written into again with "
         "what comes back. Write into a copy of it (np.copy) there, or place both in one part"

@@ -16,7 +16,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 from compgraph.executor import between, cut_items, needed, origin_of, origins_of, replay
-from compgraph.guards import Guard, Unchanged
+from compgraph.guards import Guard, UnchangedGuard
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
 
@@ -230,7 +230,7 @@ class Plan:
         wanted = [key for key in starts if key in passed]
         shipped = (
             {key: found[node] for key, node in ends.items()},
-            [found[guard] for guard in guards if not isinstance(guard, Unchanged)],
+            [found[guard] for guard in guards if not isinstance(guard, UnchangedGuard)],
             dict(zip(starts, stand_ins, strict=True)),
             wanted,
         )
@@ -269,7 +269,7 @@ def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
     uses: dict[Any, list[tuple[Any, int]]] = {}
     for item in reversed(items):
         if origin_of(item) is None:
-            for place in range(len(item.args)) if isinstance(item, Guard) else item.edges:
+            for place in range(len(item.args)) if isinstance(item, Guard) else item.parent_argnums:
                 if isinstance(item.args[place], Value):
                     uses.setdefault(item.args[place], []).append((item, place))
     return uses

@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
-from compgraph.storage import by_tick
+from compgraph.storage import by_sequence_number
 from compgraph.values import PlaceholderNode, VariableNode, describe
 
 from ...arguments import unflatten
@@ -112,9 +112,9 @@ class Split:
         self._keep_every = count_of("keep_every", keep_every)
         self._leaves, self._structure = variables_of(parameters)
         self._output, self._items = output, graph_of(output)
-        placeholders = sorted([item for item in self._items if isinstance(item, PlaceholderNode)], key=by_tick)
+        placeholders = sorted([item for item in self._items if isinstance(item, PlaceholderNode)], key=by_sequence_number)
         self._feeds = Feeds(placeholders, count_of("micro_batches", micro_batches))
-        self._ticks = {v: v.tick for v in [*self._leaves, *[i for i in self._items if isinstance(i, VariableNode)]]}
+        self._ticks = {v: v.sequence_number for v in [*self._leaves, *[i for i in self._items if isinstance(i, VariableNode)]]}
         self._arrays = [v.value.copy() for v in self._leaves]
         self._optimizer, self._kept = optimizer, first_state(optimizer, self._arrays)
         self._plan: Plan | None = None
@@ -237,7 +237,7 @@ class Split:
 
     def _do(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None = None) -> Any:
         """Do something once all parts live and agree, again if a machine is lost; None just takes the steps that are due."""
-        changed = [v for v, tick in self._ticks.items() if v.tick != tick]
+        changed = [v for v, sequence_number in self._ticks.items() if v.sequence_number != sequence_number]
         if changed:
             raise RuntimeError(
                 f"the {describe(changed[0])} was updated here, but Split has taken its value to the machines; use "

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE
 from compgraph.values import Value
 
@@ -61,7 +61,7 @@ def _settling(a: Any, r: Any, k: int) -> tuple[int, Any]:
     If the columns depend on each other there is no derivative: the inverse is infinite, with NumPy's own error.
     """
     count = k - 1 if a.shape[-2] == k and a.dtype.kind != "c" else k
-    plain = np.asarray(to_plain(r))[..., :k]
+    plain = np.asarray(to_values(r))[..., :k]
     rounding = np.finfo(r.dtype).eps * max(a.shape[-2:]) * np.linalg.norm(plain, axis=(-2, -1))
     singular = np.any(np.abs(_diagonal(plain)[..., :count]) <= rounding[..., None], axis=-1)
     return count, _inverse(r[..., :count, :count], singular[..., None, None])
@@ -157,7 +157,7 @@ def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
 def _slopes_of(s: Any, shares: Any) -> Any:
     """Shares of singular values, 0 where one is 0: it has a corner there, as `abs` has."""
     zero = zero_values(s)
-    if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_plain(shares)) != 0)):
+    if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
         return np.where(zero, 0, shares)
     return shares * quotient(s, np.where(zero, 0, s), "linalg_norm")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards import frozen
+from compgraph.guards import guarded_value
 from compgraph.protocols import stop_gradient
 
 from ...rules import general
@@ -38,7 +38,7 @@ def _cofactors(out: Any, x: Any) -> Any:
 
 def _with_doubtful(x: Any, doubtful: Any) -> Any:
     """The cofactors of matrices of which some have small singular values, as it seems."""
-    n, doubtful = x.shape[-1], frozen(doubtful, "which matrices are almost singular")
+    n, doubtful = x.shape[-1], guarded_value(doubtful, "which matrices are almost singular")
     regular = np.where(doubtful, np.eye(n), x)
     flat = np.reshape(x, (-1, n, n))
     of_each = [np.reshape(np.linalg.det(regular)[..., None, None] * _swap(np.linalg.inv(regular)), flat.shape)]
@@ -56,7 +56,7 @@ def _with_doubtful(x: Any, doubtful: Any) -> Any:
 def _how_many_small(x: Any) -> Any:
     """For each matrix, the number of its singular values that are small; all of a matrix of zeros."""
     s = np.linalg.svd(stop_gradient(x), compute_uv=False)
-    return frozen(np.sum(s <= _SMALL * s[..., :1], axis=-1), "how many singular values are small")
+    return guarded_value(np.sum(s <= _SMALL * s[..., :1], axis=-1), "how many singular values are small")
 
 
 def _split(x: Any, small: int) -> Any:

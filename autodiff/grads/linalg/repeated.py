@@ -22,8 +22,8 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.graph import to_plain
-from compgraph.guards import decided
+from compgraph.graph import to_values
+from compgraph.guards import evaluate_guarded
 
 from ...rules import linear
 
@@ -35,7 +35,7 @@ def _rounding(w: Any) -> Any:
 
 def equal_pairs(w: Any) -> Any:
     """Which values are equal within rounding: a table of all pairs."""
-    return decided("which values of a decomposition are equal", _equal, w)
+    return evaluate_guarded("which values of a decomposition are equal", _equal, w)
 
 
 def _equal(w: Any) -> Any:
@@ -44,7 +44,7 @@ def _equal(w: Any) -> Any:
 
 def zero_values(w: Any) -> Any:
     """Which values are zero within rounding."""
-    return decided("which values of a decomposition are zero", _zero, w)
+    return evaluate_guarded("which values of a decomposition are zero", _zero, w)
 
 
 def _zero(w: Any) -> Any:
@@ -63,7 +63,7 @@ def _among_zeros(w: Any) -> Any:
 
 def check_independent(opname: str, v: Any) -> None:
     """Warn if eigenvectors are nearly dependent: the matrix is defective, or nearly so."""
-    if decided("whether eigenvectors are nearly dependent", _are_dependent, v):
+    if evaluate_guarded("whether eigenvectors are nearly dependent", _are_dependent, v):
         warnings.warn(
             f"a matrix that is nearly defective in the derivative of {opname}: its eigenvectors are nearly dependent, so the "
             "derivatives of eigenvalues and vectors are infinite, and those of functions of them are lost. Use a function that "
@@ -84,13 +84,13 @@ def _are_dependent(v: Any) -> bool:
 
 def _matters(change: Any, where: Any, of: Any) -> bool:
     """Whether a table of changes has more than rounding somewhere; `of` is what it was computed from."""
-    size = np.max(np.abs(np.asarray(to_plain(of))), initial=0)
-    return bool(np.any(np.where(where, np.abs(np.asarray(to_plain(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
+    size = np.max(np.abs(np.asarray(to_values(of))), initial=0)
+    return bool(np.any(np.where(where, np.abs(np.asarray(to_values(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
 
 
 def _both_ways(table: Any, sign: int) -> Any:
     """A table and the conjugate of its transpose."""
-    table = np.asarray(to_plain(table))
+    table = np.asarray(to_values(table))
     return table + sign * np.conjugate(np.swapaxes(table, -1, -2))
 
 
@@ -129,7 +129,7 @@ def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = No
     if of_values is not None and turn is not None:
         _warn(opname, _MISSING)
     elif of_values is not None:
-        weights = np.asarray(to_plain(of_values))
+        weights = np.asarray(to_values(of_values))
         if _matters(weights[..., None, :] - weights[..., :, None], where, weights):
             _warn(opname, "it depends on which of the equal values comes first, so it is one of many")
     elif turn is not None:
@@ -191,7 +191,7 @@ def _with_tangents(x: Any) -> Iterator[Any]:
         if tangent is not None:
             yield from _with_tangents(tangent)
         x = x.primal
-    yield to_plain(x)
+    yield to_values(x)
 
 
 def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
@@ -205,7 +205,7 @@ ops.enter(diagonal_matrix, "diagonal_matrix")
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
     """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
     equal_pairs(w)  # which are equal is all that its rule asks
-    return bind(diagonal_matrix, (values, np.asarray(to_plain(w))), {"of": of})
+    return bind(diagonal_matrix, (values, np.asarray(to_values(w))), {"of": of})
 
 
 def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:

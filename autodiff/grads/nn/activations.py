@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.nn import log_softmax, sigmoid, softmax
 from compgraph.ops import ensure_array
 
@@ -17,12 +17,12 @@ from ..corners import choosing, choosing_tangent
 
 def _relu(g: Any, out: Any, x: Any) -> Any:
     """All above 0, where nan is taken to be; at 0 nothing."""
-    return choosing(g * ~(out <= 0), g, out, lambda: np.asarray(to_plain(x)) == 0, lambda: 0.5 * x, "relu")
+    return choosing(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
 
 
 def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
     """At 0 and below nothing, whatever the tangent is."""
-    return choosing_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_plain(x)) == 0, lambda: x, "relu")
+    return choosing_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
 
 
 relu_grad = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ...rules import Formula, fetched_at, general, reduction, scatter
@@ -112,7 +112,7 @@ def _tied(rows: Any, value: Any, weight: Any) -> Any:
     """Which elements are in the middle together with others: that changes when they part; a function that finds them."""
 
     def find() -> Any:
-        plain, middle, shares = (np.asarray(to_plain(x)) for x in (rows, value, weight))
+        plain, middle, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
         tied = (shares != 0) & (plain == middle)
         return tied & (np.sum(tied, axis=-1, keepdims=True) > 1)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.guards import decided
+from compgraph.guards import evaluate_guarded
 from compgraph.ops import ensure_array
 
 from ...rules import general, linear, unbroadcast
@@ -45,7 +45,7 @@ def _padded(p: Any, length: int) -> Any:
 def _without_zeros(p: Any) -> tuple[int, Any]:
     """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
     p = np.ravel(p)
-    lead = decided("how many leading zeros a polynomial has", _leading_zeros, p)
+    lead = evaluate_guarded("how many leading zeros a polynomial has", _leading_zeros, p)
     return lead, p[lead:]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.ops import Keyworded, Output, opname_of, spec_of
-from compgraph.values import Joint, describe
+from compgraph.values import MultiOutput, describe
 
 from ...batching import propagate
 from ...forward import TangentNode
@@ -49,7 +49,7 @@ def structure(linearization: Linearization, x: Any) -> Any:
 
 def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
     """What the elements of a node depend on, from what those of its operands do."""
-    if type(node) is Joint:
+    if type(node) is MultiOutput:
         return patterns.every(given, 1)
     size = math.prod(node.shape)
     if isinstance(node.function, (Output, Keyworded)):
@@ -66,7 +66,7 @@ def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
     if kind == "shape" and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
         return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and given[0] is not None:
-        return patterns.taken(given[0], rule.positions(node.plain, *operands, **node.options))
+        return patterns.taken(given[0], rule.positions(node.raw_value, *operands, **node.options))
     several = SEVERAL.get(opname_of(node.function))
     found = None if several is None else several(patterns, node, given, operands)
     return patterns.every(given, size) if found is None else found
@@ -83,7 +83,7 @@ def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
 
 def _reduced(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     """Into which element of the result each element goes."""
-    return np.broadcast_to(spread(_numbered(node.plain), x, axis, keepdims), x.shape)
+    return np.broadcast_to(spread(_numbered(node.raw_value), x, axis, keepdims), x.shape)
 
 
 def _joined(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:

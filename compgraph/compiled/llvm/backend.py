@@ -16,9 +16,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ... import ops
 from ...executor import Family, Interpreted, NumPyBackend, Schedule
-from ...guards import Computed, Guard, GuardError, OtherProgramError
+from ...guards import EvaluationGuard, Guard, GuardError, OtherProgramError
 from ...storage import Write, window
-from ...values import Joint, Node
+from ...values import MultiOutput, Node
 from . import threads
 from .code import DOUBLE, INT, LONG, POINTER, Module, Value
 from .elementwise import in_memory
@@ -139,7 +139,7 @@ class Program:
         return [
             part if isinstance(part, Call) else self._callable(f"part{n}", part, parts[n][-1])
             for n, part in enumerate(made)
-            if not (isinstance(part, Call) and isinstance(part.item, Computed))
+            if not (isinstance(part, Call) and isinstance(part.item, EvaluationGuard))
         ]
 
     def _outside(self, units: Sequence[Unit]) -> list[Buffer]:
@@ -279,12 +279,12 @@ class Program:
         item = step.item
 
         def value(operand: Any) -> Any:
-            if not isinstance(operand, (Node, Joint)):
+            if not isinstance(operand, (Node, MultiOutput)):
                 return operand
             if operand in called:
                 return called[operand]
             found = self._array(step.places[operand], arrays, work)
-            return found if isinstance(operand.plain, np.ndarray) else found[()]
+            return found if isinstance(operand.raw_value, np.ndarray) else found[()]
 
         if isinstance(item, Write):
             assert step.out is not None

@@ -12,11 +12,11 @@ from typing import Any
 
 from scipy.linalg import cython_blas  # not later: a child process would wait for an import of a thread
 
-from ...context import renewed
+from ...context import reset_after_fork
 from .. import worker
 from . import disk
 
-_lock = renewed(threading.RLock())
+_lock = reset_after_fork(threading.RLock())
 worker.compiling.append(_lock)
 
 
@@ -34,7 +34,7 @@ def _llvm() -> Any:
     llvm.initialize_native_asmprinter()
     lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)  # around each call; other libraries hold it as well
     if hasattr(lock, "_at_fork_reinit"):
-        worker.compiling.append(renewed(lock))
+        worker.compiling.append(reset_after_fork(lock))
     return llvm
 
 

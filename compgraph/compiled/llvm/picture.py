@@ -16,7 +16,7 @@ import numpy as np
 from ...guards import Guard
 from ...ops import OPNAMES
 from ...storage import Write
-from ...values import Joint, Value
+from ...values import MultiOutput, Value
 from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
 from .planning import LoopUnit, Nest, Unit
 from .steps import Buffer, Call, Place, Product, Reduce
@@ -226,4 +226,4 @@ def _lengths(shape: tuple[int, ...]) -> str:
 
 
 def _operands(item: Any) -> list[Any]:
-    return [a for a in item.args if isinstance(a, (Value, Joint, Write))]
+    return [a for a in item.args if isinstance(a, (Value, MultiOutput, Write))]

@@ -280,7 +280,7 @@ class Call:
 
     Attributes
     ----------
-    item : Node, Joint or Guard
+    item : Node, MultiOutput or Guard
         What is run.
     places : dict
         Where each node among its operands lies; those that are missing were called too.

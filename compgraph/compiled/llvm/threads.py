@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...context import renewed
+from ...context import reset_after_fork
 
 _jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 _threads: list[threading.Thread] = []
-_starting = renewed(threading.Lock())
+_starting = reset_after_fork(threading.Lock())
 
 
 def processors() -> int:

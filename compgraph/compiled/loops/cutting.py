@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...bind import bind
-from ...context import Setting, collector, noting
+from ...context import Setting, collector, trace_guards
 from ...executor import needed, replay
-from ...guards import guards_among, is_about_lengths
+from ...guards import guards_among, is_length_guard
 from ...ops import getitem
 from ...storage import Write
 from ...trees import flatten, unflatten
-from ...values import InputNode, Joint, Value, leaf, next_tick
+from ...values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
 from ..results import as_result
 from .finding import STEP, Cut, cuts_of
 from .rows import ARITHMETIC, Rows
@@ -88,7 +88,7 @@ class Shortening:
             graph = self._cuts[number]
             return f(*args) if graph is None else graph.again(self._turns_of(number, self._turns), args)
         self._cuts.append(None)
-        since = next_tick()
+        since = next_sequence_number()
         result = f(*args)
         if self._number > number + 1:  # what was called within has been shortened itself
             return result
@@ -110,7 +110,7 @@ def cut_graph(result: Any, args: Sequence[Any], since: float) -> CutGraph | None
     leaves, structure = flatten(result)
     leaves = [as_result(value) if not isinstance(value, Value) else value for value in leaves]
     ends = [value for value in leaves if isinstance(value, Value)]
-    if not ends or any(value.carries for value in (*ends, *(a for a in args if isinstance(a, Value)))):
+    if not ends or any(value.trace_kind for value in (*ends, *(a for a in args if isinstance(a, Value)))):
         return None
     given = frozenset([a for a in args if isinstance(a, Value)])
     items = needed(ends, stop=given)
@@ -130,20 +130,20 @@ def cut_graph(result: Any, args: Sequence[Any], since: float) -> CutGraph | None
 
 
 def _tick(item: Any) -> float:
-    return float(item.tick)
+    return float(item.sequence_number)
 
 
 def _hangs_on_values(items: list[Any], given: Collection[Any], since: float) -> bool:
     """Whether Python was told of values, or the graph goes on beyond the call."""
-    if any(item.tick < since and item.args and item not in given for item in items):
+    if any(item.sequence_number < since and item.args and item not in given for item in items):
         return True
     if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin, which would be computed again
         return True
     collected = collector.get()
     if collected is not None and not collected.all_among(items, since):  # all turns warn or raise of what nobody uses
         return True
-    guards, escaped = guards_among(noting.get() or (), items)
-    return bool(escaped) or not all(map(is_about_lengths, guards))  # a program is of one shape
+    guards, escaped = guards_among(trace_guards.get() or (), items)
+    return bool(escaped) or not all(map(is_length_guard, guards))  # a program is of one shape
 
 
 class CutGraph:
@@ -192,7 +192,7 @@ class CutGraph:
             if type(item) is Write or item.function not in ARITHMETIC:
                 continue
             for position, first in enumerate(item.args):
-                if position in item.edges or isinstance(first, np.ndarray):
+                if position in item.parent_argnums or isinstance(first, np.ndarray):
                     continue
                 values = [other.args[position] for other in items[row : run.stop : run.period]]
                 if type(first) is int and max(map(abs, values)) > EXACT:
@@ -201,10 +201,10 @@ class CutGraph:
                 if numbers.tobytes() == numbers[:1].tobytes() * len(numbers):
                     continue
                 is_weak = type(first) in (int, float)
-                dtype = item.plain.dtype if is_weak else first.dtype
+                dtype = item.raw_value.dtype if is_weak else first.dtype
                 if dtype.kind != "f":
                     return False
-                self._tabled[row, position] = table = leaf(numbers.astype(dtype), InputNode, None)
+                self._tabled[row, position] = table = new_leaf(numbers.astype(dtype), ArgumentNode, None)
                 self.tables.append(table)
         return True
 
@@ -227,7 +227,7 @@ class CutGraph:
 
         def reading(item: Any, position: int, made: Mapping[Any, Any]) -> Any:
             operand = item.args[position]
-            if isinstance(operand, (Value, Joint)):
+            if isinstance(operand, (Value, MultiOutput)):
                 return made[lying(operand)]
             found = tabled.get((item, position))
             return None if found is None else bind(getitem, found)

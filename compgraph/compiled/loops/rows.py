@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import ops
 from ...storage import Write, place_in, value_at
-from ...values import Joint, Value
+from ...values import MultiOutput, Value
 
 # Operations whose derivatives, and whose machine code, are the same whatever numbers stand in them.
 ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
@@ -55,7 +55,7 @@ class Rows:
                 key = self._of_write(item, flat) if type(item) is Write else self._of_node(item, flat)
             kinds.append(self._kinds.setdefault(key, len(self._kinds)))
             counts.append(len(flat) - before)
-            operands.append(0 if is_given else len(item.edges) + (type(item) is Write))
+            operands.append(0 if is_given else len(item.parent_argnums) + (type(item) is Write))
         self.kinds = np.array(kinds, np.int64)
         self.counts, self.operands = np.array(counts), np.array(operands)
         widest = int(self.counts.max(initial=1))
@@ -69,19 +69,19 @@ class Rows:
         if not args:
             return self._of_leaf(item)
         place = self.place
-        flat += [place[args[position]] for position in item.edges]
-        key: list[Any] = [function, item.edges]
+        flat += [place[args[position]] for position in item.parent_argnums]
+        key: list[Any] = [function, item.parent_argnums]
         if isinstance(item, Value):
-            plain = item.plain
+            plain = item.raw_value
             key += (plain.dtype, plain.shape, item.is_scalar)
             if type(plain) is np.ndarray:
                 key.append(plain.strides)
             if item.memory:
                 key.append("root")
-        if len(item.edges) < len(args):
+        if len(item.parent_argnums) < len(args):
             is_index, is_arithmetic = function is ops.getitem, function in ARITHMETIC
             for a in args:
-                if isinstance(a, (Value, Joint)):
+                if isinstance(a, (Value, MultiOutput)):
                     continue
                 if is_arithmetic and type(a) in _NUMBERS:
                     key.append(type(a))
@@ -94,9 +94,9 @@ class Rows:
     def _of_leaf(self, item: Any) -> Any:
         """What an array is like that was made to be written into; other leaves are like none."""
         memory = getattr(item, "memory", None)
-        if not memory or item.plain.nbytes > MOST_BYTES or len(memory.log) > MOST_WRITES:
+        if not memory or item.raw_value.nbytes > MOST_BYTES or len(memory.log) > MOST_WRITES:
             return ("leaf", id(item))
-        plain = value_at(item, item.tick)
+        plain = value_at(item, item.sequence_number)
         return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
 
     def _of_write(self, item: Any, flat: list[int]) -> Any:
@@ -104,10 +104,10 @@ class Rows:
         root = self._roots[id(item.memory)]
         flat.append(root)
         (value,) = item.args
-        if item.edges:
+        if item.parent_argnums:
             flat.append(self.place[value])
-        key = ["write", None if item.edges else _settled(value), _index(item.index, flat)]
-        there, window = self.items[root].plain, item.window
+        key = ["write", None if item.parent_argnums else _settled(value), _index(item.index, flat)]
+        there, window = self.items[root].raw_value, item.window
         if window is not there:
             how = place_in(there, window)
             flat.append(how["offset"] // there.itemsize)

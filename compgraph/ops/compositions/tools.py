@@ -15,9 +15,9 @@ def is_node(value: Any) -> bool:
 
 def plain_of(value: Any) -> Any:
     """The numbers of a value as a plain array, where only a decision depends on them."""
-    if is_node(value) and value.carries == "batch":
+    if is_node(value) and value.trace_kind == "batch":
         value.item()  # which says that it is another for each example, and what to use
-    return np.asarray(value.plain if is_node(value) else value)
+    return np.asarray(value.raw_value if is_node(value) else value)
 
 
 def ensure_array(value: Any) -> Any:

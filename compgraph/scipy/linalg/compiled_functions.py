@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ... import ops
 from ...bind import bind
 from ...graph import as_operand, as_operands
-from ...guards import decided
+from ...guards import evaluate_guarded
 from .. import bands
 from ..entering import opname
 
@@ -287,16 +287,16 @@ def circulant(c: Array) -> Any:
 
 def bandwidth(a: Array) -> Any:
     """``scipy.linalg.bandwidth``, which calls Cython."""
-    return decided("the bandwidth of a matrix", scipy.linalg.bandwidth, as_operand(a))
+    return evaluate_guarded("the bandwidth of a matrix", scipy.linalg.bandwidth, as_operand(a))
 
 
 def issymmetric(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
     """``scipy.linalg.issymmetric``, which calls Cython."""
     check = functools.partial(scipy.linalg.issymmetric, atol=atol, rtol=rtol)
-    return decided("whether a matrix is symmetric", check, as_operand(a))
+    return evaluate_guarded("whether a matrix is symmetric", check, as_operand(a))
 
 
 def ishermitian(a: Array, atol: float | None = None, rtol: float | None = None) -> Any:
     """``scipy.linalg.ishermitian``, which calls Cython."""
     check = functools.partial(scipy.linalg.ishermitian, atol=atol, rtol=rtol)
-    return decided("whether a matrix is Hermitian", check, as_operand(a))
+    return evaluate_guarded("whether a matrix is Hermitian", check, as_operand(a))

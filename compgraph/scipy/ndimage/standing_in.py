@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import to_plain
+from ...graph import to_values
 from ...values import Value
 from . import kernels
 
@@ -158,7 +158,7 @@ def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind
     if isinstance(sizes, Value):
         raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
     factor = np.empty(x.shape, output.dtype)
-    getattr(kernels.in_c(), name)(np.ones(x.shape, to_plain(x).dtype), sizes, n, axis, factor, *kind)
+    getattr(kernels.in_c(), name)(np.ones(x.shape, to_values(x).dtype), sizes, n, axis, factor, *kind)
     return factor
 
 

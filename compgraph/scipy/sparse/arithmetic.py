@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import gathered
+from ...graph import stack_nested
 from ...protocols import unsupported
 from ...values import Value
 from .elements import FORMATS, at_places, built, is_recorded, pattern_of, places_of, plain_class, settled
@@ -21,7 +21,7 @@ def matmul(a: Any, b: Any) -> Any:
     """``a @ b`` with a sparse matrix on the left."""
     if scipy.sparse.issparse(b):
         return _sparse_product(a, b)
-    b = gathered(b)
+    b = stack_nested(b)
     if not isinstance(b, np.ndarray) or not b.ndim:
         b = b if isinstance(b, Value) else np.asarray(b)
     if not b.ndim:
@@ -35,12 +35,12 @@ def rmatmul(a: Any, b: Any) -> Any:
     """``b @ a`` with a sparse matrix on the right."""
     if scipy.sparse.issparse(b):
         return _sparse_product(b, a)
-    return np.transpose(matmul(a.transpose(), np.transpose(gathered(b))))
+    return np.transpose(matmul(a.transpose(), np.transpose(stack_nested(b))))
 
 
 def dot(a: Any, b: Any) -> Any:
     """``a.dot(b)``, where b may be a number."""
-    return multiply(a, b) if not scipy.sparse.issparse(b) and np.ndim(gathered(b)) == 0 else matmul(a, b)
+    return multiply(a, b) if not scipy.sparse.issparse(b) and np.ndim(stack_nested(b)) == 0 else matmul(a, b)
 
 
 def _sparse_product(a: Any, b: Any) -> Any:
@@ -65,7 +65,7 @@ def multiply(a: Any, b: Any) -> Any:
     """``a.multiply(b)``: by a number, by a dense array that broadcasts, or element by element."""
     if scipy.sparse.issparse(b):
         return _both(a, b)
-    b = gathered(b)
+    b = stack_nested(b)
     if np.ndim(b) == 0:
         a = a if a.format in FORMATS else a.tocsr()
         return built(a, a.data * b)
@@ -90,13 +90,13 @@ def divide(a: Any, b: Any) -> Any:
     """``a / b`` by a number or a dense array."""
     if scipy.sparse.issparse(b):
         raise TypeError(unsupported("the quotient of sparse matrices", "A.toarray() / B.toarray()"))
-    return multiply(a, 1.0 / gathered(b))
+    return multiply(a, 1.0 / stack_nested(b))
 
 
 def add(a: Any, b: Any, sign: int = 1) -> Any:
     """``a + b``, or with a sign of -1 ``a - b``."""
     if not scipy.sparse.issparse(b):
-        b = gathered(b)
+        b = stack_nested(b)
         if np.ndim(b) == 0:
             if isinstance(b, Value) or b != 0:
                 raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")

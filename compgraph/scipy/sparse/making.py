@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import gathered
+from ...graph import stack_nested
 from ...interception import original_of
 from ...values import Value
 from .arithmetic import add
@@ -38,17 +38,17 @@ def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool 
 def _made(kind: Any, arg1: Any, shape: Any) -> Any:
     """The matrix of a class, or where that cannot hold nodes in the format csr."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
-        data = gathered(arg1[0])
+        data = stack_nested(arg1[0])
         return read(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
     if isinstance(arg1, tuple) and len(arg1) == 2:
-        data, places = gathered(arg1[0]), arg1[1]
+        data, places = stack_nested(arg1[0]), arg1[1]
         if isinstance(places, (tuple, list)) and len(places) == 2 and np.ndim(places[0]):
             coordinates = scipy.sparse.coo_array((_numbers(data), places), shape=shape)
             return _of_kind(kind, read(coordinates, _elements(data)))
         return read(kind((_numbers(data), places), shape=shape), _elements(data))  # diagonals, in the rows of an array
     if is_recorded(type(arg1)):
         return _of_kind(kind, arg1)
-    full = np.atleast_2d(gathered(arg1))
+    full = np.atleast_2d(stack_nested(arg1))
     rows, cols = np.indices(full.shape)
     return _of_kind(kind, built(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full)))
 
@@ -78,7 +78,7 @@ def diagonals(name: str) -> Function:
         offsets = args[0] if args else options.get("offsets", 0)
         single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
         rows = [diagonals] if single else list(diagonals)
-        parts = [np.atleast_1d(gathered(row)) for row in rows]
+        parts = [np.atleast_1d(stack_nested(row)) for row in rows]
         numbers, start = [], 1
         for part in parts:
             numbers.append(np.arange(start, start + part.shape[0]))
@@ -96,7 +96,7 @@ def _in_format(matrix: Any, name: Any) -> Any:
 
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
-    data = gathered(data)
+    data = stack_nested(data)
     found = original_of(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
     return _in_format(read(found, np.ravel(data)), format)
 
@@ -118,7 +118,7 @@ def of_blocks(name: str) -> Function:
             ):
                 return [numbers(b) for b in block]
             if not scipy.sparse.issparse(block):
-                block = gathered(block)
+                block = stack_nested(block)
                 block = (
                     scipy.sparse.coo_array(block) if not isinstance(block, Value) else _made(scipy.sparse.coo_array, block, None)
                 )
@@ -137,7 +137,7 @@ def of_blocks(name: str) -> Function:
 
 def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
-    one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(gathered(m))) for m in (A, B))
+    one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
     own = original_of(scipy.sparse.kron)
     ones = [built(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
     left, right = own(numbered(one), ones[1], "coo"), own(ones[0], numbered(two), "coo")
@@ -155,7 +155,7 @@ def triangle(name: str) -> Function:
     own = original_of(getattr(scipy.sparse, name))
 
     def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
-        source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A)))
+        source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
         return _in_format(read(own(numbered(source), k), source.data), format or source.format)
 
     return answer
@@ -178,6 +178,6 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
 
 def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.find``: the places and the elements that are not zero."""
-    source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(gathered(A))).tocoo()
-    there = np.flatnonzero(np.asarray(getattr(source.data, "plain", source.data)) != 0)
+    source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
+    there = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
     return source.row[there], source.col[there], source.data[there]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ...graph import gathered, to_plain
+from ...graph import stack_nested, to_values
 from ...protocols import unsupported
 from .arithmetic import add, divide, dot, matmul, multiply, negative, rmatmul, rsubtract, subtract
 from .elements import FORMATS, METHODS, built, numbered, pattern_of, read, settled
@@ -32,7 +32,7 @@ def _refused(what: str, instead: str) -> Callable[..., Any]:
 class Recorded:
     """The methods of sparse matrices whose elements are nodes; what is not among them is refused."""
 
-    _holds_node = True  # see `interception.exchanged.holds_node`
+    _holds_node = True  # see `interception.exchanged.contains_node`
     __array_priority__ = 1000.0
     __array_ufunc__ = None
     data: Any
@@ -57,7 +57,7 @@ class Recorded:
         return multiply(self, other) if self._is_array() else dot(self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        is_number = not scipy.sparse.issparse(other) and np.ndim(gathered(other)) == 0
+        is_number = not scipy.sparse.issparse(other) and np.ndim(stack_nested(other)) == 0
         return multiply(self, other) if self._is_array() or is_number else rmatmul(self, other)
 
     def __pow__(self, n: Any) -> Any:
@@ -86,7 +86,7 @@ class Recorded:
         raise ValueError("The truth value of an array with more than one element is ambiguous.")
 
     def __str__(self) -> str:
-        return str(built(self, to_plain(self.data)))
+        return str(built(self, to_values(self.data)))
 
     __repr__ = __str__
     __abs__ = _elementwise(np.abs)

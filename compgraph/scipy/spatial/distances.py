@@ -12,7 +12,7 @@ import numpy as np
 import scipy.spatial.distance
 import scipy.special
 
-from ...graph import to_plain
+from ...graph import to_values
 from ...interception import original_of
 from ..steps import array, floating, plain
 
@@ -150,7 +150,7 @@ def of_vectors(name: str) -> Formula:
         given = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
         kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
         own = original_of(getattr(scipy.spatial.distance, name))
-        own(*map(to_plain, given), **{key: to_plain(a) for key, a in kwargs.items()})  # raises where SciPy does
+        own(*map(to_values, given), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
         return formula(*given, **kwargs)
 
     return distance

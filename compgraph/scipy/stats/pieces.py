@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import gathered
+from ...graph import stack_nested
 from ...values import Value
 
 
 def operand(x: Any) -> Any:
     """A node, or an array."""
-    x = gathered(x)
+    x = stack_nested(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 

@@ -196,7 +196,7 @@ def test_indices_of_another_vmap(name: str) -> None:
 
 
 def test_a_mask_of_another_vmap_is_refused() -> None:
-    with pytest.raises(cg.DiffersError, match=r"np\.where"):
+    with pytest.raises(cg.BatchedValueError, match=r"np\.where"):
         ad.vmap(lambda k: ad.vmap(lambda x: x[np.arange(4) > k[0]])(XS))(INDICES)
 
 

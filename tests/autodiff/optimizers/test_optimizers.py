@@ -19,7 +19,7 @@ import compgraph as cg
 from autodiff import checkpoint, grad, optimizers
 from autodiff.optimizers import SGD, AdaGrad, Adam, AdamW, Cosine, RMSProp, StepController, WarmUp, base, clip_by_global_norm
 from autodiff.reverse import gradient
-from compgraph.guards.escapes import collecting_escapes
+from compgraph.guards.escapes import collecting_leaks
 from tests.support.for_each import for_each, sampled
 
 Make = Callable[[Any], Any]
@@ -405,7 +405,7 @@ def test_gradients_with_a_history() -> None:
     with pytest.raises(TypeError, match="carries tangents"):
         autodiff.jvp(f, (1.0,), (1.0,))
     assert array[0] == 1
-    with collecting_escapes() as escapes:
+    with collecting_leaks() as escapes:
         optimizer.step([np.reshape(cg.variable(2.0), 1)])
     assert [escape.what for escape in escapes] == ["step()"]
     assert "test_optimizers.py" in str(escapes[0])

@@ -288,8 +288,8 @@ class TestTheSweep:
 
     def test_order_is_by_age(self) -> None:
         x = cg.variable(2.0, "x")
-        ticks = [node.tick for node in collect(np.sin(x) * x + np.exp(x))]
-        assert ticks == sorted(ticks, reverse=True)
+        sequence_numbers = [node.sequence_number for node in collect(np.sin(x) * x + np.exp(x))]
+        assert sequence_numbers == sorted(sequence_numbers, reverse=True)
 
     def test_element_loops_are_linear(self) -> None:
         def work(n: int) -> int:

@@ -181,7 +181,7 @@ def test_other_views_that_numpy_makes_have_none() -> None:
         with pytest.raises(TypeError, match="its history is lost"):
             made + 1
         with pytest.raises(AttributeError, match="no attribute 'plain'"):
-            print(made.plain)
+            print(made.raw_value)
     with pytest.raises(AttributeError, match="no attribute 'color'"):
         print(x.color)
 

@@ -18,7 +18,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
-from compgraph.context import contexts, profiled
+from compgraph.context import active_profiler, contexts
 from compgraph.context.contexts import is_quick
 from compgraph.context.modes import recording_on
 from compgraph.values import is_tracer
@@ -56,7 +56,7 @@ EACH = pytest.mark.parametrize(("context", "holds"), CONTEXTS.values(), ids=CONT
 
 def _is_profiled() -> bool:
     """Whether who profiles is told of operations that take the shortest way, and of others."""
-    told = profiled()
+    told = active_profiler()
     if told is None:
         return False
     before = [entry.calls for entry in told.root.steps.values()]

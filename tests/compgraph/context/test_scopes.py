@@ -17,7 +17,7 @@ from autodiff.reverse import gradient
 from compgraph.context import modes
 from compgraph.graph.traversal import breadth_first
 from compgraph.protocols import operators
-from compgraph.values import Joint
+from compgraph.values import MultiOutput
 
 variable: Callable[..., Any] = cg.variable
 
@@ -72,7 +72,7 @@ def test_outputs_share_the_scope_of_their_record() -> None:
     with cg.scope("a"):
         quotient, remainder = np.divmod(x, np.array([2.0, 3.0]))
     joint = quotient.args[0]
-    assert isinstance(joint, Joint)
+    assert isinstance(joint, MultiOutput)
     assert {quotient.scope, remainder.scope, joint.scope} == {("a",)}
     with cg.scope("somewhere else"):
         assert [operand.scope for operand in joint.operands] == [(), ("a",)]

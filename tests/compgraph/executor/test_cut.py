@@ -24,8 +24,8 @@ def two_layers() -> tuple[Any, Any, Any, Any]:
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_both_halves_give_what_the_whole_does(rows: int) -> None:
     x, _, hidden, out = two_layers()
-    front, (given,) = cg.cut(hidden, x)
-    back, (inner,) = cg.cut(out, [hidden])
+    front, (given,) = cg.subgraph(hidden, x)
+    back, (inner,) = cg.subgraph(out, [hidden])
     points = RNG.normal(size=(rows, 3))
     found = cg.Executor(back).run({inner: cg.Executor(front).run({given: points})})
     np.testing.assert_array_equal(found, cg.Executor(out).run({"x": points}))
@@ -34,15 +34,15 @@ def test_both_halves_give_what_the_whole_does(rows: int) -> None:
 
 def test_one_output_is_one_and_several_are_a_list() -> None:
     x, _, hidden, out = two_layers()
-    assert isinstance(cg.cut(out, x)[0], cg.Node)
-    outputs, placeholders = cg.cut([out, hidden], [hidden])
+    assert isinstance(cg.subgraph(out, x)[0], cg.Node)
+    outputs, placeholders = cg.subgraph([out, hidden], [hidden])
     assert outputs[1] is placeholders[0]
     assert len(outputs) == 2
 
 
 def test_what_lies_behind_is_no_part_of_it() -> None:
     x, w, hidden, out = two_layers()
-    back, (inner,) = cg.cut(out, hidden)
+    back, (inner,) = cg.subgraph(out, hidden)
     order = cg.topological_order([back])
     assert inner in order
     assert not any(node is other for node in order for other in (x, w, hidden))
@@ -50,7 +50,7 @@ def test_what_lies_behind_is_no_part_of_it() -> None:
 
 def test_other_leaves_are_shared() -> None:
     x, w, hidden, _ = two_layers()
-    front, (given,) = cg.cut(hidden, x)
+    front, (given,) = cg.subgraph(hidden, x)
     w += 1.0
     np.testing.assert_array_equal(cg.Executor(front).run({given: np.ones((2, 3))}), np.tanh(np.ones((2, 3)) @ w.value))
 
@@ -58,7 +58,7 @@ def test_other_leaves_are_shared() -> None:
 def test_parameters_become_placeholders() -> None:
     x, w, _, out = two_layers()
     (slope,) = gradients(out, [w])
-    found, (given, at) = cg.cut(slope, [w, x])
+    found, (given, at) = cg.subgraph(slope, [w, x])
     points, weights = RNG.normal(size=(4, 3)), RNG.normal(size=(3, 2))
     there = cg.Executor(found).run({given: weights, at: points})
     np.testing.assert_array_equal(there, cg.Executor(slope).run({w: weights, "x": points}))
@@ -66,8 +66,8 @@ def test_parameters_become_placeholders() -> None:
 
 def test_derivatives_of_the_parts_are_those_of_the_whole() -> None:
     x, w, hidden, out = two_layers()
-    front, (given, weights) = cg.cut(hidden, [x, w])
-    back, (inner,) = cg.cut(out, hidden)
+    front, (given, weights) = cg.subgraph(hidden, [x, w])
+    back, (inner,) = cg.subgraph(out, hidden)
     adjoint = cg.placeholder((None, 2), name="adjoint")
     (to_inner,) = gradients(back, [inner])
     (to_weights,) = gradients(cg.sum(front * adjoint), [weights])
@@ -79,9 +79,9 @@ def test_derivatives_of_the_parts_are_those_of_the_whole() -> None:
 
 def test_a_sub_graph_can_be_pickled_and_cut_again() -> None:
     _, _, hidden, out = two_layers()
-    back, (inner,) = pickle.loads(pickle.dumps(cg.cut(out, hidden)))
+    back, (inner,) = pickle.loads(pickle.dumps(cg.subgraph(out, hidden)))
     (product,) = [node for node in cg.topological_order([back]) if node.opname == "mul"]
-    last, (at,) = cg.cut(back, product)
+    last, (at,) = cg.subgraph(back, product)
     value = RNG.normal(size=(3, 2))
     np.testing.assert_array_equal(cg.Executor(last).run({at: value * value}), cg.Executor(back).run({inner: value}))
 
@@ -93,7 +93,7 @@ def test_writes_in_place_are_part_of_it() -> None:
     buffer[0] = y[1]
     buffer[1:] += y[:2]
     out = cg.sum(buffer * buffer)
-    found, (at,) = cg.cut(out, y)
+    found, (at,) = cg.subgraph(out, y)
     value = np.array([1.0, 2.0, 3.0])
     assert cg.Executor(found).run({at: value}) == 4 + 1 + 4
     (slope,) = gradients(found, [at])
@@ -105,9 +105,9 @@ def test_what_was_written_into_is_no_place_to_cut() -> None:
     y = x * 2
     y[0] = 1.0
     with pytest.raises(ValueError, match=r"written into; cut at a copy of it \(np.copy\)"):
-        cg.cut(cg.sum(y), y)
+        cg.subgraph(cg.sum(y), y)
     copied = np.copy(y)
-    found, (at,) = cg.cut(cg.sum(copied), copied)
+    found, (at,) = cg.subgraph(cg.sum(copied), copied)
     assert cg.Executor(found).run({at: np.arange(3.0)}) == 3.0
 
 
@@ -115,7 +115,7 @@ def test_operations_with_several_results() -> None:
     a = cg.placeholder((2, 2), name="a", example=[[2.0, 1.0], [1.0, 3.0]])
     values, vectors = np.linalg.eigh(a @ a)
     out = cg.sum(vectors @ values)
-    found, (at,) = cg.cut(out, values)
+    found, (at,) = cg.subgraph(out, values)
     given = np.array([[4.0, 1.0], [1.0, 2.0]])
     whole = cg.Executor([out, values]).run({"a": given})
     assert cg.Executor(found).run({at: whole[1], "a": given}) == whole[0]
@@ -129,7 +129,7 @@ def decided() -> tuple[Any, Any, Any]:
 
 def test_decisions_within_are_asked_again() -> None:
     _, doubled, out = decided()
-    found, (at,) = cg.cut(out, doubled)
+    found, (at,) = cg.subgraph(out, doubled)
     executor = cg.Executor(found)
     assert executor.run({at: 4.0}) == 6.0
     with pytest.raises(cg.GuardError, match="gave True"):
@@ -139,7 +139,7 @@ def test_decisions_within_are_asked_again() -> None:
 def test_decisions_before_the_cut_are_not() -> None:
     _, _, out = decided()
     (root,) = [node for node in cg.topological_order([out]) if node.opname == "sqrt"]
-    found, (at,) = cg.cut(out, root)
+    found, (at,) = cg.subgraph(out, root)
     assert cg.Executor(found).run({at: -1.0}) == -3.0
 
 
@@ -148,7 +148,7 @@ def test_numbers_that_left_the_graph_are_told() -> None:
     y = x * 2
     out = y * y.value
     with pytest.warns(RuntimeWarning, match=r"numbers left the graph.*value"):
-        cg.cut(out, y)
+        cg.subgraph(out, y)
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_what_cannot_be_cut_says_why(outputs: Any, at: Any, error: Any, words: s
     named = {"x": x, "hidden": hidden, "out": out, "other": cg.variable(1.0, "other"), "array": np.ones(3)}
     look = lambda keys: [named[k] for k in keys] if isinstance(keys, list) else named[keys]  # noqa: E731
     with pytest.raises(error, match=words):
-        cg.cut(look(outputs), look(at))
+        cg.subgraph(look(outputs), look(at))
 
 
 def test_a_derivative_taken_through_the_cut_is_refused() -> None:
     _, w, hidden, out = two_layers()
     (slope,) = gradients(out, [w])
     with pytest.raises(ValueError, match=r"cut at the result of tanh .* through which the derivative of the result of sum"):
-        cg.cut(slope, [hidden, w])
-    found, (at,) = cg.cut(slope * 2, slope)
+        cg.subgraph(slope, [hidden, w])
+    found, (at,) = cg.subgraph(slope * 2, slope)
     np.testing.assert_array_equal(cg.Executor(found).run({at: np.ones((3, 2))}), np.full((3, 2), 2.0))

@@ -14,7 +14,7 @@ from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
 from compgraph.ops import Output
 from compgraph.storage import Write
-from compgraph.values import Joint, Node
+from compgraph.values import MultiOutput, Node
 
 
 class Interpreted:
@@ -29,17 +29,17 @@ class Interpreted:
         made = dict(zip(self.schedule.inputs, values, strict=True))
         for item in self.schedule.items:
             if item not in made:
-                made[item] = self.computed(item, [made[a] if isinstance(a, (Node, Joint)) else a for a in item.args])
+                made[item] = self.computed(item, [made[a] if isinstance(a, (Node, MultiOutput)) else a for a in item.args])
             for require, expected in self.schedule.checks.get(item, ()):
                 require(made[item], expected)
         return tuple([np.array(made[node])[()] for node in self.schedule.outputs])
 
     def computed(self, item: Any, args: list[Any]) -> Any:
         assert not isinstance(item, Write)  # would have to be remembered
-        if not isinstance(item, (Node, Joint)):
+        if not isinstance(item, (Node, MultiOutput)):
             return item.check(*args)
         if not item.args:
-            return item.plain
+            return item.raw_value
         if isinstance(item.function, Output):
             return args[0][item.function.index]
         buffer = self.schedule.buffers.get(item)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.frames import assigns, delegates, frame_up, is_raised_by, operates, outwards
+from compgraph.frames import frame_up, is_assigning, is_at_operator, is_delegating, is_raised_by, walk_frames
 from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
@@ -93,14 +93,14 @@ class Told:
     seen: list[bool] = []  # noqa: RUF012  (shared on purpose)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        Told.seen.append(assigns(sys._getframe(1)))
+        Told.seen.append(is_assigning(sys._getframe(1)))
 
     def __getitem__(self, index: Any) -> Any:
-        Told.seen.append(not assigns(sys._getframe(1)))
+        Told.seen.append(not is_assigning(sys._getframe(1)))
         return 1.0
 
     def __setattr__(self, name: str, value: Any) -> None:
-        Told.seen.append(assigns(sys._getframe(1)))
+        Told.seen.append(is_assigning(sys._getframe(1)))
 
 
 def looped(told: Any) -> None:
@@ -233,7 +233,7 @@ def test_operators_are_told(run: Any) -> None:
     with Failures("operators") as failures:
         for name, (form, expected) in OPERATES.items():
             with failures.case(name):
-                seen = Seen(operates)
+                seen = Seen(is_at_operator)
                 run(lambda form=form, seen=seen: form(seen))
                 assert set(seen.answers) == {expected}
 
@@ -242,7 +242,7 @@ def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
     answers: list[bool] = []
 
     def ask() -> Any:
-        answers.append(delegates(sys._getframe(1)))
+        answers.append(is_delegating(sys._getframe(1)))
         yield
 
     def outer() -> Any:
@@ -262,4 +262,4 @@ def test_delegates_is_true_at_yield_from_only(run: Any) -> None:
 def test_frames_outwards() -> None:
     here = frame_up(0)
     assert here.f_code.co_name == "test_frames_outwards"
-    assert list(outwards(here))[:2] == [here, frame_up(1)]
+    assert list(walk_frames(here))[:2] == [here, frame_up(1)]

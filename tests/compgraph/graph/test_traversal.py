@@ -12,7 +12,7 @@ import pytest
 
 import compgraph as cg
 from compgraph.graph.traversal import GraphNode, breadth_first, operands_of, topological_order
-from compgraph.values import ConstantNode, Joint, Node
+from compgraph.values import ConstantNode, MultiOutput, Node
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
@@ -90,8 +90,8 @@ def test_a_joint_stands_once_between_its_outputs_and_its_operands() -> None:
     order = breadth_first(quotient * remainder)
     joint = order[3]
     assert same(order[1:3], [quotient, remainder])
-    assert isinstance(joint, Joint)
-    assert sum(isinstance(node, Joint) for node in order) == 1
+    assert isinstance(joint, MultiOutput)
+    assert sum(isinstance(node, MultiOutput) for node in order) == 1
     assert order[4] is x
     assert isinstance(order[5], ConstantNode)
     assert same(operands_of(quotient), [joint])

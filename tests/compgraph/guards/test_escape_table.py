@@ -196,7 +196,7 @@ def at_top(f: Callable[[Any], Any]) -> Any:
 
 @each(lambda route: route.top != "raises")
 def test_at_the_top_level(route: Route) -> None:
-    with escapes.collecting_escapes() as seen, warnings.catch_warnings(record=True) as warned:
+    with escapes.collecting_leaks() as seen, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", RuntimeWarning)
         result = run(route.code, node())
         found = at_top(function_of(route))
@@ -226,7 +226,7 @@ def test_what_raises_at_the_top_level(route: Route) -> None:
 
 def guarded(context: Any) -> Callable[[Callable[[Any], Any]], Any]:
     def differentiate(f: Callable[[Any], Any]) -> Any:
-        with context(), escapes.collecting_escapes():
+        with context(), escapes.collecting_leaks():
             x = cg.variable(POINT)
             out = f(x)
         return gradient(out)[x]
@@ -290,7 +290,7 @@ def test_what_loses_it_raises(route: Route, mode: str) -> None:
     with pytest.raises((TypeError, ValueError), match=r"[Uu]se |make it by|Make the array|pass |Draw ") as caught:
         MODES[mode](function_of(route))
     message = str(caught.value)
-    if isinstance(caught.value, cg.EscapeError):
+    if isinstance(caught.value, cg.LeakError):
         is_used = outcome(route, mode) == "used" and "test_escape_table" in message
         assert is_used or names_the_line(message, route), message
         assert "x.value or cg.stop_gradient(x)" in message or "node.value" in message or "blank.value" in message

@@ -30,7 +30,7 @@ def vector() -> Any:
 
 def whats(call: Callable[[], object]) -> list[str]:
     """What is noticed while something is called."""
-    with escapes.collecting_escapes() as found:
+    with escapes.collecting_leaks() as found:
         call()
     return [e.what for e in found]
 
@@ -160,7 +160,7 @@ def test_python_function_raises_at_the_top_level() -> None:
         for name, (call, said) in REFUSED.items():
             with failures.case(name):
                 v = cg.variable(1.5) if name == "of a variable" else vector()
-                with pytest.raises(cg.EscapeError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
+                with pytest.raises(cg.LeakError, match=rf"{said}.*x\.value or cg\.stop_gradient\(x\)") as caught:
                     call(v)
                 assert "test_escapes.py" in str(caught.value)
                 assert isinstance(call(cg.constant(v.value)), (float, complex))
@@ -194,29 +194,29 @@ def test_conversion_has_numpys_value_or_error() -> None:
 
 
 def test_the_line_is_the_users() -> None:
-    with escapes.collecting_escapes() as found:
+    with escapes.collecting_leaks() as found:
         float(vector()[0])
     assert str(found[0]).startswith("float() at File")
     assert "float(vector()[0])" in str(found[0])
-    assert escapes.told(found) == f" Values left the graph here: {found[0]}"
+    assert escapes.format_leaks(found) == f" Values left the graph here: {found[0]}"
 
 
 def test_the_log_is_short_and_nests() -> None:
     v = vector()
-    with escapes.collecting_escapes() as outer:
-        with escapes.collecting_escapes() as inner:
+    with escapes.collecting_leaks() as outer:
+        with escapes.collecting_leaks() as inner:
             for _ in range(1000):
                 float(v[0])
         float(v[1])
     assert len(inner) == escapes.KEPT == len(outer)
-    assert escapes.escaped()[-1] == outer[-1] != inner[-1]
+    assert escapes.recent_leaks()[-1] == outer[-1] != inner[-1]
 
 
 def test_tasks_do_not_share_a_trace() -> None:
     v = vector()
 
     async def converts(times: int) -> int:
-        with escapes.collecting_escapes() as found:
+        with escapes.collecting_leaks() as found:
             for _ in range(times):
                 float(v[0])
                 await asyncio.sleep(0)
@@ -289,7 +289,7 @@ def test_code_without_source_that_names_a_conversion_warns_within_an_operator() 
 
 @pytest.mark.parametrize("code", ["array.array('d').append(x)", "a = np.zeros(2)\na.fill(x)", "next(map(math.ldexp, [x], [1]))"])
 def test_code_without_source_that_names_no_conversion_raises(code: str) -> None:
-    with pytest.raises(cg.EscapeError):
+    with pytest.raises(cg.LeakError):
         run_without_source(code, x=cg.variable(3.0) * 1)
 
 

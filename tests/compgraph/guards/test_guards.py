@@ -350,7 +350,7 @@ def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -
             if updates:
                 w[...] = 1.0
         gc.collect()
-        return sum(type(o).__name__ == "Lineage" for o in gc.get_objects())
+        return sum(type(o).__name__ == "Recipe" for o in gc.get_objects())
 
     assert remembered(60) < 6000
     assert remembered(400) < 6000
@@ -543,14 +543,14 @@ def test_guards_about_arguments_of_operators_are_dropped() -> None:
         for name, derive in TRACES.items():
             with failures.case(name):
                 made: list[int] = []
-                before = logs.Log.__init__
+                before = logs.GuardLog.__init__
 
                 def counted(self: Any, made: list[int] = made, before: Any = before) -> None:
                     made.append(1)
                     before(self)
 
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(logs.Log, "__init__", counted)
+                    patch.setattr(logs.GuardLog, "__init__", counted)
                     assert derive(POINT) is not None
                 assert not made
 

@@ -24,7 +24,7 @@ import pytest
 import compgraph as cg
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.guards.logs import logs_of, noted
+from compgraph.guards.logs import logged_guards, logs_of
 from compgraph.guards.shapes import Shape, watch_shapes
 from compgraph.values import Value
 from tests.support.failures import Failures
@@ -124,7 +124,7 @@ def told(read: Callable[[Any], Any]) -> set[str]:
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     read(p)
-    return {guard.what.removeprefix(".shape") for guard in noted(logs_of([p])) if guard.what.startswith(".shape")}
+    return {guard.what.removeprefix(".shape") for guard in logged_guards(logs_of([p])) if guard.what.startswith(".shape")}
 
 
 def test_one_axis_is_read() -> None:
@@ -179,7 +179,7 @@ def test_a_graph_depends_on_the_axis_alone() -> None:
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     scaled = p * p.shape[1]
-    assert [guard.what for guard in noted(logs_of([p]))] == [".shape[1]"]
+    assert [guard.what for guard in logged_guards(logs_of([p]))] == [".shape[1]"]
     run = cg.Executor([scaled]).run
     assert run({p: np.ones((5, 3))})[0].shape == (5, 3)
     with pytest.raises(cg.GuardError):

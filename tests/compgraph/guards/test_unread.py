@@ -20,7 +20,7 @@ import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.executor import fastest_backend
 from compgraph.guards import logs
-from compgraph.values import unread
+from compgraph.values import untracked
 from tests.support.failures import Failures
 
 K = np.array([10.0, 20.0, 30.0])
@@ -234,7 +234,7 @@ def test_executors_of_copied_graphs_say_that_they_cannot_watch(label: str, copie
 def test_a_part_of_a_graph_watches() -> None:
     x = cg.variable(RECORDED, "x")
     hidden = np.sin(x)
-    part, (given,) = cg.cut(np.sum(K[np.argsort(hidden)] * hidden), hidden)
+    part, (given,) = cg.subgraph(np.sum(K[np.argsort(hidden)] * hidden), hidden)
     with pytest.warns(RuntimeWarning, match="argsort"):
         cg.Executor(part).run({given: OTHER})
 
@@ -252,21 +252,21 @@ def test_another_thread_sees_what_this_one_left() -> None:
 
 def test_nothing_is_kept_of_what_is_read_or_freed() -> None:
     x = cg.variable(RECORDED)
-    before = len(unread)
+    before = len(untracked)
     for _ in range(5):
         assert np.sum((x > 0) * x).value == 6
-    assert len(unread) == before
+    assert len(untracked) == before
     held = [x > k for k in range(5)]
-    assert len(unread) == before + 5
+    assert len(untracked) == before + 5
     del held
-    assert len(unread) == before
+    assert len(untracked) == before
 
 
 def test_long_loops_keep_a_bounded_log() -> None:
     x = cg.variable(RECORDED)
     for k in range(2 * logs.KEPT):
         assert (x > k).shape == (3,)
-    log = x.lineage.log.found()  # type: ignore[attr-defined]
+    log = x.recipe.log.found()  # type: ignore[attr-defined]
     assert logs.KEPT // 4 <= len(log.guards) <= logs.KEPT
     assert log._weight <= logs.MOST
 

@@ -122,10 +122,10 @@ def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest
     """No reader of an element makes a copy of the array as it was then."""
     copied = 0
 
-    def counting(node: Any, tick: float, value: Any = None) -> Any:
+    def counting(node: Any, sequence_number: float, value: Any = None) -> Any:
         nonlocal copied
         copied += np.size(value)
-        return snapshot(node, tick, value)
+        return snapshot(node, sequence_number, value)
 
     monkeypatch.setattr(writes, "snapshot", counting)
     found = []

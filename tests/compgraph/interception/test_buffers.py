@@ -227,7 +227,7 @@ def test_what_was_written_into_it_before_stays() -> None:
 
 
 def test_integers_ask_for_numbers() -> None:
-    with pytest.raises(cg.EscapeError, match="assigned into a plain array"):
+    with pytest.raises(cg.LeakError, match="assigned into a plain array"):
         ad.grad(lambda x: np.sum(_into(np.zeros(3, int), x)))(X)
 
 

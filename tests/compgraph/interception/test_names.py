@@ -119,9 +119,9 @@ def test_nested() -> None:
 def test_turned_off() -> None:
     cg.interception(False)
     try:
-        with pytest.raises(cg.EscapeError):
+        with pytest.raises(cg.LeakError):
             ad.grad(filled)(X)
-        with pytest.raises(cg.EscapeError):
+        with pytest.raises(cg.LeakError):
             ad.grad(lambda x: math.sin(x[0]))(X)
     finally:
         cg.interception(True)
@@ -136,7 +136,7 @@ def test_it_is_not_turned_off_meanwhile() -> None:
 
 def test_code_in_c_that_makes_arrays_takes_numbers_and_is_refused() -> None:
     spatial = pytest.importorskip("scipy.spatial")
-    with pytest.raises(cg.EscapeError, match="ConvexHull"):
+    with pytest.raises(cg.LeakError, match="ConvexHull"):
         ad.grad(lambda x: spatial.ConvexHull(np.vstack([np.eye(2), -np.eye(2), x])).volume)(X)
 
 

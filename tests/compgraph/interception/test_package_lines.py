@@ -27,8 +27,8 @@ def error_of(function: Callable[[Any], Any]) -> Exception:
 
 
 def text_of(error: Exception) -> str:
-    """The message of an EscapeError, and its notes."""
-    assert isinstance(error, cg.EscapeError)
+    """The message of a LeakError, and its notes."""
+    assert isinstance(error, cg.LeakError)
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 

@@ -91,7 +91,7 @@ def parameters(function: Any) -> list[str]:
 
 def blamed(error: BaseException, by_numpy: bool) -> str | None:
     """The line of ours that an error of the wrong kind arose in, or went out of without words; None if all is well."""
-    if isinstance(error, (cg.EscapeError, cg.GuardError, ad.DetachedGradientError, cg.NonFiniteError, np.exceptions.AxisError)):
+    if isinstance(error, (cg.LeakError, cg.GuardError, ad.DetachedGradientError, cg.NonFiniteError, np.exceptions.AxisError)):
         return None
     if not isinstance(error, OUR_OWN):
         return None

@@ -300,7 +300,7 @@ def test_the_sweep_frees_and_nothing_is_kept_alive() -> None:
     with cg.profile() as p:
         y = np.tanh(x)
         z = y * 2.0
-        reference = weakref.ref(z.plain)
+        reference = weakref.ref(z.raw_value)
         del z
         assert reference() is None
         del y
@@ -328,7 +328,7 @@ def test_long_curves_are_shortened_and_keep_the_peak() -> None:
 # ------------------------------------------------------------------------------- blocks, threads, generators, errors
 
 
-EXCHANGED = [(TangentNode, "carry"), (BatchNode, "carry"), (cg.Executor, "run"), (Jitted, "__call__")]
+EXCHANGED = [(TangentNode, "process"), (BatchNode, "process"), (cg.Executor, "run"), (Jitted, "__call__")]
 
 
 def test_nothing_is_left_behind() -> None:

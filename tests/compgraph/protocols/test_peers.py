@@ -339,7 +339,7 @@ def test_the_named_versions_are_asked_first(name: str, tmp_path: Path, x: Any) -
     }
     found = calls[name](cg)
     assert isinstance(found, cg.Node)
-    assert found.plain is not None
+    assert found.raw_value is not None
     assert any(operand is x for operand in found.operands)
 
 

@@ -11,7 +11,7 @@ import scipy.linalg as sl
 
 import compgraph as cg
 from autodiff.reverse import gradients
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.scipy import enter_imported, policy_of
 from tests.support.cases.linear_algebra import definite
 from tests.support.failures import Failures
@@ -96,7 +96,7 @@ def check_call(name: str, arguments: tuple[Any, ...]) -> None:
         found = ours(*held(arguments))
     many = isinstance(wanted, tuple)
     for one, other in zip(*((found, wanted) if many else ((found,), (wanted,))), strict=True):
-        one, other = np.asarray(to_plain(one)), np.asarray(other)
+        one, other = np.asarray(to_values(one)), np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
         room = 1e-5 if arguments[0] is NARROW else 1e-13
         np.testing.assert_allclose(one, other, rtol=room, atol=room)

@@ -94,7 +94,7 @@ def test_kinds_of_leaves(way: Callable[[Any], Any]) -> None:
     )  # fmt: skip
     for node, loaded in zip(nodes, way(nodes), strict=True):
         assert type(loaded) is type(node)
-        assert type(loaded.plain) is type(node.plain)
+        assert type(loaded.raw_value) is type(node.raw_value)
         assert_same(loaded.value, node.value)
         assert loaded._name == node._name
         assert loaded.strides == node.strides or not node.size
@@ -111,7 +111,7 @@ def test_ticks_keep_their_order(way: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueError, match="updated in place after mul"):
         gradient(y2)
     z = y2 + x2  # younger than all that was loaded
-    assert z.tick > x2.tick > y2.tick
+    assert z.sequence_number > x2.sequence_number > y2.sequence_number
     x2 += 1.0
     with pytest.raises(ValueError, match="updated in place after mul"):
         gradient(x2 * x2 + z)
@@ -249,7 +249,7 @@ def test_a_pickler_that_lives_on_meets_younger_nodes() -> None:
     unpickler = pickle.Unpickler(file)
     x2, y2 = unpickler.load(), unpickler.load()
     z = y2 * x2
-    assert z.tick > y2.tick > x2.tick
+    assert z.sequence_number > y2.sequence_number > x2.sequence_number
     assert gradient(z)[x2] == 12 * 2.0**11
 
 

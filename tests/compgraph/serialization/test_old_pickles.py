@@ -48,7 +48,7 @@ def test_writes_scopes_and_decisions() -> None:
     assert cg.Executor(written["fed"]).run({written["p"]: np.array([1.0, -1.0])}) == -1
     assert isinstance(written["c"], cg.ConstantNode)
     assert np.array_equal(written["gradients"]["x"], 2 * x.value)
-    assert [type(error) for error in written["errors"]] == [cg.EscapeError, cg.GuardError]
+    assert [type(error) for error in written["errors"]] == [cg.LeakError, cg.GuardError]
 
 
 def test_old_optimizers_continue_with_the_same_bits() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.tracing.refusals import EscapeError
+from compgraph.tracing.refusals import LeakError
 from tests.support.failures import Failures
 
 POINT = np.array([0.7, 1.3, 0.4])
@@ -93,7 +93,7 @@ def test_statistics_of_a_list_of_tracers_are_right() -> None:
 def test_statistics_of_a_list_of_tracers_are_right_or_raise_without_interception() -> None:
     with Failures("statistics") as failures:
         for dtype, function in itertools.product([np.float64, np.float32], OF_FUNCTIONS):
-            with failures.case(f"{function.__name__} of {dtype.__name__}"), contextlib.suppress(EscapeError):
+            with failures.case(f"{function.__name__} of {dtype.__name__}"), contextlib.suppress(LeakError):
                 check_statistics(function, dtype)
 
 
@@ -199,7 +199,7 @@ def of_buffer(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [into_plain, of_buffer, lambda x: np.asarray(x) * 2, lambda x: math.sin(x[0])])
 def test_numbers_taken_by_a_thread_raise(function: Callable[[Any], Any]) -> None:
-    with pytest.raises(EscapeError):
+    with pytest.raises(LeakError):
         ad.grad(lambda x: elsewhere(lambda: function(x)) + np.sum(x))(POINT)
 
 
@@ -234,7 +234,7 @@ def test_conversion_to_float64_raises_in_every_thread() -> None:
     with ThreadPoolExecutor(4) as pool:
         for k in range(20):
             there = pool.submit(ad.grad(lambda x: np.sum(np.float64(x) ** 2)), np.full(20, float(k)))
-            with pytest.raises(EscapeError, match=r"Use x\.astype\(np\.float64\)"):
+            with pytest.raises(LeakError, match=r"Use x\.astype\(np\.float64\)"):
                 there.result(10)
             assert np.array_equal(pool.submit(ad.grad(lambda x: np.sum(x.astype(np.float64) ** 2)), POINT).result(10), 2 * POINT)
 

@@ -15,7 +15,7 @@ from autodiff.visualize.equations import Writer, plain
 from autodiff.visualize.names import named
 from autodiff.visualize.steps import backward, forward
 from compgraph.graph.traversal import breadth_first
-from compgraph.values import Joint
+from compgraph.values import MultiOutput
 from tests.support.arguments import Case
 from tests.support.checks.rules import with_argument
 
@@ -45,7 +45,7 @@ def check_adjoints(case: Case) -> None:
     last = {step.operand: step.total for step in sweep.steps}
     sums: dict[Any, Any] = {}
     for step in sweep.steps:
-        if not isinstance(step.operand, Joint):
+        if not isinstance(step.operand, MultiOutput):
             sums[step.operand] = sums.get(step.operand, 0) + step.part
             np.testing.assert_allclose(step.total, sums[step.operand], rtol=1e-12, atol=1e-12)
     for x in variables:

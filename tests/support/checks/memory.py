@@ -9,7 +9,7 @@ import numpy as np
 from autodiff.batching import as_seen, pull_batch
 from autodiff.reverse import collect, gradient, sweep
 from autodiff.rules import Shared, by_function, plain_operands, plain_result
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.values import INERT
 from tests.support.arguments import Case
 from tests.support.checks.rules import directions, recorded
@@ -23,9 +23,9 @@ def contributions(node: Any, adjoint: Any) -> list[Any]:
     """The contributions of a node to the adjoints of its operands."""
     formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
     if isinstance(formulas, Shared):
-        positions = [p for p in node.edges if p >= formulas.fixed]
+        positions = [p for p in node.parent_argnums if p >= formulas.fixed]
         return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
-    positions = [p for p in node.edges if p < len(formulas) and node.args[p].__class__ not in INERT]
+    positions = [p for p in node.parent_argnums if p < len(formulas) and node.args[p].__class__ not in INERT]
     return [formula(adjoint, out, *operands, **node.options) for p in positions if (formula := formulas[p]) is not None]
 
 
@@ -39,7 +39,7 @@ def in_batch(adjoint: Any) -> Any:
 def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
     """The contributions of several adjoints together."""
     rule, (out, operands) = by_function[node.function], as_seen(node, False)
-    positions = [p for p in node.edges if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
+    positions = [p for p in node.parent_argnums if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
     return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
 
 
@@ -68,7 +68,7 @@ def check_memory_of_gradients(case: Case) -> None:
     variables, out = recorded(case)
     u, _ = directions(case)
     first, second = ([gradient(out, variables, adjoint=u)[x] for x in variables] for _ in range(2))
-    kept = [u, *case.args, *[part for node in collect(out) for part in (node.plain, *map(to_plain, node.args))]]
+    kept = [u, *case.args, *[part for node in collect(out) for part in (node.raw_value, *map(to_values, node.args))]]
     for g in (g for g in first if g.ndim and g.size):
         assert g.base is None
         assert g.flags.writeable

@@ -12,13 +12,13 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.graph.operands import to_plain
+from compgraph.graph.operands import to_values
 from compgraph.values import Value, is_tracer
 from tests.support.arguments import Case
 
 
 def random_like(array: Any, rng: np.random.Generator) -> Any:
-    array = np.asarray(to_plain(array))
+    array = np.asarray(to_values(array))
     numbers = rng.normal(size=array.shape) + (1j * rng.normal(size=array.shape) if array.dtype.kind == "c" else 0)
     return np.asarray(numbers, array.dtype)
 
@@ -46,13 +46,13 @@ def derivatives(case: Case, is_strict: bool) -> dict[str, Any]:
         found["jacfwd"] = ad.jacfwd(case.function, positions)(*variables)
     if is_real and len(variables) == 1:
         found["carried"] = forward.jacobian(case.function(forward.variables(case.args[0])))
-    return {name: to_plain(value) for name, value in found.items()}
+    return {name: to_values(value) for name, value in found.items()}
 
 
 def plain(value: Any) -> list[Any]:
     if isinstance(value, (tuple, list)):
         return [leaf for part in value for leaf in plain(part)]
-    return [np.asarray(to_plain(value))]
+    return [np.asarray(to_values(value))]
 
 
 def check_opaque(case: Case) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 from compgraph.values import Value
@@ -29,18 +29,18 @@ MOST_UNKNOWNS = 1500  # of the linear systems, which are dense
 
 def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
     """``scipy.integrate.solve_bvp``; where the search begins has no derivative."""
-    if isinstance(gathered(x), Value) or isinstance(gathered(S), Value):
+    if isinstance(stack_nested(x), Value) or isinstance(stack_nested(S), Value):
         raise TypeError(
             "scipy.integrate.solve_bvp: x and S cannot be nodes; scale the equation, so that its ends and its singular term are "
             "numbers, and what they depend on stands in the function"
         )
     rate, ends = Watch(fun), Watch(bc)
-    options = {name: to_plain(value) for name, value in options.items()}
+    options = {name: to_values(value) for name, value in options.items()}
     for name in ("fun_jac", "bc_jac"):
         if options.get(name) is not None:
             options[name] = _plainly(options[name])
     own = original_of(scipy.integrate.solve_bvp)
-    found = own(rate, ends, x, to_plain(gathered(y)), None if p is None else to_plain(gathered(p)), S, **options)
+    found = own(rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options)
     if not (rate.seen or ends.seen):
         return found
     if not found.success:
@@ -71,7 +71,9 @@ def _plainly(function: Function) -> Function:
 
     def plain(*args: Any) -> Any:
         found = function(*args)
-        return tuple(to_plain(gathered(part)) for part in found) if isinstance(found, tuple) else to_plain(gathered(found))
+        return (
+            tuple(to_values(stack_nested(part)) for part in found) if isinstance(found, tuple) else to_values(stack_nested(found))
+        )
 
     return plain
 
@@ -91,7 +93,7 @@ class Collocation:
 
     def rate(self, x: Any, y: Any, p: Any) -> Any:
         """The rates of change at places."""
-        return gathered(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
+        return stack_nested(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
 
     def residual(self, z: Any) -> Any:
         """What is to be zero: at the middle of each interval the cubic follows the equation, and the boundary conditions hold."""
@@ -101,5 +103,5 @@ class Collocation:
         middle = (y[:, 1:] + y[:, :-1]) / 2 - h / 8 * (f[:, 1:] - f[:, :-1])
         f_middle = self.rate(self.x[:-1] + h / 2, middle, p)
         inner = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
-        ends = gathered(self.bc(y[:, 0], y[:, -1], p) if self.has_parameters else self.bc(y[:, 0], y[:, -1]))
+        ends = stack_nested(self.bc(y[:, 0], y[:, -1], p) if self.has_parameters else self.bc(y[:, 0], y[:, -1]))
         return np.concatenate([np.ravel(inner), np.ravel(ends)])

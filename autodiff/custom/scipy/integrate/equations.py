@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
@@ -32,20 +32,20 @@ def solve_ivp(
         return own(fun, t_span, y0, args=args)  # raises
     given = () if args is None else tuple(args)
     problem = Problem("solve_ivp", lambda t, y: fun(t, y, *given), y0, vectorized)
-    options = {name: to_plain(value) for name, value in options.items()}
+    options = {name: to_values(value) for name, value in options.items()}
     if callable(options.get("jac")):
         own_jac = options["jac"]
-        options["jac"] = lambda t, y: to_plain(gathered(own_jac(t, y, *given)))
+        options["jac"] = lambda t, y: to_values(stack_nested(own_jac(t, y, *given)))
     asked = _as_list(events)
     plain_events = None if asked is None else [_plain_event(event, given, problem.watch) for event in asked]
 
     def run(**more: Any) -> Any:
-        options_now = {"t_eval": to_plain(gathered(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
+        options_now = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
         options_now.update(more)
-        return own(problem.watch, to_plain(tuple(t_span)), to_plain(problem.y0), vectorized=vectorized, **options_now)
+        return own(problem.watch, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now)
 
     found = run(method=method)
-    times = [*t_span, *np.ravel(gathered([] if t_eval is None else t_eval))]
+    times = [*t_span, *np.ravel(stack_nested([] if t_eval is None else t_eval))]
     if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
         return found
     if not found.success:
@@ -73,7 +73,7 @@ def solve_ivp(
 def _enter_states(found: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
     """Put nodes for the numbers of a solution."""
     if t_eval is not None:
-        times = gathered(t_eval)
+        times = stack_nested(t_eval)
         count = len(found.t)
         found.y = pinned(solution(times[:count]), found.y) if count else found.y
         found.t = times[:count] if isinstance(times, Value) else found.t
@@ -96,7 +96,7 @@ def _enter_states(found: Any, problem: Problem, solution: Solution, t_span: Any,
 
 def _enter_events(found: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
     """The times at which functions of the solution are zero, by the implicit function theorem."""
-    last = to_plain(found.t)[-1] if len(found.t) else None
+    last = to_values(found.t)[-1] if len(found.t) else None
     for k, event in enumerate(events):
         times = found.t_events[k]
         if not len(times):
@@ -115,7 +115,7 @@ def _crossing(g: Function, time: Any) -> Any:
     t: Any = time
     for _ in range(NEWTON):
         value, slope = jvp(lambda s: _number(g(s)), (t,), (1.0,))
-        if not np.all(np.asarray(to_plain(slope)) != 0):
+        if not np.all(np.asarray(to_values(slope)) != 0):
             raise ValueError(
                 f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative"
             )
@@ -124,7 +124,7 @@ def _crossing(g: Function, time: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    value = gathered(value)
+    value = stack_nested(value)
     return np.reshape(value, ()) if isinstance(value, Value) else np.asarray(value, float).reshape(())[()]
 
 
@@ -140,7 +140,7 @@ def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
     def plain(t: Any, y: Any) -> Any:
         found = _number(event(t, y, *args))
         watch.seen = watch.seen or isinstance(found, Value)
-        return to_plain(found)
+        return to_values(found)
 
     for name in ("terminal", "direction"):
         if hasattr(event, name):
@@ -156,20 +156,20 @@ class Problem:
 
     def __init__(self, name: str, f: Function, y0: Any, vectorized: bool = False) -> None:
         self.name, self.f, self.vectorized = name, f, vectorized
-        y0 = gathered(y0)
+        y0 = stack_nested(y0)
         y0 = y0 if isinstance(y0, Value) else np.asarray(y0)
         self.y0 = y0 if y0.dtype.kind == "c" and y0.dtype == complex else y0.astype(complex if y0.dtype.kind == "c" else float)
         self.watch = Watch(f)
 
     def rate(self, t: Any, y: Any) -> Any:
         """The rate, as a vector or a node."""
-        found = gathered(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
+        found = stack_nested(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
         found = found if isinstance(found, Value) else np.asarray(found, self.y0.dtype)
         return np.ravel(found) if found.ndim != 1 else found
 
 
 def _is_active(value: Any) -> bool:
-    value = gathered(value)
+    value = stack_nested(value)
     return isinstance(value, Value) and type(value) not in INERT
 
 
@@ -183,7 +183,7 @@ def _stood_for(problem: Problem, found: Any, t_span: Any, t_eval: Any, more: boo
             "scipy.integrate.solve_ivp: dense_output= and events= keep their derivatives with method='RK23', 'RK45' and "
             "'DOP853'; choose one of them, or leave these out"
         )
-    times = gathered(t_eval if t_eval is not None else [t_span[0], *found.t[1:-1], t_span[1]])
+    times = stack_nested(t_eval if t_eval is not None else [t_span[0], *found.t[1:-1], t_span[1]])
     found.y = pinned(states_at(problem, t_span[0], times, options), found.y)
     found.t = times if isinstance(times, Value) else found.t
     hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
@@ -192,7 +192,7 @@ def _stood_for(problem: Problem, found: Any, t_span: Any, t_eval: Any, more: boo
 
 def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) -> Any:
     """The states at times, of shape ``(n, len(times))``, by steps of `DOP853` to small tolerances."""
-    plain_times, start = np.asarray(to_plain(times), float), float(to_plain(t0))
+    plain_times, start = np.asarray(to_values(times), float), float(to_values(t0))
     count = 0
 
     def counted(t: Any, y: Any) -> Any:
@@ -203,11 +203,11 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
                 f"scipy.integrate.{problem.name}: the equation is stiff, and a derivative by explicit steps would take more than "
                 f"{MOST_STEPS} of them; use autodiff.odeint(..., method='Radau'), whose derivatives are solutions themselves"
             )
-        return to_plain(problem.rate(t, y))
+        return to_values(problem.rate(t, y))
 
     tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
     own = original_of(scipy.integrate.solve_ivp)
-    solved = own(counted, (start, plain_times[-1]), to_plain(problem.y0), "DOP853", dense_output=True, **tolerances)
+    solved = own(counted, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances)
     if not solved.success:
         raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {solved.message}")
     y0 = advanced(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
@@ -223,13 +223,13 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *given:
     """``scipy.integrate.odeint``."""
     args = args if isinstance(args, tuple) else (args,)
     t_first = options.get("tfirst", given[16] if len(given) > 16 else False)
-    problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(gathered(y0)))
+    problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(stack_nested(y0)))
     watch = Watch(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
-    jacobian = None if Dfun is None else (lambda *x: to_plain(gathered(Dfun(*x, *args))))
+    jacobian = None if Dfun is None else (lambda *x: to_values(stack_nested(Dfun(*x, *args))))
     own = original_of(scipy.integrate.odeint)
-    options = {name: to_plain(value) for name, value in options.items()}
-    times = gathered(t)
-    found = own(watch, to_plain(gathered(y0)), to_plain(times), (), jacobian, *given, **options)
+    options = {name: to_values(value) for name, value in options.items()}
+    times = stack_nested(t)
+    found = own(watch, to_values(stack_nested(y0)), to_values(times), (), jacobian, *given, **options)
     if not (watch.seen or any(map(_is_active, [y0, times, *args]))):
         return found
     full = isinstance(found, tuple)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 from numpy.polynomial.legendre import leggauss
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
@@ -42,7 +42,7 @@ def quad(
         return _complex(func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
     own = original_of(scipy.integrate.quad)
     options = {
-        "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": to_plain(points), "weight": weight, "wvar": wvar,
+        "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": to_values(points), "weight": weight, "wvar": wvar,
         "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
     }  # fmt: skip
     if not callable(func):  # a LowLevelCallable
@@ -50,7 +50,7 @@ def quad(
     if any(isinstance(v, Value) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
         raise TypeError("scipy.integrate.quad: wvar= cannot be a node; write the weight into the function")
     f = (lambda x: func(x, *args)) if args else func
-    watch, start, end = Watch(f), to_plain(a), to_plain(b)
+    watch, start, end = Watch(f), to_values(a), to_values(b)
     whole = own(watch, start, end, (), full_output, **options)
 
     def apply(g: Function, noise: float) -> Any:
@@ -67,7 +67,7 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
     own = original_of(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)
     g = (lambda x: f(x, *args)) if args else f
-    start, end = float(to_plain(a)), float(to_plain(b))
+    start, end = float(to_values(a)), float(to_values(b))
     workers = options.get("workers", given[5] if len(given) > 5 else 1)
     if workers != 1:
         if any(isinstance(v, Value) for v in (a, b, *args)):
@@ -90,7 +90,7 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
 def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
     """Both parts of a complex function, one after the other."""
     watch = Watch(lambda x: func(x, *args))
-    plain = original_of(scipy.integrate.quad)(watch, to_plain(a), to_plain(b), (), full_output, *to_plain(options), True)
+    plain = original_of(scipy.integrate.quad)(watch, to_values(a), to_values(b), (), full_output, *to_values(options), True)
     if not watch.seen and not isinstance(a, Value) and not isinstance(b, Value):
         return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
@@ -131,7 +131,7 @@ nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))
 def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
     """An integral between fixed limits, made to depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
-        if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.plain):
+        if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.raw_value):
             if weight not in (None, "sin", "cos"):
                 raise TypeError(
                     f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "
@@ -157,10 +157,10 @@ def _edge(name: str, f: Function, limit: Any) -> Any:
     are those of the integral.
     """
     limit = np.reshape(limit, ())
-    number = limit.plain
+    number = limit.raw_value
     way = limit - number
     total = sum(w * f(number + p * way) for p, w in _rule())
-    if not np.all(np.isfinite(np.asarray(to_plain(total)))):
+    if not np.all(np.isfinite(np.asarray(to_values(total)))):
         raise ValueError(
             f"scipy.integrate.{name}: the function is not finite at the limit {number}, so it has no derivative there"
         )

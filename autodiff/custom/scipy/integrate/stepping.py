@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 
 from compgraph.frames import source_lines
-from compgraph.graph import gathered, to_plain
-from compgraph.guards import note
+from compgraph.graph import stack_nested, to_values
+from compgraph.guards import note_guard
 from compgraph.scipy import exact_to
 from compgraph.values import Value
 
@@ -114,9 +114,9 @@ class Solution:
 
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
-        t = gathered(t)
+        t = stack_nested(t)
         t = t if isinstance(t, Value) else np.asarray(t)
-        where = self._segments(to_plain(t))
+        where = self._segments(to_values(t))
         if t.ndim == 0:
             return self.interpolants[int(where)](t)
         order = np.argsort(where, kind="stable")
@@ -139,19 +139,19 @@ def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, A
 
 def pinned(node: Any, value: Any) -> Any:
     """A node with numbers that were found another way, from which its own differ by less than the tolerance."""
-    if not isinstance(node, Value) or np.array_equal(node.plain, value):
+    if not isinstance(node, Value) or np.array_equal(node.raw_value, value):
         return node
     return node + (value - np.asarray(innermost(node)))
 
 
 def innermost(node: Any) -> Any:
     """The numbers of a node."""
-    return to_plain(node)
+    return to_values(node)
 
 
 def hold(what: str, node: Any) -> None:
     """Let a graph that is run again with other numbers say that what was chosen by the first is not chosen again."""
-    note(what, functools.partial(_close, np.array(to_plain(node))), (node,), True, source_lines.users_frame(2))
+    note_guard(what, functools.partial(_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 
 def _close(then: Any, now: Any) -> bool:

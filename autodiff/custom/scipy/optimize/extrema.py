@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize
 
 from compgraph.context import NoGraph
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.interception import original_of
 
 from ....operators import grad, jacrev
@@ -79,22 +79,22 @@ def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]
 
 def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
     """Raise if what was taken for active is not what is active at the solution itself."""
-    extra = to_plain(call.extra)
+    extra = to_values(call.extra)
     free = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
     wrong = bool(np.any(multipliers[~free] <= 0))
     size = max(1.0, float(np.max(np.abs(at))))
     for constraint in constraints:
-        wrong = wrong or bool(np.any(np.asarray(to_plain(_numbers(constraint, at, extra))) < -1e-9 * size))
+        wrong = wrong or bool(np.any(np.asarray(to_values(_numbers(constraint, at, extra))) < -1e-9 * size))
     if wrong:
         raise ValueError(f"{call.name}: {CORNER}")
 
 
 def _scalar(value: Any) -> Any:
-    return np.reshape(gathered(value), ())
+    return np.reshape(stack_nested(value), ())
 
 
 def _numbers(constraint: Constraint, z: Any, extra: Any) -> Any:
-    return np.ravel(gathered(constraint.function(z, *extra)))
+    return np.ravel(stack_nested(constraint.function(z, *extra)))
 
 
 def _holding(active: Sequence[Active], z: Any, extra: Any) -> Any:
@@ -108,11 +108,11 @@ def _active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) 
         return [], np.zeros(0)
     near: list[Active] = []
     with NoGraph():
-        extra = to_plain(call.extra)
-        slope = np.ravel(to_plain(grad(lambda z: _scalar(f(z, *extra)))(x[()])))
+        extra = to_values(call.extra)
+        slope = np.ravel(to_values(grad(lambda z: _scalar(f(z, *extra)))(x[()])))
         room, rows = [], []
         for constraint in constraints:
-            numbers = np.asarray(to_plain(_numbers(constraint, x[()], extra)))
+            numbers = np.asarray(to_values(_numbers(constraint, x[()], extra)))
             which = np.arange(numbers.size)
             if not constraint.is_equation:
                 which = np.flatnonzero(numbers <= NEAR * np.maximum(1.0, np.max(np.abs(x))))
@@ -128,7 +128,7 @@ def _active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) 
 
 def _rows(constraint: Constraint, x: Any, extra: Any) -> Any:
     """The gradients of the numbers of a constraint."""
-    found = to_plain(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
+    found = to_values(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
     return np.reshape(found, (-1, x.size))
 
 

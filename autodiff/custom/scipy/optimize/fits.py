@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.values import Value
 
 from ....operators import jacobian
@@ -34,7 +34,7 @@ def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Functi
     rho: Function = (lambda z: loss(z)[0]) if callable(loss) else _LOSSES[loss]
 
     def cost(x: Any, *extra: Any) -> Any:
-        return 0.5 * scale**2 * np.sum(rho((np.ravel(gathered(residuals(x, *extra))) / scale) ** 2))
+        return 0.5 * scale**2 * np.sum(rho((np.ravel(stack_nested(residuals(x, *extra))) / scale) ** 2))
 
     return cost
 
@@ -50,7 +50,7 @@ def least_squares(*args: Any, **kwargs: Any) -> Any:
     bounds = call.given.get("bounds", (-np.inf, np.inf))
     call.given["bounds"] = limits.plain_bounds(bounds)
     scale = call.given.get("f_scale", 1.0)
-    call.given["f_scale"] = to_plain(scale)
+    call.given["f_scale"] = to_values(scale)
     loss = call.given.get("loss", "linear")
     if callable(loss):
         call.given["loss"] = limits.watched(call, loss)
@@ -63,7 +63,7 @@ def least_squares(*args: Any, **kwargs: Any) -> Any:
     fields = {
         "x": x,
         "cost": with_value(found.cost, cost(x, *call.extra)),
-        "fun": with_value(found.fun, np.atleast_1d(gathered(function(x, *call.extra)))),
+        "fun": with_value(found.fun, np.atleast_1d(stack_nested(function(x, *call.extra)))),
     }
     return carrying(found, fields)
 
@@ -83,13 +83,13 @@ def leastsq(*args: Any, **kwargs: Any) -> Any:
         return (x, *found[1:])
     rows = _rows(lambda z: call.function(z, *call.extra), x)
     covariance = None if found[1] is None else with_value(found[1], np.linalg.inv(rows.T @ rows))
-    values = np.ravel(gathered(call.function(x, *call.extra)))
+    values = np.ravel(stack_nested(call.function(x, *call.extra)))
     return (x, covariance, carrying(found[2], {"fvec": with_value(found[2]["fvec"], values)}), *found[3:])
 
 
 def _rows(residuals: Function, x: Any) -> Any:
     """The Jacobian of the residuals."""
-    return jacobian(lambda z: np.ravel(gathered(residuals(z))))(x)
+    return jacobian(lambda z: np.ravel(stack_nested(residuals(z))))(x)
 
 
 # --------------------------------------------------------------------------------------------- curve_fit
@@ -98,10 +98,10 @@ def _rows(residuals: Function, x: Any) -> Any:
 def curve_fit(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.curve_fit``."""
     call = Call(scipy.optimize.curve_fit, args, kwargs, "f jac", kept="xdata ydata sigma bounds")
-    data = {name: gathered(call.given.get(name)) for name in ("xdata", "ydata", "sigma")}
+    data = {name: stack_nested(call.given.get(name)) for name in ("xdata", "ydata", "sigma")}
     for name, value in data.items():
         if name in call.given:
-            call.given[name] = to_plain(value)
+            call.given[name] = to_values(value)
     bounds = call.given.get("bounds", (-np.inf, np.inf))
     call.given["bounds"] = limits.plain_bounds(bounds)
     found = call()
@@ -124,22 +124,22 @@ def _misfit(call: Call, data: dict[str, Any]) -> Function:
     x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
     y = y if isinstance(y, Value) else np.asarray(y, float)
     omits = call.given.get("nan_policy") == "omit"
-    if omits and any(isinstance(v, Value) and np.isnan(to_plain(v)).any() for v in (x, y)):
+    if omits and any(isinstance(v, Value) and np.isnan(to_values(v)).any() for v in (x, y)):
         raise TypeError("curve_fit: nan_policy='omit' cannot leave out elements of nodes; leave them out before")
     if omits:
-        there = ~np.isnan(to_plain(y))
-        there &= ~np.any(np.isnan(to_plain(x)), axis=tuple(range(np.ndim(x) - 1)))
+        there = ~np.isnan(to_values(y))
+        there &= ~np.any(np.isnan(to_values(x)), axis=tuple(range(np.ndim(x) - 1)))
         x, y = x[..., there], y[there]
         sigma = sigma if sigma is None else sigma[there] if np.ndim(sigma) == 1 else sigma[there][:, there]
 
     def misfit(p: Any, *extra: Any) -> Any:
         parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Value) else p
-        off = np.ravel(gathered(f(x, *parameters))) - y
+        off = np.ravel(stack_nested(f(x, *parameters))) - y
         if sigma is None:
             return off
         if np.size(sigma) == 1:
             return off / np.reshape(sigma, ())
-        return np.linalg.solve(np.linalg.cholesky(sigma), off) if np.ndim(sigma) == 2 else off / gathered(sigma)
+        return np.linalg.solve(np.linalg.cholesky(sigma), off) if np.ndim(sigma) == 2 else off / stack_nested(sigma)
 
     return misfit
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 
 from ..callbacks import Call, Callback, has_node
 from .extrema import Constraint
@@ -17,9 +17,9 @@ from .extrema import Constraint
 def plain_bounds(bounds: Any) -> Any:
     """Bounds without nodes."""
     if not isinstance(bounds, Bounds):
-        return to_plain(bounds) if not isinstance(bounds, zip) else list(bounds)
+        return to_values(bounds) if not isinstance(bounds, zip) else list(bounds)
     made = copy.copy(bounds)
-    made.lb, made.ub = to_plain(bounds.lb), to_plain(bounds.ub)
+    made.lb, made.ub = to_values(bounds.lb), to_values(bounds.ub)
     return made
 
 
@@ -43,8 +43,8 @@ def _of_ends(low: Any, high: Any) -> list[Constraint]:
     ends = []
     for end, nothing in ((low, -np.inf), (high, np.inf)):
         if isinstance(end, (list, tuple)):
-            end = gathered([nothing if part is None else part for part in end])
-        ends.append(nothing if end is None else gathered(end))
+            end = stack_nested([nothing if part is None else part for part in end])
+        ends.append(nothing if end is None else stack_nested(end))
     return _between(lambda z, *extra: z, *ends)
 
 
@@ -66,9 +66,9 @@ def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
     if not isinstance(constraint, (Bounds, LinearConstraint, NonlinearConstraint)):
         return constraint, []  # SciPy says what is wrong with it
     plain = copy.copy(constraint)
-    plain.lb, plain.ub = to_plain(constraint.lb), to_plain(constraint.ub)
+    plain.lb, plain.ub = to_values(constraint.lb), to_values(constraint.ub)
     if isinstance(constraint, LinearConstraint):
-        plain.A = to_plain(constraint.A)
+        plain.A = to_values(constraint.A)
         matrix = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
         return plain, _between(lambda z, *extra: matrix @ np.ravel(z), constraint.lb, constraint.ub)
     if not isinstance(constraint, NonlinearConstraint):
@@ -88,7 +88,7 @@ def watched(call: Call, function: Any) -> Any:
 
 def _dictionary(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
     further = tuple(constraint.get("args", ()))
-    plain = {**constraint, "fun": watched(call, constraint["fun"]), "args": to_plain(further)}
+    plain = {**constraint, "fun": watched(call, constraint["fun"]), "args": to_values(further)}
     call.holds = call.holds or has_node(further)
     if callable(constraint.get("jac")):
         plain["jac"] = watched(call, constraint["jac"])
@@ -98,7 +98,7 @@ def _dictionary(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Const
 
 def _between(function: Any, low: Any, high: Any) -> list[Constraint]:
     """``low <= function(x) <= high``; where both are the same, an equation."""
-    ends = np.broadcast_arrays(np.asarray(to_plain(low), float), np.asarray(to_plain(high), float))
+    ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
     equal = ends[0] == ends[1]
     found = []
     if equal.any():
@@ -112,8 +112,8 @@ def _between(function: Any, low: Any, high: Any) -> list[Constraint]:
 
 def _side(function: Any, end: Any, sign: float, there: Any) -> Any:
     def distance(z: Any, *extra: Any) -> Any:
-        numbers = np.ravel(gathered(function(z, *extra)))
+        numbers = np.ravel(stack_nested(function(z, *extra)))
         which = np.broadcast_to(there, numbers.shape)
-        return sign * (numbers - np.broadcast_to(gathered(end), numbers.shape))[which]
+        return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[which]
 
     return distance

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 
 from ....operators import grad
 from ..callbacks import Call, has_node, with_value
@@ -26,7 +26,7 @@ def _objective(call: Call) -> Function:
 
 
 def _value(call: Call, f: Function, x: Any) -> Any:
-    return np.reshape(gathered(f(x, *call.extra)), ())
+    return np.reshape(stack_nested(f(x, *call.extra)), ())
 
 
 def _result(call: Call, found: Any, constraints: Sequence[Constraint], f: Function | None = None) -> Any:
@@ -178,7 +178,7 @@ def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
     functions = list(cons) if isinstance(cons, (list, tuple)) else [cons]
     further = call.given.get("consargs")
     call.holds = call.holds or has_node(further)
-    call.given["consargs"] = to_plain(further)
+    call.given["consargs"] = to_values(further)
     further = call.extra if further is None else tuple(further)
     call.given["cons"] = [limits.watched(call, f) for f in functions]
     found = call()

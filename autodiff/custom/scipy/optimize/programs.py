@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import gathered, to_plain
+from compgraph.graph import stack_nested, to_values
 from compgraph.interception import original_of
 
 from ..callbacks import Call, has_node, unmoved, with_value
@@ -33,11 +33,11 @@ def _degenerate(name: str, what: str) -> ValueError:
 def nnls(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.nnls``."""
     call = Call(scipy.optimize.nnls, args, kwargs, "", kept="A b")
-    a, b = (gathered(call.raw[name]) for name in "Ab")
-    call.given.update(A=to_plain(a), b=to_plain(b))
+    a, b = (stack_nested(call.raw[name]) for name in "Ab")
+    call.given.update(A=to_values(a), b=to_values(b))
     x, norm = call()
     node = _bounded("nnls", a, b, x, np.zeros(x.size), np.full(x.size, np.inf))
-    off = gathered(a) @ node - b
+    off = stack_nested(a) @ node - b
     return node, with_value(norm, np.sqrt(np.sum(off**2))) if norm > 0 else norm
 
 
@@ -47,8 +47,8 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
     The multipliers of the bounds are the gradient, which points away from them (C. L. Lawson and R. J. Hanson, *Solving Least
     Squares Problems*, 1974, ch. 23).
     """
-    plain_a, plain_b = np.asarray(to_plain(a), float), np.asarray(to_plain(b), float)
-    ends = np.asarray(to_plain(low), float), np.asarray(to_plain(high), float)
+    plain_a, plain_b = np.asarray(to_values(a), float), np.asarray(to_values(b), float)
+    ends = np.asarray(to_values(low), float), np.asarray(to_values(high), float)
     slope = plain_a.T @ (plain_a @ x - plain_b)
     scale = np.linalg.norm(plain_a, axis=0) * max(float(np.linalg.norm(plain_b)), 1e-300)
     room = np.maximum(1.0, np.abs(x))
@@ -75,12 +75,12 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
 def lsq_linear(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.lsq_linear``."""
     call = Call(scipy.optimize.lsq_linear, args, kwargs, "", kept="A b bounds")
-    a, b = (gathered(call.raw[name]) for name in "Ab")
+    a, b = (stack_nested(call.raw[name]) for name in "Ab")
     if not isinstance(a, (np.ndarray, list, tuple)):
         raise TypeError("lsq_linear: beside nodes the matrix must be an array; give A.toarray()")
     bounds = call.given.get("bounds", (-np.inf, np.inf))
-    low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(gathered, bounds)
-    call.given.update(A=to_plain(a), b=to_plain(b), bounds=(to_plain(low), to_plain(high)))
+    low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(stack_nested, bounds)
+    call.given.update(A=to_values(a), b=to_values(b), bounds=(to_values(low), to_values(high)))
     found = call()
     a, b = np.atleast_2d(a), np.atleast_1d(b)
     n = found.x.size
@@ -96,11 +96,11 @@ def linprog(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
     call = Call(scipy.optimize.linprog, args, kwargs, "", kept=names)
-    given = {name: gathered(call.given.get(name)) for name in names.split()[:-1]}
+    given = {name: stack_nested(call.given.get(name)) for name in names.split()[:-1]}
     given["bounds"] = call.given.get("bounds", (0, None))
     for name in names.split():
         if name in call.given:
-            call.given[name] = to_plain(given[name])
+            call.given[name] = to_values(given[name])
     found = call()
     if not call.met or found.x is None:
         return found
@@ -146,10 +146,10 @@ def _vertex(given: dict[str, Any], found: Any) -> Any:
         pressing = np.abs(np.ravel(found[name].marginals)) > SMALL
         touching = np.ravel(found[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(found.x)))
         if name == "upper":  # where both ends are the same, one equation says so
-            equal = np.asarray(to_plain(low) == to_plain(high))
+            equal = np.asarray(to_values(low) == to_values(high))
             touching, pressing = touching & ~equal, pressing & ~equal
         if name == "lower":
-            pressing = pressing | np.asarray(to_plain(low) == to_plain(high))
+            pressing = pressing | np.asarray(to_values(low) == to_values(high))
         if np.any(touching & ~pressing):
             raise _degenerate("linprog", "a constraint holds as an equation without a multiplier")
         if pressing.any():
@@ -158,7 +158,7 @@ def _vertex(given: dict[str, Any], found: Any) -> Any:
     if given["A_eq"] is not None:
         rows.append(_dense(given["A_eq"]))
         ends.append(np.ravel(given["b_eq"]))
-    plain_rows = [np.asarray(to_plain(r)) for r in rows]
+    plain_rows = [np.asarray(to_values(r)) for r in rows]
     if sum(len(r) for r in plain_rows) != n or np.linalg.matrix_rank(np.concatenate(plain_rows)) < n:
         raise _degenerate("linprog", "the solution is no vertex where as many constraints as unknowns hold as equations")
     return with_value(found.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
@@ -177,15 +177,15 @@ def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
         pairs = pairs * n
     low = [-np.inf if a is None else a for a, _ in pairs]
     high = [np.inf if b is None else b for _, b in pairs]
-    both = [gathered(end) if has_node(end) else np.asarray(end) for end in (low, high)]
+    both = [stack_nested(end) if has_node(end) else np.asarray(end) for end in (low, high)]
     return both[0], both[1]
 
 
 def milp(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.milp``: by the cost, of which the solution is piecewise constant."""
     call = Call(scipy.optimize.milp, args, kwargs, "", kept="c")
-    c = gathered(call.raw["c"])
-    call.given["c"] = to_plain(c)
+    c = stack_nested(call.raw["c"])
+    call.given["c"] = to_values(c)
     if has_node(call.raw.get("bounds")) or has_node(call.raw.get("constraints")):
         raise TypeError("milp: bounds= and constraints= cannot hold nodes; fix the integers, and use scipy.optimize.linprog")
     found = call()
@@ -196,14 +196,14 @@ def milp(*args: Any, **kwargs: Any) -> Any:
 
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
     """``scipy.optimize.isotonic_regression``: the mean of each block."""
-    y, weights = np.atleast_1d(gathered(y)), None if weights is None else np.atleast_1d(gathered(weights))
+    y, weights = np.atleast_1d(stack_nested(y)), None if weights is None else np.atleast_1d(stack_nested(weights))
     own = original_of(scipy.optimize.isotonic_regression)
-    found = own(to_plain(y), weights=to_plain(weights), increasing=increasing)
+    found = own(to_values(y), weights=to_values(weights), increasing=increasing)
     starts = found.blocks[:-1]
     w = np.ones(y.shape[0]) if weights is None else weights
-    excess = np.cumsum(to_plain(w) * (to_plain(y) - found.x))  # zero at the end of each block, and within it nowhere
+    excess = np.cumsum(to_values(w) * (to_values(y) - found.x))  # zero at the end of each block, and within it nowhere
     inside = np.delete(excess, found.blocks[1:] - 1)
-    small = SMALL * float(np.sum(np.abs(to_plain(w) * to_plain(y))))
+    small = SMALL * float(np.sum(np.abs(to_values(w) * to_values(y))))
     if np.any(np.diff(found.x[starts]) == 0) or np.any(np.abs(inside) <= small):
         raise _degenerate("isotonic_regression", "blocks of the same height are neighbours")
     totals = np.add.reduceat(w, starts)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from compgraph.graph import gathered
+from compgraph.graph import stack_nested
 
 from ..callbacks import Call, with_value
 from .results import carrying
@@ -38,7 +38,7 @@ def _of_pair(function: Any) -> Any:
 
 
 def _values(function: Any, x: Any, call: Call) -> Any:
-    return gathered(function(x, *call.extra))
+    return stack_nested(function(x, *call.extra))
 
 
 def fsolve(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ def fixed_point(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fixed_point``."""
     call = Call(scipy.optimize.fixed_point, args, kwargs, "func")
     found = call()
-    return call.solution(found, lambda x, *p: x - gathered(call.function(x, *p)), lambda x: x) if call.met else found
+    return call.solution(found, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x) if call.met else found
 
 
 def _quasi_newton(name: str) -> Answer:

@@ -249,10 +249,10 @@ class Pass:
         parcels: dict[int, Parcel] = {}
         for key, node in record.ends.items():
             if key == RESULT:
-                self.values[micro] = pack(node.plain)
+                self.values[micro] = pack(node.raw_value)
                 continue
             where = links.gives[key]
-            value = np.asarray(node.plain) if where == self.part.number else pack(node.plain)
+            value = np.asarray(node.raw_value) if where == self.part.number else pack(node.raw_value)
             parcels.setdefault(where, {})["value", micro, key] = value
         return parcels
 

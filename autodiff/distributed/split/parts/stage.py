@@ -92,7 +92,7 @@ class Record:
         """The adjoints of what the stage was given, from those of what it computed; `careful` with their supports."""
         nodes = {node: key for key, node in self.starts.items()}
         if not adjoints:
-            zeros = {key: np.zeros_like(node.plain) for node, key in nodes.items()}
+            zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}
             return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
         joint = as_joint([self.ends[key] for key in adjoints])
         graph = collect(joint)
@@ -109,4 +109,4 @@ class Record:
 
 
 def _or_zeros(found: Mapping[Any, Any], node: Any) -> Any:
-    return np.asarray(found[node] if node in found else np.zeros_like(node.plain))
+    return np.asarray(found[node] if node in found else np.zeros_like(node.raw_value))

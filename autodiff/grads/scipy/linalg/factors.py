@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.guards import frozen
+from compgraph.guards import guarded_value
 from compgraph.scipy import bands
 
 from ....rules import general
@@ -114,7 +114,7 @@ def _lu_tangent(t: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
 
 
 def _rows(order: Any) -> Any:
-    return np.asarray(frozen(order, "the order of the rows of a decomposition")).astype(np.intp)
+    return np.asarray(guarded_value(order, "the order of the rows of a decomposition")).astype(np.intp)
 
 
 def _lu_apart(g: Any, out: Any, a: Any, **_: Any) -> Any:
@@ -167,7 +167,7 @@ scipy_linalg_lu_factor_grad = general("scipy_linalg_lu_factor", _lu_factor).tang
 def _ldl_parts(out: Any) -> tuple[Any, Any, Any, Any]:
     """The triangle, its inverse, that of d, and the blocks."""
     triangle = np.linalg.inv(_ordered(out[0], _rows(out[2])))
-    blocks = frozen(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
+    blocks = guarded_value(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
     return _ordered(out[0], _rows(out[2])), triangle, np.linalg.inv(out[1]), blocks
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.guards import decided
+from compgraph.guards import evaluate_guarded
 from compgraph.protocols import stop_gradient
 
 from ....rules import Rule, general
@@ -80,7 +80,7 @@ def _of_function(opname: str, function: Callable[..., Any], checked: bool = Fals
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not checked:
             return along(run, a, e)
-        if options.get("t", 0) < 1 and decided("whether a matrix is singular", _is_singular, a):
+        if options.get("t", 0) < 1 and evaluate_guarded("whether a matrix is singular", _is_singular, a):
             raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
         return _checked_along(name, run, a, e, out)
 
@@ -160,7 +160,7 @@ def balanced(name: str, a: Any, right: Any) -> Any:
     """The solution x of ``a x + x a = right``; an error where the equation has none, or many."""
     if not right.size:
         return right
-    if decided("whether a derivative is infinite", _nearest, a):
+    if evaluate_guarded("whether a derivative is infinite", _nearest, a):
         raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
     return scipy.linalg.solve_sylvester(a, a, right)
 

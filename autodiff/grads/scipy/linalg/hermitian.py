@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.guards import decided
+from compgraph.guards import evaluate_guarded
 from compgraph.scipy import bands
 
 from ....rules import Rule, general
@@ -134,7 +134,7 @@ def _first(w: Any, by_index: Any, by_value: Any) -> int:
         return int(by_index[0])
     if by_value is None:
         return 0
-    counts = decided("which eigenvalues are in an interval", lambda w: np.sum(w <= by_value[0], axis=-1), w)
+    counts = evaluate_guarded("which eigenvalues are in an interval", lambda w: np.sum(w <= by_value[0], axis=-1), w)
     return int(np.max(counts, initial=0))
 
 

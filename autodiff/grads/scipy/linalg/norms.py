@@ -47,7 +47,7 @@ def _cutoff(a: Any, atol: Any, rtol: Any) -> Any:
 
 
 def _plain(a: Any) -> Any:
-    return getattr(a, "plain", a)
+    return getattr(a, "raw_value", a)
 
 
 def _pinv_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import to_plain
-from compgraph.guards import frozen
+from compgraph.graph import to_values
+from compgraph.guards import guarded_value
 from compgraph.values import Value
 
 from ....rules import Rule, general
@@ -41,8 +41,8 @@ from .factors import _ordered
 def _free(gv: Any, v: Any) -> Any:
     """The adjoint of vectors without the part along them, which their length undoes."""
     along = np.sum(gv * v, axis=-2, keepdims=True)
-    size = np.max(np.abs(to_plain(gv)), initial=0)
-    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_plain(along))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
+    size = np.max(np.abs(to_values(gv)), initial=0)
+    if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(along))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
         raise TypeError(
             "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so is the derivative of what "
             "depends on it; use what does not (np.abs, projections), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
@@ -87,7 +87,7 @@ def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, An
 def _vectors_of(w: Any, a: Any, b: Any) -> Any:
     """The right vectors of values that are known, in their order."""
     again, v = scipy.linalg.eig(a, b)
-    one, two = to_plain(w), to_plain(again)
+    one, two = to_values(w), to_values(again)
     if not np.allclose(one, two, rtol=0, atol=np.sqrt(np.finfo(one.dtype).eps) * np.max(np.abs(one), initial=1e-300)):
         raise scipy.linalg.LinAlgError("the eigenvalues come in another order with vectors than without; use scipy.linalg.eig")
     return v
@@ -183,7 +183,7 @@ scipy_linalg_svdvals_grad = of_stacks(
 
 def _refuse_beside(g: Any, name: str) -> None:
     """Only columns, or rows, that the matrix settles may be used of a square q."""
-    if g is not None and g.size and (isinstance(g, Value) or np.any(to_plain(g) != 0)):
+    if g is not None and g.size and (isinstance(g, Value) or np.any(to_values(g) != 0)):
         raise TypeError(
             f"scipy.linalg.{name}: the part of a square q that completes the basis is one of many, and has no derivative; "
             "use mode='economic'"
@@ -199,7 +199,11 @@ def _refuse_forward(name: str) -> None:
 def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
     """q or None, r, and the order of the columns or None."""
     parts = out[:-1] if pivoting else out
-    order = None if not pivoting else np.asarray(frozen(out[-1], "the order of the columns of a decomposition")).astype(np.intp)
+    order = (
+        None
+        if not pivoting
+        else np.asarray(guarded_value(out[-1], "the order of the columns of a decomposition")).astype(np.intp)
+    )
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 from compgraph.scipy.ndimage import kernels
 
 from ....rules import general, linear, scatter
@@ -74,7 +74,7 @@ def _b_spline(u: Any, order: int, derivative: int = 0) -> Any:
     power = order - derivative
     if power < 0:
         return u * 0.0
-    numbers = to_plain(u)
+    numbers = to_values(u)
     total: Any = 0.0
     for j in range(order + 2):
         place = (order + 1) / 2 - j
@@ -88,7 +88,7 @@ class _Places:
 
     def __init__(self, c: Any, coordinates: Any, order: int, mode: int, padding: int) -> None:
         self.c, self.order, self.mode = c, order, mode
-        numbers = np.asarray(to_plain(coordinates), np.float64)
+        numbers = np.asarray(to_values(coordinates), np.float64)
         self.outside = np.zeros(numbers.shape[1:], bool)
         self.starts, self.distances, self.signs = [], [], []
         for axis in range(c.ndim):

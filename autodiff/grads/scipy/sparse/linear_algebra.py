@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from compgraph.graph import to_plain
+from compgraph.graph import to_values
 
 from ....rules import general, linear
 from .products import _at_places, _ops
@@ -64,7 +64,7 @@ def _bordered(data: Any, w: Any, v: Any, pattern: Any) -> tuple[Any, Any]:
     cols = np.concatenate([pattern.cols, numbers, last, numbers])
     matrix = scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + 1, n + 1))
     elements = np.concatenate([data, -w * np.ones(n), -v, -v])
-    _require_simple(to_plain(elements), matrix)
+    _require_simple(to_values(elements), matrix)
     return elements, _ops().Pattern(matrix)
 
 

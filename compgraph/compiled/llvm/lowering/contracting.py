@@ -44,11 +44,11 @@ def _einsum(lowered: Placing, item: Any) -> str:
     given, arrow, result = item.options["subscripts"].replace(" ", "").partition("->")
     labels = [_spelt(text, len(p.shape)) for text, p in zip(given.split(","), places, strict=True)]
     if arrow:
-        out = _spelt(result, np.ndim(item.plain))
+        out = _spelt(result, np.ndim(item.raw_value))
     else:
         letters = "".join(label for part in labels for label in part if isinstance(label, str))
         once = sorted(letter for letter in letters if letters.count(letter) == 1)
-        out = (*range(len(once) - np.ndim(item.plain), 0), *once)
+        out = (*range(len(once) - np.ndim(item.raw_value), 0), *once)
     return _contracted(lowered, item, list(map(Factor, places, labels)), out)
 
 
@@ -84,7 +84,7 @@ def _along(first: str, second: str, result: str) -> Callable[[Placing, Any], str
         if places is None or len(places) != 2 or item.options:
             return _OPTION
         labels = [_spelt(f"...{text}", len(p.shape)) for text, p in zip((first, second), places, strict=True)]
-        return _contracted(lowered, item, list(map(Factor, places, labels)), _spelt(f"...{result}", np.ndim(item.plain)))
+        return _contracted(lowered, item, list(map(Factor, places, labels)), _spelt(f"...{result}", np.ndim(item.raw_value)))
 
     return make
 
@@ -112,7 +112,7 @@ def _inner(lowered: Placing, item: Any) -> str:
 
 def scaled(lowered: Placing, item: Any, places: Sequence[Place]) -> str:
     """`dot`, `inner` or `tensordot` by one number: NumPy has BLAS add a multiple to zeros, where 0 * inf is 0."""
-    dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
+    dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or lowered.is_exact or not prod(shape):
         return f"{item.opname} of {dtype} is not compiled"
     one, other = sorted(places, key=lambda place: prod(place.shape))
@@ -150,7 +150,7 @@ def _places(lowered: Placing, operands: Sequence[Any]) -> list[Place] | None:
 
 def _contracted(lowered: Placing, item: Any, factors: Sequence[Factor], out: Labels) -> str:
     """Append the steps of a sum of products, whose result has the labels `out`."""
-    dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
+    dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or lowered.is_exact:
         return f"{item.opname} of {dtype} is not compiled"
     lengths: dict[Hashable, int] = {}

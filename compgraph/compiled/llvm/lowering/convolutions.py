@@ -40,7 +40,7 @@ def back(program: Placing, item: Any) -> str:
     g, kernel = map(program.place, item.args[:2])
     if g is None or kernel is None:
         return "an operand is not known to the compiler"
-    found = Correlation(item.opname, np.shape(item.plain), kernel.shape, **_options(item))
+    found = Correlation(item.opname, np.shape(item.raw_value), kernel.shape, **_options(item))
     return _appended(program, item, "back", found, g, kernel)
 
 
@@ -49,7 +49,7 @@ def kernel(program: Placing, item: Any) -> str:
     x, g = map(program.place, item.args[:2])
     if x is None or g is None:
         return "an operand is not known to the compiler"
-    found = Correlation(item.opname, x.shape, np.shape(item.plain), **_options(item))
+    found = Correlation(item.opname, x.shape, np.shape(item.raw_value), **_options(item))
     return _appended(program, item, "kernel", found, x, g)
 
 
@@ -58,7 +58,7 @@ def _options(item: Any) -> dict[str, Any]:
 
 
 def _appended(program: Placing, item: Any, kind: str, found: Correlation, a: Place, b: Place) -> str:
-    dtype, shape = item.plain.dtype, np.shape(item.plain)
+    dtype, shape = item.raw_value.dtype, np.shape(item.raw_value)
     if program.is_exact:
         return "exact=True asks for NumPy's bits"
     if dtype.kind != "f" or a.buffer.dtype != dtype or b.buffer.dtype != dtype:

@@ -42,13 +42,15 @@ def reduced(lowered: Placing, operation: str, operand: Place, gone: frozenset[in
 def _settle(lowered: Placing, item: Any, place: Place) -> str:
     """Let a dense buffer, however it was seen, be the value of an item."""
     place.buffer.node = item
-    lowered.places[item] = Place(place.buffer, 0, np.shape(item.plain), dense(place.buffer.dtype, np.shape(item.plain)).strides)
+    lowered.places[item] = Place(
+        place.buffer, 0, np.shape(item.raw_value), dense(place.buffer.dtype, np.shape(item.raw_value)).strides
+    )
     return ""
 
 
 def _folded(operation: str) -> Any:
     def make(lowered: Placing, item: Any) -> str:
-        name, plain = operation, np.asarray(item.plain)
+        name, plain = operation, np.asarray(item.raw_value)
         operand = lowered.place(item.args[0])
         if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims", "dtype"}):
             return _OPTION
@@ -81,21 +83,21 @@ def is_plain(options: Any, known: set[str]) -> bool:
 def _of_nothing(lowered: Placing, item: Any, name: str) -> str:
     if name not in _EMPTY:
         return "there is nothing to reduce"
-    own = lowered.places[item] = dense(np.asarray(item.plain).dtype, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(np.asarray(item.raw_value).dtype, np.shape(item.raw_value), item)
     lowered.map("copy", (_EMPTY[name],), own)
     return ""
 
 
 def _without(place: Place, gone: frozenset[int], item: Any) -> Place:
     """An array with the shape of an item, which lacks some of its axes, of length 1, or has them still."""
-    shape = np.shape(item.plain)
+    shape = np.shape(item.raw_value)
     kept = [s for k, s in enumerate(place.strides) if k not in gone or len(shape) == len(place.shape)]
     return Place(place.buffer, place.offset, shape, tuple(kept))
 
 
 def _of_each(lowered: Placing, item: Any, name: str, operand: Place) -> str:
     """Where no elements are put together: they themselves; sums begin with 0, which takes the sign of -0."""
-    own = lowered.places[item] = dense(np.asarray(item.plain).dtype, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(np.asarray(item.raw_value).dtype, np.shape(item.raw_value), item)
     if name in ("add", "mean") and own.buffer.dtype.kind == "f":
         lowered.map("add", (operand, 0.0), own)
     else:
@@ -122,7 +124,7 @@ def _truth(operation: str) -> Any:
 
 def _spread_of(lowered: Placing, item: Any) -> str:
     """``ptp``: the greatest less the least."""
-    operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+    operand, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
     if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims"}) or operand.buffer.dtype != dtype:
         return _OPTION
     gone = axes_of(item, len(operand.shape))
@@ -131,19 +133,19 @@ def _spread_of(lowered: Placing, item: Any) -> str:
     if lowered.is_exact and dtype.kind == "f":
         return _BITS
     greatest, least = (shown(reduced(lowered, name, operand, gone), item) for name in ("maximum", "minimum"))
-    own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(dtype, np.shape(item.raw_value), item)
     lowered.map("subtract", (greatest, least), own)
     return ""
 
 
 def shown(place: Place, item: Any) -> Place:
     """A dense buffer with the shape of an item."""
-    return Place(place.buffer, 0, np.shape(item.plain), dense(place.buffer.dtype, np.shape(item.plain)).strides)
+    return Place(place.buffer, 0, np.shape(item.raw_value), dense(place.buffer.dtype, np.shape(item.raw_value)).strides)
 
 
 def _variance(is_root: bool) -> Any:
     def make(lowered: Placing, item: Any) -> str:
-        operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+        operand, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "keepdims", "ddof"}):
             return _OPTION
         if lowered.is_exact:
@@ -159,7 +161,7 @@ def _variance(is_root: bool) -> Any:
         lowered.map("subtract", (operand, mean), apart)
         lowered.map("square", (apart,), square)
         total = shown(reduced(lowered, "add", square, gone), item)
-        own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
+        own = lowered.places[item] = dense(dtype, np.shape(item.raw_value), item)
         if is_root:
             divided = dense(dtype, own.shape)
             lowered.map("divide", (total, float(count - delta)), divided)
@@ -173,7 +175,7 @@ def _variance(is_root: bool) -> Any:
 
 def _norm(lowered: Placing, item: Any) -> str:
     """``linalg.norm`` of vectors, and that of matrices as if they were one: the root of a sum of squares, a sum, an extreme."""
-    operand, dtype, options = lowered.place(item.args[0]), np.asarray(item.plain).dtype, item.options
+    operand, dtype, options = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype, item.options
     if operand is None or len(item.args) > 1 or not {"ord", "axis", "keepdims"}.issuperset(options):
         return _OPTION
     order, gone = options.get("ord"), axes_of(item, len(operand.shape))
@@ -190,7 +192,7 @@ def _norm(lowered: Placing, item: Any) -> str:
     sizes = dense(dtype, operand.shape)
     lowered.map(size, (operand,), sizes)
     total = shown(reduced(lowered, fold, sizes, gone), item)
-    own = lowered.places[item] = dense(dtype, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(dtype, np.shape(item.raw_value), item)
     lowered.map("sqrt" if size == "square" else "copy", (total,), own)
     return ""
 
@@ -204,13 +206,13 @@ def _search(extreme: str) -> Any:
             return _OPTION
         gone, dtype = axes_of(item, len(operand.shape)), operand.buffer.dtype
         count = prod(operand.shape[k] for k in gone)
-        if 0 in operand.shape or np.asarray(item.plain).dtype != np.int64 or count > MOST_NUMBERS:
+        if 0 in operand.shape or np.asarray(item.raw_value).dtype != np.int64 or count > MOST_NUMBERS:
             return "there is nothing to search, or too much"
         if not gone:
-            own = lowered.places[item] = dense(np.int64, np.shape(item.plain), item)
+            own = lowered.places[item] = dense(np.int64, np.shape(item.raw_value), item)
             lowered.map("copy", (0,), own)
             return ""
-        if len(gone) == 1 and count <= SHORT and prod(np.shape(item.plain)) >= SEVERAL and dtype.kind != "b":
+        if len(gone) == 1 and count <= SHORT and prod(np.shape(item.raw_value)) >= SEVERAL and dtype.kind != "b":
             return _search_in_short(lowered, item, operand, min(gone), "less_equal" if extreme == "maximum" else "greater_equal")
         best = reduced(lowered, _OF_BOOLEANS[extreme] if dtype.kind == "b" else extreme, operand, gone)
         is_found = dense(bool, operand.shape)
@@ -246,14 +248,14 @@ def _search_in_short(lowered: Placing, item: Any, operand: Place, axis: int, nam
         lowered.map("where", (is_better, other, best), next_best)
         lowered.map("where", (is_better, k, found), next_found)
         best, found = next_best, next_found
-    own = lowered.places[item] = dense(np.int64, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(np.int64, np.shape(item.raw_value), item)
     lowered.map("copy", (shown(found, item) if isinstance(found, Place) else found,), own)
     return ""
 
 
 def _scan(operation: str, default: Any) -> Any:
     def make(lowered: Placing, item: Any) -> str:
-        operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+        operand, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not is_plain(item.options, {"axis", "dtype"}):
             return _OPTION
         if not elementwise.can_compute(operation, dtype):
@@ -261,7 +263,7 @@ def _scan(operation: str, default: Any) -> Any:
         axis = item.options.get("axis", default)
         if axis is None:
             operand, axis = lowered.raveled(operand), 0
-        if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.plain):
+        if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.raw_value):
             return "there is nothing to reduce"
         own = lowered.places[item] = dense(dtype, operand.shape, item)
         lowered.steps.append(Scan(operation, (operand,), int(axis) % len(operand.shape), own))

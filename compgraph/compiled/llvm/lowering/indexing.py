@@ -136,7 +136,7 @@ def _free_axes(place: Place, parts: list[Any], first: int) -> tuple[tuple[int, l
 def gather(lowered: Placing, item: Any, place: Place, index: Sequence[Any]) -> str:
     """``place[index]``, in a buffer of its own."""
     found = chosen(lowered, place, index)
-    if found is None or found.place.shape != np.shape(item.plain):
+    if found is None or found.place.shape != np.shape(item.raw_value):
         return "it is a view, or an index, that only NumPy makes"
     if lowered.is_mutable(place) and lowered.is_shared(item):
         return "it is a view whose place hangs on values"
@@ -144,7 +144,7 @@ def gather(lowered: Placing, item: Any, place: Place, index: Sequence[Any]) -> s
 
 
 def _gathered(lowered: Placing, item: Any, found: Chosen) -> str:
-    own = lowered.places[item] = dense(found.place.buffer.dtype, np.shape(item.plain), item)
+    own = lowered.places[item] = dense(found.place.buffer.dtype, np.shape(item.raw_value), item)
     out = Place(own.buffer, 0, found.place.shape, c_strides(found.place.shape))
     lowered.steps.append(Gather((found.place, *found.indices), out, found.lengths, found.strides))
     return ""
@@ -177,7 +177,7 @@ def _take_along_axis(lowered: Placing, item: Any) -> str:
     source, index = places
     assert source is not None
     assert index is not None
-    axis, shape = item.options.get("axis", -1), np.shape(item.plain)
+    axis, shape = item.options.get("axis", -1), np.shape(item.raw_value)
     if axis is None:
         source, axis = lowered.raveled(source), 0
     axis = int(axis) % len(source.shape)
@@ -213,7 +213,7 @@ def _scatter(lowered: Placing, item: Any) -> str:
     """Zeros with pieces added at indices."""
     pieces: list[tuple[Place | Chosen, Any]] = []
     start, args = 1, item.args
-    own = dense(item.plain.dtype, item.plain.shape, item)
+    own = dense(item.raw_value.dtype, item.raw_value.shape, item)
     for count in item.options["layout"]:
         index, value = args[start + 1 : start + 1 + count], lowered.operand(args[start])
         target: Place | Chosen | None = part_of(own, index)

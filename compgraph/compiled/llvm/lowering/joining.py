@@ -31,7 +31,7 @@ def _copy_into(lowered: Placing, value: Any, target: Place) -> None:
 
 
 def _own(lowered: Placing, item: Any) -> Place:
-    found = lowered.places[item] = dense(np.asarray(item.plain).dtype, np.shape(item.plain), item)
+    found = lowered.places[item] = dense(np.asarray(item.raw_value).dtype, np.shape(item.raw_value), item)
     return found
 
 
@@ -103,7 +103,7 @@ def _tiled(lowered: Placing, item: Any) -> str:
     source, times = lowered.place(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
     if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
         return _OPTION
-    own, count = _own(lowered, item), len(np.shape(item.plain))
+    own, count = _own(lowered, item), len(np.shape(item.raw_value))
     reps = [int(n) for n in np.ravel(times)]
     reps = [1] * (count - len(reps)) + reps
     lead = count - len(source.shape)
@@ -183,7 +183,7 @@ def _diagonal_named(item: Any, source: Place) -> Place | None:
 def _diagonal(lowered: Placing, item: Any) -> str:
     source = lowered.place(item.args[0])
     shown = None if source is None else _diagonal_named(item, source)
-    if source is None or shown is None or shown.shape != np.shape(item.plain):
+    if source is None or shown is None or shown.shape != np.shape(item.raw_value):
         return _OPTION
     if lowered.is_mutable(source):  # as every view of what is written into, which is told apart elsewhere
         return "it is a view that only NumPy makes"
@@ -192,7 +192,7 @@ def _diagonal(lowered: Placing, item: Any) -> str:
 
 
 def _trace(lowered: Placing, item: Any) -> str:
-    source, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+    source, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
     shown = None if source is None else _diagonal_named(item, source)
     if shown is None or 0 in shown.shape:
         return _OPTION
@@ -200,7 +200,7 @@ def _trace(lowered: Placing, item: Any) -> str:
         return "exact=True asks for NumPy's bits"
     shown = shown if shown.buffer.dtype == dtype else lowered.copied(shown, dtype)
     total = reduced(lowered, "add", shown, frozenset({len(shown.shape) - 1}), item)
-    lowered.places[item] = Place(total.buffer, 0, np.shape(item.plain), c_strides(np.shape(item.plain)))
+    lowered.places[item] = Place(total.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
     return ""
 
 
@@ -233,7 +233,7 @@ def _outer(lowered: Placing, item: Any) -> str:
 
 def _multiplied(lowered: Placing, item: Any, a: Place, b: Place) -> str:
     """Every element of one array by every one of another."""
-    dtype = np.asarray(item.plain).dtype
+    dtype = np.asarray(item.raw_value).dtype
     if not elementwise.can_compute("multiply", dtype):
         return f"products of {dtype} are not compiled"
     behind = (1,) * len(b.shape)
@@ -244,7 +244,7 @@ def _multiplied(lowered: Placing, item: Any, a: Place, b: Place) -> str:
 
 
 def _filled_like(lowered: Placing, item: Any) -> str:
-    value, dtype = lowered.operand(item.args[-1]), np.asarray(item.plain).dtype
+    value, dtype = lowered.operand(item.args[-1]), np.asarray(item.raw_value).dtype
     if len(item.args) != 2 or value is None or not {"dtype", "order", "subok", "shape"}.issuperset(item.options):
         return _OPTION
     if not fits(value, dtype):
@@ -256,7 +256,7 @@ def _filled_like(lowered: Placing, item: Any) -> str:
 def _same(lowered: Placing, item: Any) -> str:
     """A copy, of real numbers."""
     source = lowered.place(item.args[0])
-    if source is None or item.options or lowered.is_mutable(source) or source.shape != np.shape(item.plain):
+    if source is None or item.options or lowered.is_mutable(source) or source.shape != np.shape(item.raw_value):
         return _OPTION
     lowered.places[item] = source
     return ""
@@ -264,7 +264,7 @@ def _same(lowered: Placing, item: Any) -> str:
 
 def _over(lowered: Placing, item: Any) -> str:
     """``x / length``, and 0 where the length is 0."""
-    dtype = np.asarray(item.plain).dtype
+    dtype = np.asarray(item.raw_value).dtype
     x, length = (lowered.operand(a) for a in item.args)
     if not isinstance(length, Place) or x is None or dtype.kind != "f" or length.buffer.dtype != dtype:
         return _OPTION
@@ -288,7 +288,7 @@ def reshaped(lowered: Placing, item: Any) -> str:
         return "it is a view that only NumPy makes"
     own = lowered.copied(source, source.buffer.dtype)
     own.buffer.node = item
-    lowered.places[item] = Place(own.buffer, 0, np.shape(item.plain), c_strides(np.shape(item.plain)))
+    lowered.places[item] = Place(own.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
     return ""
 
 

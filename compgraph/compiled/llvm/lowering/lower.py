@@ -13,9 +13,9 @@ import numpy as np
 
 from .... import ops
 from ....executor import Schedule, require_shape
-from ....guards import Guard, is_of_a_shape
+from ....guards import Guard, is_shape_guard
 from ....storage import Write, place_in, value_at
-from ....values import Joint, Value, VariableNode
+from ....values import MultiOutput, Value, VariableNode
 from .. import elementwise
 from ..steps import Buffer, Call, Place, c_strides, dense
 from . import contracting, indexing, joining, kinds
@@ -91,7 +91,7 @@ class Lowered(Placing):
             if place is not None and not elementwise.is_known(place.buffer.dtype):
                 raise NotImplementedError(f"a result is {place.buffer.dtype}, and was not computed")
             if place is not None:
-                whole = _laid_as(place.buffer.dtype, node.plain)
+                whole = _laid_as(place.buffer.dtype, node.raw_value)
                 is_own = place.strides == whole.strides and place.buffer.size == whole.buffer.size and not self.is_mutable(place)
                 if not is_own or place.offset or place.buffer.is_given or place.buffer.is_called or place.buffer in taken:
                     self.map("copy", (place,), whole)
@@ -107,12 +107,12 @@ class Lowered(Placing):
             self._write(item)
         elif isinstance(item, Guard) and self._is_settled(item):
             pass
-        elif isinstance(item, (Guard, Joint)):
+        elif isinstance(item, (Guard, MultiOutput)):
             self._call(item, "" if isinstance(item, Guard) else "it has several results")
         elif item in self._given:
-            self._leaf(item, item.plain)
+            self._leaf(item, item.raw_value)
         elif not item.args:
-            self._leaf(item, value_at(item, item.tick) if item.memory else item.plain)
+            self._leaf(item, value_at(item, item.sequence_number) if item.memory else item.raw_value)
         else:
             why = self._compile(item)
             if why:
@@ -121,7 +121,7 @@ class Lowered(Placing):
 
     def _is_settled(self, guard: Guard) -> bool:
         """Whether a guard is about shapes, which are the same in all runs of the program or checked, and holds."""
-        if guard.function is None or not is_of_a_shape(guard) or not all(map(self._has_known_shape, guard.args)):
+        if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
         return bool(guard.function(*[np.broadcast_to(False, self.places[a].shape) for a in guard.args]) == guard.answer)
 
@@ -135,7 +135,7 @@ class Lowered(Placing):
     def _leaf(self, item: Any, value: Any) -> None:
         if item.memory and not elementwise.is_known(np.asarray(value).dtype):
             raise NotImplementedError(f"an array of {np.asarray(value).dtype} is written into")
-        place = self.outside(np.asarray(item.plain if item in self._given else value), item)
+        place = self.outside(np.asarray(item.raw_value if item in self._given else value), item)
         if item in self._given:
             self.given[item] = place
         if item.memory:  # it will be written into
@@ -150,7 +150,7 @@ class Lowered(Placing):
 
     def _compile(self, item: Any) -> str:
         """Append the steps of an item; or say why it has none."""
-        plain, function = item.plain, item.function
+        plain, function = item.raw_value, item.function
         if isinstance(function, ops.Output):
             return "it is one of several results"
         if not elementwise.is_known(np.asarray(plain).dtype):
@@ -179,7 +179,7 @@ class Lowered(Placing):
         if isinstance(item.args[0], Value) and (source := self.places.get(item.args[0])) is not None:
             found = view_of(item, source)
             is_known = elementwise.is_known(source.buffer.dtype)
-            if found is not None and is_known and found.shape == np.shape(item.plain):
+            if found is not None and is_known and found.shape == np.shape(item.raw_value):
                 if self.is_shared(item) or not self.is_mutable(source):
                     self.places[item] = found
                 else:
@@ -191,7 +191,7 @@ class Lowered(Placing):
     def _copy(self, item: Any, source: Any) -> str:
         if not isinstance(source, Place):
             return "what is copied is not known to the compiler"
-        own = dense(source.buffer.dtype, np.shape(item.plain), item)
+        own = dense(source.buffer.dtype, np.shape(item.raw_value), item)
         if source.shape != own.shape:  # flatten
             if not source.is_dense or item.options.get("order", "C") != "C":
                 return "NumPy's own code is called"
@@ -204,7 +204,7 @@ class Lowered(Placing):
         return ""
 
     def _elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
-        dtype = np.asarray(item.plain).dtype
+        dtype = np.asarray(item.raw_value).dtype
         operands = operands[:1] if function is ops.astype else operands
         if any(o is None for o in operands) or (item.options and function is not ops.astype):
             return "an operand or an option is not known to the compiler"
@@ -228,7 +228,7 @@ class Lowered(Placing):
             return f"{name} of {computed} is not compiled"
         if self.is_exact and name not in elementwise.EXACT:
             return "exact=True asks for NumPy's bits"
-        self.places[item] = out = dense(dtype, np.shape(item.plain), item)
+        self.places[item] = out = dense(dtype, np.shape(item.raw_value), item)
         self.map(name, operands, out, computed)
         return ""
 
@@ -250,7 +250,7 @@ class Lowered(Placing):
 
     def _product(self, item: Any, operands: list[Any]) -> str:
         """A product of matrices, or a stack of them."""
-        dtype, shape = np.asarray(item.plain).dtype, np.shape(item.plain)
+        dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
         if not all(isinstance(o, Place) and o.shape for o in operands) or item.options:
             return "an operand or an option is not known to the compiler"
         if dtype.kind != "f" or self.is_exact:
@@ -291,10 +291,10 @@ class Lowered(Placing):
     def _written_place(self, item: Write, root: Any) -> Place:
         """Where the part of an array lies of which a write names elements."""
         whole = self.places[root]
-        if item.window is root.plain:
+        if item.window is root.raw_value:
             return whole
-        place, size = place_in(root.plain, item.window), whole.buffer.dtype.itemsize
-        if not root.plain.flags.c_contiguous or place["dtype"] != whole.buffer.dtype or place["offset"] % size:
+        place, size = place_in(root.raw_value, item.window), whole.buffer.dtype.itemsize
+        if not root.raw_value.flags.c_contiguous or place["dtype"] != whole.buffer.dtype or place["offset"] % size:
             raise NotImplementedError("it writes into an array that does not lie in C order")
         strides = tuple(s // size for s in place["strides"])
         return Place(whole.buffer, whole.offset + place["offset"] // size, place["shape"], strides)
@@ -305,13 +305,13 @@ class Lowered(Placing):
         """Leave an item to NumPy."""
         out = None
         read = [a for a in item.args if isinstance(a, Value)]
-        may_share = isinstance(item, Joint) or (isinstance(item, Value) and self.is_shared(item))
+        may_share = isinstance(item, MultiOutput) or (isinstance(item, Value) and self.is_shared(item))
         if may_share and any(a in self.places and self.is_mutable(self.places[a]) for a in read):
             raise NotImplementedError(f"{_name_of(item)} may be a view of an array that is written into")
         if isinstance(item, Value):
             if item.memory:
                 raise NotImplementedError(f"the result of {item.opname}, which is not compiled, is written into")
-            array = np.asarray(item.plain)
+            array = np.asarray(item.raw_value)
             if elementwise.is_known(array.dtype):
                 out = self.places[item] = dense(array.dtype, array.shape, item)
                 out.buffer.is_called = True

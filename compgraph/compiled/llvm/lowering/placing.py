@@ -106,10 +106,12 @@ class Placing:
     @staticmethod
     def is_shared(item: Any) -> bool:
         """Whether a result lies in memory of an operand."""
-        if not isinstance(item.plain, np.ndarray):
+        if not isinstance(item.raw_value, np.ndarray):
             return False
-        owner = owner_of(item.plain)
-        return any(isinstance(a.plain, np.ndarray) and owner_of(a.plain) is owner for a in item.args if isinstance(a, Value))
+        owner = owner_of(item.raw_value)
+        return any(
+            isinstance(a.raw_value, np.ndarray) and owner_of(a.raw_value) is owner for a in item.args if isinstance(a, Value)
+        )
 
     def map(self, name: str, operands: Sequence[Any], out: Place, computed: Any = None, is_write: bool = False) -> None:
         """Append a `Map`; operands are converted to the dtype `computed`, by default that of `out`."""

@@ -40,7 +40,7 @@ def mean(program: Placing, item: Any) -> str:
         return why
     if x.buffer.dtype.kind != "f":
         x = program.copied(x, np.dtype(float))
-    total = pool.gathered("add", pool.views(pool.padded(x, 0.0)), item.plain.dtype)
+    total = pool.gathered("add", pool.views(pool.padded(x, 0.0)), item.raw_value.dtype)
     return pool.result("divide", total, pool.sizes())
 
 
@@ -87,7 +87,7 @@ class _Pool:
     """The windows of a pooling, and the steps that go over them."""
 
     def __init__(self, program: Placing, item: Any, shape: tuple[int, ...]) -> None:
-        self.program, self.item, self.dtype = program, item, item.plain.dtype
+        self.program, self.item, self.dtype = program, item, item.raw_value.dtype
         self.windows: Windows = windows_of(item.opname, shape, **item.options)
         self.places = prod(self.windows.window)
 
@@ -97,7 +97,7 @@ class _Pool:
             return "pooling of large windows is not compiled"
         if any(p.buffer.dtype.kind != "f" for p in floating) or not elementwise.is_known(self.dtype):
             return f"pooling of {self.dtype} is not compiled"
-        return "" if np.size(self.item.plain) else "there is nothing to pool"
+        return "" if np.size(self.item.raw_value) else "there is nothing to pool"
 
     def computed(self, name: str, shape: tuple[int, ...], *operands: Any, dtype: Any = None, computed: Any = None) -> Place:
         """A new array: an operation of others."""
@@ -107,7 +107,7 @@ class _Pool:
 
     def result(self, name: str, *operands: Any) -> str:
         """The operation that gives the result."""
-        self.program.places[self.item] = own = dense(self.dtype, np.shape(self.item.plain), self.item)
+        self.program.places[self.item] = own = dense(self.dtype, np.shape(self.item.raw_value), self.item)
         self.program.map(name, operands, own)
         return ""
 

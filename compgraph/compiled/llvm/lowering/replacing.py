@@ -25,7 +25,7 @@ Maker = Callable[[Placing, Any], str]
 
 
 def _own(lowered: Placing, item: Any) -> Place:
-    found = lowered.places[item] = dense(np.asarray(item.plain).dtype, np.shape(item.plain), item)
+    found = lowered.places[item] = dense(np.asarray(item.raw_value).dtype, np.shape(item.raw_value), item)
     return found
 
 
@@ -42,7 +42,7 @@ def _mapped(lowered: Placing, name: str, *operands: Any, like: Place, dtype: Any
 def _clipped(lowered: Placing, item: Any) -> str:
     """``minimum(maximum(x, low), high)``. Of zeros of both signs, NumPy's `clip` by two numbers keeps that of `x`."""
     x, *limits = (lowered.operand(a) if a is not None else None for a in item.args)
-    dtype = np.asarray(item.plain).dtype
+    dtype = np.asarray(item.raw_value).dtype
     known = [(name, limit) for name, limit in zip(("maximum", "minimum"), limits, strict=False) if limit is not None]
     if item.options or not isinstance(x, Place) or len(limits) != 2 or not known:
         return _OPTION
@@ -56,7 +56,7 @@ def _clipped(lowered: Placing, item: Any) -> str:
         return ""
     if lowered.is_exact and dtype.kind == "f" and any(isinstance(limit, Place) and limit.shape for _, limit in known):
         return _BITS
-    between = dense(dtype, np.shape(item.plain))
+    between = dense(dtype, np.shape(item.raw_value))
     (first, low), (second, high) = known
     lowered.map(first, (low, x), between)
     lowered.map(second, (high, between), _own(lowered, item))
@@ -65,7 +65,7 @@ def _clipped(lowered: Placing, item: Any) -> str:
 
 def _finite(lowered: Placing, item: Any) -> str:
     """``nan_to_num``: numbers for nan and the infinities."""
-    x, dtype, options = lowered.place(item.args[0]), np.asarray(item.plain).dtype, item.options
+    x, dtype, options = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype, item.options
     if x is None or len(item.args) > 1 or not {"nan", "posinf", "neginf"}.issuperset(options) or dtype.kind != "f":
         return _OPTION
     limits = np.finfo(dtype)
@@ -84,7 +84,7 @@ def _finite(lowered: Placing, item: Any) -> str:
 
 def _rounded(lowered: Placing, item: Any) -> str:
     """``round``: the nearest whole number of units, as NumPy scales to these and back."""
-    x, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+    x, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
     digits: Any = item.options.get("decimals", 0)
     if x is None or len(item.args) > 1 or not {"decimals"}.issuperset(item.options) or dtype.kind != "f":
         return _OPTION
@@ -103,7 +103,7 @@ def _rounded(lowered: Placing, item: Any) -> str:
 def _xlogy(lowered: Placing, item: Any) -> str:
     """``x * log(y)``, and 0 where `x` is, unless `y` is nan."""
     x, y = map(lowered.operand, item.args)
-    dtype = np.asarray(item.plain).dtype
+    dtype = np.asarray(item.raw_value).dtype
     if x is None or y is None or item.options or dtype.kind != "f" or lowered.is_exact:
         return _BITS if lowered.is_exact else _OPTION
     own = _own(lowered, item)
@@ -134,7 +134,7 @@ def _partly(operation: str, whole: Maker | None) -> Maker:
         mask, initial = options.get("where", True), options.get("initial", np._NoValue)
         if whole is not None and mask is True and initial is np._NoValue:
             return whole(lowered, item)
-        operand, dtype = lowered.place(args[0]), np.asarray(item.plain).dtype
+        operand, dtype = lowered.place(args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(args) > 1 or not {"axis", "keepdims", "dtype", "where", "initial"}.issuperset(options):
             return _OPTION
         gone = axes_of(item, len(operand.shape))
@@ -194,7 +194,7 @@ def _without_nan(operation: str, whole: Maker) -> Maker:
     """A reduction that leaves nan out; `whole` makes that of integers, of which none is nan."""
 
     def make(lowered: Placing, item: Any) -> str:
-        operand, dtype = lowered.place(item.args[0]), np.asarray(item.plain).dtype
+        operand, dtype = lowered.place(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not folding.is_plain(item.options, {"axis", "keepdims", "ddof"}):
             return _OPTION
         if operand.buffer.dtype.kind != "f":

@@ -81,11 +81,11 @@ def _moved(item: Any, source: Place) -> Place | None:
 
 
 def _spread(item: Any, source: Place) -> Place | None:
-    return source.broadcast(np.shape(item.plain))
+    return source.broadcast(np.shape(item.raw_value))
 
 
 def _reshaped(item: Any, source: Place) -> Place | None:
-    shape = np.shape(item.plain)
+    shape = np.shape(item.raw_value)
     is_plain = item.options.get("order", "C") in ("C", None) and set(item.options) <= {"shape", "order", "axis", "copy"}
     if not source.is_dense or not is_plain or item.options.get("copy"):
         return None
@@ -94,7 +94,7 @@ def _reshaped(item: Any, source: Place) -> Place | None:
 
 def _squeezed(item: Any, source: Place) -> Place | None:
     """With other axes of length 1."""
-    shape = np.shape(item.plain)
+    shape = np.shape(item.raw_value)
     lengths = [(n, s) for n, s in zip(source.shape, source.strides, strict=True) if n != 1]
     if [n for n, _ in lengths] != [n for n in shape if n != 1]:
         return None
@@ -104,7 +104,7 @@ def _squeezed(item: Any, source: Place) -> Place | None:
 
 def _window(item: Any, source: Place) -> Place | None:
     options, size = item.options, source.buffer.dtype.itemsize
-    is_as_laid = item.args[0].plain.flags.c_contiguous and source.is_dense  # offset and strides hold for that
+    is_as_laid = item.args[0].raw_value.flags.c_contiguous and source.is_dense  # offset and strides hold for that
     if not is_as_laid or options["dtype"] != source.buffer.dtype or options["offset"] % size:
         return None
     strides = tuple(s // size for s in options["strides"])

@@ -168,7 +168,7 @@ class _Rewriting:
         if not buffer.is_given:
             self.told.append((buffer.dtype, buffer.is_called))
             return Buffer(buffer.dtype, self._of(buffer.size), None, False, buffer.is_called)
-        array = getattr(buffer.node, "plain", buffer.node)
+        array = getattr(buffer.node, "raw_value", buffer.node)
         head, tail = _ends(array) if array is buffer.node else (array.size, 0)
         if head + tail >= array.size:
             self.told.append((array.dtype, array.shape, array.strides, array.tobytes()))

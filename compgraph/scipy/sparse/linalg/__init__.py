@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....graph import gathered
+from ....graph import stack_nested
 from ...policy import Policy
 from . import functions, operations, solving
 
@@ -19,13 +19,13 @@ def _applied(name: str) -> Any:
     """A method of LinearOperator on nodes: the function of the user, or the product that it stands for, run on them."""
 
     def answer(self: Any, x: Any) -> Any:
-        x = gathered(x)
+        x = stack_nested(x)
         rows = self.shape[0] if name.startswith("_r") else self.shape[1]
         if x.shape[0] != rows:
             raise ValueError("dimension mismatch")
         if "vec" not in name:
-            return gathered(getattr(self, name)(x))
-        made = gathered(getattr(self, name)(x))
+            return stack_nested(getattr(self, name)(x))
+        made = stack_nested(getattr(self, name)(x))
         columns = self.shape[1] if name.startswith("_r") else self.shape[0]
         return np.reshape(made, (columns,) if x.ndim == 1 else (columns, 1))
 
@@ -33,7 +33,7 @@ def _applied(name: str) -> Any:
 
 
 def _product(self: Any, x: Any) -> Any:
-    x = gathered(x)
+    x = stack_nested(x)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
         raise TypeError("a LinearOperator that is scaled by a node is not supported; scale what it gives")
     return self.matvec(x) if x.ndim == 1 else self.matmat(x)

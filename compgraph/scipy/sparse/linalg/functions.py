@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import gathered, to_plain
+from ....graph import stack_nested, to_values
 from ....interception import original_of
 from ....protocols import unsupported
 from ....values import Value
@@ -71,21 +71,21 @@ def expm_multiply(
         raise TypeError(unsupported("expm_multiply at several times", "expm_multiply(A * t, B) for each of them"))
     if isinstance(A, scipy.sparse.linalg.LinearOperator):
         raise TypeError(unsupported("expm_multiply with a LinearOperator", "a sparse matrix"))
-    x = gathered(B)
+    x = stack_nested(B)
     if not is_recorded(type(A)) and not isinstance(A, Value):
         return applied(x, matrix=A)
     if isinstance(A, Value):
         A = scipy.sparse.csr_array(A)  # noqa: N806
     data, pattern = parts_of(A)
     plain = plain_matrix(A)
-    value = original_of(scipy.sparse.linalg.expm_multiply)(plain, to_plain(x))
+    value = original_of(scipy.sparse.linalg.expm_multiply)(plain, to_values(x))
     steps = max(1, math.ceil(float(original_of(scipy.sparse.linalg.norm)(plain, 1))))
     for _ in range(steps):
         term = x
         for k in range(1, TERMS + 1):
             term = product(data, term, pattern=pattern) / (steps * k)
             x = x + term
-    return x + (value - to_plain(x))
+    return x + (value - to_values(x))
 
 
 # ---------------------------------------------------------------------------------------------- eigenvalues
@@ -104,10 +104,10 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
     own = original_of(scipy.sparse.linalg.eigsh)
 
     def find(numbers: Any) -> Any:
-        w, v = own(pattern.matrix(numbers), k, sigma=to_plain(sigma), **options)
+        w, v = own(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
         if with_vectors:
             return w, v
-        alone = own(pattern.matrix(numbers), k, sigma=to_plain(sigma), return_eigenvectors=False, **options)
+        alone = own(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
         order = np.argsort(w)[np.argsort(np.argsort(alone))]  # SciPy gives values alone in another order
         return w[order], v[:, order]
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ....graph import gathered, to_plain
+from ....graph import stack_nested, to_values
 from ....interception import holds_node, original_of
 from ....protocols import unsupported
 from ....tracing import is_tracing
@@ -23,7 +23,7 @@ Function = Callable[..., Any]
 
 def plain_matrix(matrix: Any) -> Any:
     """A matrix without nodes."""
-    return built(matrix, to_plain(matrix.data)) if is_recorded(type(matrix)) else matrix
+    return built(matrix, to_values(matrix.data)) if is_recorded(type(matrix)) else matrix
 
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
@@ -31,11 +31,11 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     if scipy.sparse.issparse(b):
         raise TypeError(unsupported("spsolve with a sparse right-hand side", "spsolve(A, b.toarray())"))
     if not scipy.sparse.issparse(A):
-        A = scipy.sparse.csc_array(gathered(A))  # noqa: N806
+        A = scipy.sparse.csc_array(stack_nested(A))  # noqa: N806
     if A.format not in ("csc", "csr"):
         message = "spsolve requires A be CSC or CSR matrix format"
         warnings.warn(message, scipy.sparse.SparseEfficiencyWarning, stacklevel=4)
-    b = gathered(b)
+    b = stack_nested(b)
     _require_square("spsolve", A, b)
     data, pattern = parts_of(A)
     b = np.reshape(b, (-1,)) if b.ndim == 2 and b.shape[1] == 1 else b
@@ -61,14 +61,14 @@ def spsolve_triangular(
 ) -> Any:
     """``scipy.sparse.linalg.spsolve_triangular``."""
     own = original_of(scipy.sparse.linalg.spsolve_triangular)
-    value = own(plain_matrix(A), to_plain(gathered(b)), lower=lower, unit_diagonal=unit_diagonal)
+    value = own(plain_matrix(A), to_values(stack_nested(b)), lower=lower, unit_diagonal=unit_diagonal)
     matrix = A.tocsr()
     if unit_diagonal:
         outer = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
         matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
     data, pattern = parts_of(matrix)
-    x = solution(data, gathered(b), pattern=pattern)
-    return x + (value - to_plain(x))
+    x = solution(data, stack_nested(b), pattern=pattern)
+    return x + (value - to_values(x))
 
 
 # ------------------------------------------------------------------------------------------ factorizations
@@ -79,13 +79,13 @@ class Factors:
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
         self._data, self._pattern = parts_of(matrix)
-        plain = to_plain(self._data)
+        plain = to_values(self._data)
         self._kept = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
         self.shape, self.nnz = self._kept.lu.shape, self._kept.lu.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """The solution for a right-hand side, as `SuperLU.solve` gives it."""
-        rhs = gathered(rhs)
+        rhs = stack_nested(rhs)
         if trans == "H":
             return np.conj(factored(self._data, np.conj(rhs), pattern=self._pattern, kept=self._kept, trans="T"))
         return factored(self._data, rhs, pattern=self._pattern, kept=self._kept, trans=trans)
@@ -107,8 +107,8 @@ class Incomplete:
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """What the factorization gives for a right-hand side."""
         if trans == "H":
-            return np.conj(incomplete(np.conj(gathered(rhs)), lu=self._lu, trans="T"))
-        return incomplete(gathered(rhs), lu=self._lu, trans=trans)
+            return np.conj(incomplete(np.conj(stack_nested(rhs)), lu=self._lu, trans="T"))
+        return incomplete(stack_nested(rhs), lu=self._lu, trans=trans)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lu, name)
@@ -150,18 +150,18 @@ def iterative(name: str) -> Function:
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
         if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
             raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
-        b = gathered(b)
-        matrix = matrix if scipy.sparse.issparse(matrix) else gathered(matrix)
-        given = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_plain(matrix)
+        b = stack_nested(b)
+        matrix = matrix if scipy.sparse.issparse(matrix) else stack_nested(matrix)
+        given = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_values(matrix)
         for option, value in options.items():
-            options[option] = plain_matrix(value) if scipy.sparse.issparse(value) else to_plain(value)
-        x, info = own(given, to_plain(b), None if x0 is None else to_plain(gathered(x0)), **options)
+            options[option] = plain_matrix(value) if scipy.sparse.issparse(value) else to_values(value)
+        x, info = own(given, to_values(b), None if x0 is None else to_values(stack_nested(x0)), **options)
         if info != 0:
             raise RuntimeError(
                 f"{name}: no solution was found (info {info}), so it has no derivative; use more iterations, or spsolve"
             )
         exact = _solved(_shifted(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
-        return exact + (np.reshape(x, (-1,)) - to_plain(exact)), info
+        return exact + (np.reshape(x, (-1,)) - to_values(exact)), info
 
     return answer
 

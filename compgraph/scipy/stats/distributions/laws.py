@@ -18,7 +18,7 @@ import scipy.stats as st
 
 from .... import ops
 from ....bind import bind
-from ....graph import to_plain
+from ....graph import to_values
 from ....values import INERT, Value
 from .formulas import FORMULAS, NUMERIC, OPAQUE, REFUSED
 from .tails import Formula
@@ -105,7 +105,7 @@ def _opaque(name: str) -> Formula:
                 f"scipy.stats.{law.distribution.name}: SciPy has its density as numbers alone, and no derivative of that is "
                 "known (of cdf and ppf the first is); give plain numbers (x.value)"
             )
-        return getattr(law.distribution, name)(*to_plain((x, *shapes)))
+        return getattr(law.distribution, name)(*to_values((x, *shapes)))
 
     return formula
 
@@ -128,17 +128,17 @@ _RELATIONS: dict[str, Formula] = {
 
 def _summed(law: Any, k: Any, *shapes: Any) -> Any:
     """The sum of the masses up to a number."""
-    low = np.min(np.asarray(law.distribution._get_support(*to_plain(shapes))[0]))
+    low = np.min(np.asarray(law.distribution._get_support(*to_values(shapes))[0]))
     if np.isinf(low):
         raise TypeError(f"scipy.stats.{law.distribution.name}.cdf: it has no formula and no least number; sum pmf over a range")
-    counts = np.arange(low, np.max(to_plain(k)) + 1)
+    counts = np.arange(low, np.max(to_values(k)) + 1)
     k, *columns = [np.expand_dims(a, -1) for a in (k, *shapes)]
     inside = counts <= k
     return np.sum(np.where(inside, law._pmf(counts, *columns), 0), axis=-1)
 
 
 def _entropy(law: Any, *shapes: Any) -> Any:
-    low, high = [np.asarray(end) for end in law.distribution._get_support(*to_plain(shapes))]
+    low, high = [np.asarray(end) for end in law.distribution._get_support(*to_values(shapes))]
     if np.isinf(np.max(high)) or np.isinf(np.min(low)):
         raise TypeError(
             f"scipy.stats.{law.distribution.name}.entropy: a sum without end; sum scipy.special.entr of pmf over a range that is "

@@ -11,7 +11,7 @@ import scipy.stats as st
 
 from .... import ops
 from ....bind import bind
-from ....graph import to_plain
+from ....graph import to_values
 from ....values import INERT, Value
 from ..pieces import operand
 from .continuous import HERE, NOWHERE, merged
@@ -38,7 +38,7 @@ def _raw(law: Law, order: int, shapes: tuple[Any, ...]) -> Any:
     if is_given(law, "_munp"):
         return law._munp(order, *shapes)
     _refuse_shapes(law.distribution, shapes, "moment")
-    return law.distribution._munp(order, *to_plain(shapes))
+    return law.distribution._munp(order, *to_values(shapes))
 
 
 def _standard(law: Law, shapes: tuple[Any, ...], moments: str) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def entropy(distribution: Any, *args: Any, **kwargs: Any) -> Any:
         if is_given(law, "_entropy") or isinstance(distribution, st.rv_discrete):
             return law._entropy(*shapes) + np.log(scale) + 0 * loc
         _refuse_shapes(distribution, shapes, "entropy")
-        return distribution.vecentropy(*to_plain(shapes)) + np.log(scale) + 0 * loc
+        return distribution.vecentropy(*to_values(shapes)) + np.log(scale) + 0 * loc
 
     return _whole(distribution, args, kwargs, formula)
 
@@ -193,7 +193,7 @@ def rvs(distribution: Any, *args: Any, size: Any = None, random_state: Any = Non
         raise ValueError("Domain error in arguments: the `scale` parameter must be positive for all distributions")
     zero, one = np.zeros(np.shape(loc)), np.ones(np.shape(scale))
     standard = st.rv_continuous.rvs(
-        distribution, *to_plain(tuple(shapes)), loc=zero, scale=one, size=size, random_state=random_state
+        distribution, *to_values(tuple(shapes)), loc=zero, scale=one, size=size, random_state=random_state
     )
     return standard * scale + loc
 
