@@ -68,7 +68,7 @@ def lock(tracer: Any) -> None:
     if memory is not None:
         memory.flags.writeable = False
         if tracer.trace_kind == "batch":
-            tracer.is_borrowed = False
+            tracer.borrows_values = False
 
 
 def is_locked(value: Any) -> bool:

@@ -76,7 +76,7 @@ class BatchNode(TransformTracer):
     sequence_number = instruction = 0
 
     root: BatchNode | None
-    is_borrowed: bool
+    borrows_values: bool
     _values: Any
     _seen: Any
 
@@ -93,7 +93,7 @@ class BatchNode(TransformTracer):
         node._values, node.level, node.root = values, level, root
         node._seen = None if root is None else root._values
         node.is_scalar = not shape and root is None and not is_array
-        node.is_borrowed, node._name = False, None
+        node.borrows_values, node._name = False, None
         return node  # type: ignore[no-any-return]
 
     @classmethod
@@ -103,7 +103,7 @@ class BatchNode(TransformTracer):
         if not (plain.flags.c_contiguous and plain.flags.writeable):
             values = copied(values)
         node = cls.create_using(values, level, is_array=is_array)
-        node.is_borrowed = True
+        node.borrows_values = True
         return node
 
     @property
@@ -116,7 +116,7 @@ class BatchNode(TransformTracer):
         """The values of all examples."""
         root = self.root
         if root is not None and root._values is not self._seen:  # its buffer became another: a copy, or one of a graph
-            if self.is_borrowed:
+            if self.borrows_values:
                 raise TypeError(
                     f"vmap: the {describe(self)} is a view that was made within no_graph, and its base has been written "
                     "into since; copy it there (np.copy)"
@@ -200,8 +200,8 @@ class BatchNode(TransformTracer):
     def _owning(self) -> BatchNode:
         """The node whose buffer it lies in, with one that nobody else writes into."""
         root = self if self.root is None else self.root
-        if root.is_borrowed:
-            root._values, root.is_borrowed = copied(root._values), False
+        if root.borrows_values:
+            root._values, root.borrows_values = copied(root._values), False
         return root
 
     # ------------------------------------------------------------------------- what is not the same for all examples
@@ -331,7 +331,7 @@ def _wrapped(out: Any, level: int, nodes: Any, stays: bool) -> Any:
                     root = node if node.root is None else node.root
                 break
     made = BatchNode.create_using(out, level, root, stays)
-    made.is_borrowed = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
+    made.borrows_values = root is not None and not is_recording() and isinstance(base_of(root._values), Value)
     return made
 
 

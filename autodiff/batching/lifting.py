@@ -38,11 +38,11 @@ def _beneath(values: Any, level: int, count: int) -> Any:
     return BatchNode.create_using(np.broadcast_to(values, (count, *np.shape(values))), level)
 
 
-def put_back(value: Any, levels: list[int], is_array: bool = False, is_lent: bool = False) -> Any:
+def put_back(value: Any, levels: list[int], is_array: bool = False, borrows_values: bool = False) -> Any:
     """A value with the axes of vmaps in front, as each example sees it; if it is lent, it is copied before one writes into it."""
     for level in levels:
         value = BatchNode.create_using(value, level, is_array=is_array)
-        value.is_borrowed = is_lent
+        value.borrows_values = borrows_values
     return value
 
 

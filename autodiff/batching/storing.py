@@ -74,7 +74,7 @@ def _require_own_places(target: Any) -> None:
     """Raise unless a target may be written into, and its elements are places of their own."""
     require_writeable(target)
     root = target if target.root is None else target.root
-    is_locked = not root.is_borrowed and not plain_base(target.values).flags.writeable
+    is_locked = not root.borrows_values and not plain_base(target.values).flags.writeable
     overlaps = target.count and any(step == 0 and length > 1 for step, length in zip(target.strides, target.shape, strict=True))
     if is_locked or overlaps:  # NumPy's strides of nothing are zero
         raise ValueError("assignment destination is read-only")

@@ -335,7 +335,7 @@ def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
             if is_batch(values) and values.level > level:
                 raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
             root = out if out.root is None else out.root
-            is_theirs = root.is_borrowed or root is not out or not plain_base(values).flags.writeable
+            is_theirs = root.borrows_values or root is not out or not plain_base(values).flags.writeable
             if is_theirs and not isinstance(values, Value):
                 values = np.array(values)
             return _placed(values, axis)

@@ -182,7 +182,7 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
     is_shared = bool(around) and is_repeated(primal, len(around))
     own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write into it
     made = make(own, tangent)
-    return put_back(made, around, is_array=not is_scalar, is_lent=is_shared) if around else made
+    return put_back(made, around, is_array=not is_scalar, borrows_values=is_shared) if around else made
 
 
 def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:

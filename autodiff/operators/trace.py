@@ -296,7 +296,7 @@ def stand_in(value: Any) -> Any:
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_repeated(base, len(levels)):
-            return put_back(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, is_lent=True)
+            return put_back(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, borrows_values=True)
         return put_back(stand_in(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
         return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)

@@ -14,7 +14,7 @@ SLOTS = (
 )  # fmt: skip
 # Further attributes of values that carry tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 CARRIER_SLOTS = (
-    "_primal", "_seen", "_shadow", "_tangent", "_values", "inputs", "is_borrowed", "is_scalar", "level", "root",
+    "_primal", "_seen", "_shadow", "_tangent", "_values", "borrows_values", "inputs", "is_scalar", "level", "root",
 )  # fmt: skip
 
 

@@ -266,8 +266,8 @@ def test_methods() -> None:
     one.jitted.compile(A)
     for model in (one, two, one):
         assert same(model.jitted(B), model.plain(B))
-    agrees(one.raw_value, (A,), (B,))
-    assert same(Model.jitted(two, A), two.raw_value(A))
+    agrees(one.plain, (A,), (B,))
+    assert same(Model.jitted(two, A), two.plain(A))
     assert "program" in one.jitted.report()
     assert same(one.static(A), A * 2)
 
