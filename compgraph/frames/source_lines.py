@@ -155,8 +155,8 @@ def set_lines_since(result: Any, sequence_number: int, code: Any, instruction: i
 def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
     """Give each node behind results, those of a derivative, the line of the node whose rule made it.
 
-    `reached` holds, oldest first, a sequence number and the node whose rule was called then: nodes up to the next sequence number are that rule's. What
-    is older than the first tick keeps its line.
+    `reached` holds, oldest first, pairs of a sequence number and the node whose rule was called then. Nodes up to the next pair
+    belong to that rule. Nodes older than the first pair keep their line.
     """
     sequence_numbers = [sequence_number for sequence_number, _ in reached]
     first = sequence_numbers[0]
