@@ -665,6 +665,6 @@ def test_numbers_of_other_variables_warn_once_these_change() -> None:
     strict.run({x: [1.0, 2.0]})
 
 
-def test_simplified_of_number_raises() -> None:
-    with pytest.raises(TypeError, match="simplified takes nodes, not a float"):
+def test_simplify_of_number_raises() -> None:
+    with pytest.raises(TypeError, match="simplify takes nodes, not a float"):
         cg.simplify([2.0])
