@@ -107,7 +107,7 @@ def blamed(error: BaseException, by_numpy: bool) -> str | None:
     missing = re.fullmatch(r"'\w+' object has no attribute '(\w+)'", str(error))
     if missing and isinstance(getattr(np, missing[1], None), np.ufunc):
         return None  # a ufunc of NumPy asks objects for methods
-    if "by_numpy(" in (last.line or "") or (isinstance(error, IndexError) and "self.plain[" in (last.line or "")):
+    if "by_numpy(" in (last.line or "") or (isinstance(error, IndexError) and "self.raw_value[" in (last.line or "")):
         return None  # NumPy's own words
     if last.line and last.line.lstrip().startswith("raise "):
         return None  # said on purpose, in words
