@@ -111,7 +111,7 @@ OWN: dict[str, dict[str, str]] = {
             answer = "first order alone" if isinstance(x.grad, np.ndarray) and not isinstance(x.grad, mg.Tensor) else "yes"
             """,
     },
-    "code for one example on many (`vmap`)": {
+    "`vmap`": {
         "compgraph": "answer = right(ad.vmap(lambda x: np.sum(x**2))(np.ones((4, 3))), np.full(4, 3.0))",
         "jax": "answer = right(jax.vmap(lambda x: jnp.sum(x**2))(np.ones((4, 3))), np.full(4, 3.0))",
         "torch": "answer = right(torch.func.vmap(lambda x: torch.sum(x**2))(torch.ones(4, 3)), np.full(4, 3.0))",
@@ -139,7 +139,7 @@ OWN: dict[str, dict[str, str]] = {
             answer = right(torch.func.vmap(f)(torch.ones(4, 3)), np.ones((4, 3)))
             """,
     },
-    "compiled: a loop of writes, as it stands": {
+    "compiled: a loop of writes, unchanged": {
         "compgraph": """
             def f(x):
                 y = np.zeros(50)
@@ -202,7 +202,7 @@ OWN: dict[str, dict[str, str]] = {
             answer = shown(torch.func.grad(f)(torch.tensor(0.0)).numpy())
             """,
     },
-    "derivative by what does not matter": {
+    "derivative by an unused argument": {
         "compgraph": "x = cg.variable(1.0, 'x'); y = cg.variable(2.0, 'y'); answer = raising(lambda: ad.gradient(x * x, y))",
         "autograd": "answer = shown(autograd.grad(lambda x, y: x * x, 1)(1.0, 2.0))",
         "mygrad": """
