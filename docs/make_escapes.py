@@ -23,21 +23,21 @@ exposes no numbers, and constructors of arrays keep the graph ({doc}`howto/scipy
 nodes are tracers too, but constructors are NumPy's own: the effect is the same, or that of the last column.
 
 - **recorded**: the result belongs to the graph, and its derivative is right.
-- **raises**: a `cg.LeakError` (or the `TypeError` of a function without a rule) names the node, the user's line, the line of the package
-  that read the numbers, and an alternative. *Where it is used*: NumPy makes an array of the node without dispatching; that array
-  raises when it is used.
-- **warns**: an explicit conversion returns a number. A `RuntimeWarning`, once per line, says that results computed from it have no
-  derivative. It is also issued if an error of this package was caught and something else was computed.
+- **raises**: a `cg.LeakError` (or the `TypeError` of a function without a rule) names the node, the user's line, the line of the
+  package that read the numbers, and an alternative. *Where it is used*: NumPy makes an array of the node without dispatching;
+  that array raises when it is used.
+- **warns**: an explicit conversion returns a number. A `RuntimeWarning`, once per line, says that results computed from it have
+  no derivative. It is also issued if an error of this package was caught and something else was computed.
 - **is meant so**: `x.value` and `cg.stop_gradient(x)` are explicit, so there is no warning.
 - **nothing to lose**: text, branches, counts, shapes.
 - **not seen**: numbers that pass through text, and C code that treats any object as an array without a check (`<np.ndarray>x` in
-  Cython), which reads invalid memory or crashes. `autodiff.grad(f, verify="first")` (or `"always"`) compares one directional derivative
-  with a central difference of `f` on plain arrays, `check_gradient` all of them; both detect these lines.
+  Cython), which reads invalid memory or crashes. `autodiff.grad(f, verify="first")` (or `"always"`) compares one directional
+  derivative with a central difference of `f` on plain arrays, `check_gradient` all of them; both detect these lines.
 
 **At the top level**, nodes of `cg.variable` are ordinary arrays, which Matplotlib and pandas accept.
 
-- **noticed**: the conversion is recorded. If a gradient fails later, the message names its line; `gradient` warns if the numbers seem to
-  be constants in the graph.
+- **noticed**: the conversion is recorded. If a gradient fails later, the message names its line; `gradient` warns if the numbers
+  seem to be constants in the graph.
 - **not seen**: NumPy calls no method of the node. `with cg.strict():` raises, as operators do.
 
 Python does not report the caller of a conversion. Within operators each conversion warns; it raises if the number is assigned, or if the

@@ -112,15 +112,17 @@ The derivatives at corners, at edges of domains, and at infinities.
 - At a corner the derivative is the mean of both sides; equal elements share it. Exceptions: `relu` has 0 at 0, `np.where` has the
   derivative of the selected branch, and `np.sort` keeps equal elements in order.
 - Norms, `hypot` and `std` have the derivative 0 (a subgradient) where their argument is 0.
-- A function of a corner may be smooth: `np.linalg.norm(x) ** 2`, `np.abs(x) ** 2`. `hessian`, `hvp` and gradients of gradients return
-  its second derivative, 2I, from the recorded graph. If the second derivative of a length or of `abs` does not exist, or forward mode
-  cannot determine it, it is `nan` with a warning that names the operation. At ties of selections (`maximum`, `relu`, `clip`, `max`,
-  sorting), which are common (padding, buffers of zeros), the second derivative is the mean of both sides without a warning.
-- Values that are not selected contribute nothing. The adjoint of elements that `np.where`, an index, `where=`, a nan-function or a write
-  left out is a *structural* zero: any product with it is zero, in every order. A second `np.where` around the argument is not needed. A
-  computed zero is an ordinary number: its product with infinity is `nan`.
-- Infinite or undefined derivatives are `inf` or `nan`. A rule that divides by zero or returns no number issues a RuntimeWarning with the
-  operation and the line (*warns* in the table). NumPy warns of values that are infinite or NaN. `with cg.debug():` raises in both cases.
+- A function of a corner may be smooth: `np.linalg.norm(x) ** 2`, `np.abs(x) ** 2`. `hessian`, `hvp` and gradients of gradients
+  return its second derivative, 2I, from the recorded graph. If the second derivative of a length or of `abs` does not exist, or
+  forward mode cannot determine it, it is `nan` with a warning that names the operation. At ties of selections (`maximum`, `relu`,
+  `clip`, `max`, sorting), which are common (padding, buffers of zeros), the second derivative is the mean of both sides without a
+  warning.
+- Values that are not selected contribute nothing. The adjoint of elements that `np.where`, an index, `where=`, a nan-function or
+  a write left out is a *structural* zero: any product with it is zero, in every order. A second `np.where` around the argument is
+  not needed. A computed zero is an ordinary number: its product with infinity is `nan`.
+- Infinite or undefined derivatives are `inf` or `nan`. A rule that divides by zero or returns no number issues a RuntimeWarning
+  with the operation and the line (*warns* in the table). NumPy warns of values that are infinite or NaN. `with cg.debug():`
+  raises in both cases.
 - Steps have the derivative 0, also at the step.
 """
 
