@@ -43,8 +43,8 @@ from .operators import (
     value_and_grad,
     vjp,
 )
+from .reverse import corner_slopes as corner_slopes  # registers the slopes of cotangents at corners with the rules
 from .reverse import gradient
-from .reverse import limits as limits  # tells the rules how adjoints fall to 0 at corners
 from .rules import rule
 
 

@@ -53,7 +53,7 @@ FAMILIES = {
         *(f"compgraph/compiled/llvm/{name}.py" for name in ("elementwise", "geometry", "whole")),
     ],
 }  # fmt: skip
-TEXTS = {"autodiff/rules/errors.py"}  # modules of error messages
+TEXTS = {"autodiff/rules/rule_errors.py"}  # modules of error messages
 MEMORY = 8 << 30  # bytes of address space of a test process, so that an endless loop cannot fill the machine
 BATCHES = (30, 300)  # tests of the first runs of a mutant; the next run has all others
 

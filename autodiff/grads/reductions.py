@@ -15,6 +15,7 @@ from compgraph.ops import ensure_array
 
 from ..rules import Formula, reduction
 from .corners import of_lengths, quotient, with_corners
+from .cumulative import without_nan
 
 
 def _mask(where: Any) -> Any:
@@ -176,3 +177,29 @@ min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).sele
 prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_part, _is_masked).said("y / a")
 var_grad = reduction("var", _var, None, _var_mean).selecting(_part, _is_masked)
 std_grad = of_lengths(reduction("std", _std, None, _std_mean), _deviation, _spread_out).selecting(_part, _is_masked)
+
+
+# ---------------------------------------------------------------------- reductions that pass over nan
+
+
+def _over_nan(weights: Formula, fill: float = 0) -> Formula:
+    """The weights of a reduction in which elements that are not numbers take no part."""
+
+    def present(out: Any, x: Any, where: Any = True, **options: Any) -> Any:
+        return weights(out, without_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
+
+    return present
+
+
+def _present(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
+    """Which elements take part."""
+    return np.logical_and(where, np.logical_not(np.isnan(x)))
+
+
+nansum_grad = reduction("nansum", _over_nan(_sum), initial=_sum_initial).selecting()
+nanprod_grad = reduction("nanprod", _over_nan(_prod, 1), initial=_over_nan(_prod_initial, 1)).selecting(_present)
+nanmean_grad = reduction("nanmean", _over_nan(_mean)).selecting()
+nanvar_grad = reduction("nanvar", _over_nan(_var), None, _over_nan(_var_mean)).selecting(_present)
+nanstd_grad = reduction("nanstd", _over_nan(_std), None, _over_nan(_std_mean)).selecting(_present)
+nanmax_grad = reduction("nanmax", _over_nan(_max), initial=_over_nan(_max_initial)).selecting()
+nanmin_grad = reduction("nanmin", _over_nan(_min), initial=_over_nan(_min_initial)).selecting()

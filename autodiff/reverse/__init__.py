@@ -1,14 +1,14 @@
 """Derivatives of recorded graphs, by reverse accumulation."""
 
-from . import limits
-from .check import check_gradient
+from . import corner_slopes
 from .gradient import Gradients, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
-from .jacobian import jacobian, variables
+from .gradient_check import check_gradient
 from .linearization import Linearization, gradient_nodes, joined, with_tangents, without_tangents
+from .recorded_jacobian import jacobian, variables
+from .replay import Events
 from .structural_zeros import holds_nan
-from .supports import Starting
+from .support_rules import Starting
 from .sweep import collect, connected_zeros, depending_on, goes_on, owned, owned_nodes, sweep, sweep_supports
-from .writes import Events
 
 # What users have; what else is imported here is for other rooms.
 __all__ = ["Gradients", "check_gradient", "gradient", "gradients", "jacobian", "unbroadcast_adjoint", "variables"]

@@ -14,11 +14,10 @@ from compgraph.graph import to_values
 from compgraph.guards import format_leaks, ignoring_guards, note_lengths, recent_leaks
 from compgraph.values import Node, Origin, Value, VariableNode, describe, next_sequence_number, require_computed, require_history
 
-from ..batching import is_batch
+from ..batching import BatchNode, is_batch
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
-from .examples import gradients_of_examples
-from .leaks import escapes_about, warn_of_leaks
+from .leak_warnings import escapes_about, warn_of_leaks
 from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
 
 
@@ -133,7 +132,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         seed = seed_of(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), False)
         return Gradients(owned(found, wanted, seed), node.opname)
-    if adjoint is not None:  # without one it is derived again
+    if adjoint is not None:  # without one it is recomputed
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = run_isolated(_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
@@ -288,3 +287,75 @@ def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
     """
     adjoint = adjoint if isinstance(adjoint, np.ndarray) else np.asarray(adjoint)
     return unbroadcast(adjoint, np.shape(node))
+
+
+Derive = Callable[[Any, Any, Any], Any]
+
+
+def gradients_of_examples(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dict[Any, Any]:
+    """The gradients of a value that differs between examples, each of which differs too.
+
+    Parameters
+    ----------
+    derive : callable
+        ``derive(values, wrt, adjoint)`` gives those of the values of all examples: a mapping from nodes.
+    node : BatchNode
+        What to differentiate.
+    wrt, adjoint : object
+        As `gradient` has them.
+
+    Returns
+    -------
+    dict
+        The gradients by what was asked for.
+
+    Notes
+    -----
+    What differs as well belongs to one example alone, so that one sweep from all of them gives the gradient of each. What the
+    examples share takes a sweep for each.
+    """
+    level, values, count = node.level, _in_graph(node), node.count
+    asked: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
+    own = [] if asked is None else [w for w in asked if is_batch(w) and w.level == level]
+    shared: Any = None if asked is None else [w for w in asked if not any(w is o for o in own)]
+    seed = _adjoints_of_examples(node, adjoint, level)
+    found: dict[Any, Any] = {}
+    if own:
+        inner = [_in_graph(w) for w in own]
+        adjoints = derive(values, inner, seed)
+        found = {w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(own, inner, strict=True)}
+    if shared is None or shared:
+        rows = [derive(values, shared, _of_one(values, seed, k)) for k in range(count)]
+        known = rows[0]._adjoints if rows else derive(values, shared, None)._adjoints
+        for w in known:
+            stacked = np.stack([row[w] for row in rows]) if rows else np.zeros((0, *w.shape), w.dtype)
+            found[w] = BatchNode.create_using(stacked, level, is_array=True)
+    return found
+
+
+def _in_graph(value: Any) -> Any:
+    """The node of the values of all examples."""
+    if not isinstance(value.values, Value):
+        raise ValueError(
+            f"gradient: the {describe(value)} is of no graph, as the arguments are that vmap gives to a function; differentiate "
+            "a function of them by autodiff.grad, within vmap"
+        )
+    return value.values
+
+
+def _adjoints_of_examples(node: Any, adjoint: Any, level: int) -> Any:
+    """The adjoint to start from, of all examples; None for ones."""
+    if adjoint is None:
+        return None
+    if is_batch(adjoint) and adjoint.level == level:
+        return adjoint.values
+    if np.shape(adjoint) != node.shape:
+        raise ValueError(f"the adjoint has shape {np.shape(adjoint)}, but belongs to the {describe(node)}")
+    return np.broadcast_to(adjoint, (node.count, *node.shape))
+
+
+def _of_one(values: Any, seed: Any, k: int) -> Any:
+    """The adjoints of all examples with zeros but for one."""
+    chosen = np.zeros((values.shape[0],) + (1,) * (values.ndim - 1), values.dtype)
+    chosen[k] = 1
+    return np.broadcast_to(chosen, values.shape) if seed is None else chosen * seed

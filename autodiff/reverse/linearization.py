@@ -16,10 +16,9 @@ from compgraph.guards import note_lengths
 from compgraph.values import Value, constant_operand
 
 from ..forward import TangentNode
-from .batched_sweep import sweep_batch
-from .pushed import push_through
-from .sweep import collect, connected_zeros, depending_on, goes_on, sweep
-from .writes import Events
+from .replay import Events
+from .sweep import collect, connected_zeros, depending_on, goes_on, sweep, sweep_batch
+from .tangent_sweep import push_through
 
 _memory = attrgetter("memory")
 MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch

@@ -29,7 +29,7 @@ from compgraph.storage import Write, root_of
 from compgraph.values import Value
 
 from ..rules import Parts, RuleErrors, by_function
-from .supports import Through, Within, as_support
+from .support_rules import Through, Within, as_support
 
 # once(rules, errors, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
 Pass = Callable[[Any, RuleErrors, Any, bool], dict[Any, Any]]

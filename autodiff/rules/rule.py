@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from compgraph import ops
+from compgraph.bind import bind
 from compgraph.ops import keep, kept
 from compgraph.values import INERT, Node
 
-from .accumulate import DEFERRED, Parts
 from .broadcasting import as_adjoint, conform
-from .formulas import Formula
-from .past_values import plain_operands, plain_result
+from .lazy_cotangents import DEFERRED, Parts
+from .variadic_formulas import Formula, Shared, Variadic
+from .written_buffers import plain_operands, plain_result
 
 
 class Rule:
@@ -246,3 +249,74 @@ class ByFunction(dict[Any, Rule]):
 
 
 by_function = ByFunction()
+
+
+def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The tangent of an operation's output, from those of its operands (None where zero), by the rule's kind."""
+    if rule.kind == "linear":
+        count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
+        moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
+        return bind(function, (*moved, *primals[count:]), options)
+    if type(rule.tangents) is Shared:
+        return rule.tangents.formula(tangents, out, *primals, **options)
+    total = None
+    for position, tangent in enumerate(tangents):
+        if tangent is None:
+            continue
+        if rule.kind == "multilinear":
+            part = bind(function, (*primals[:position], tangent, *primals[position + 1 :]), options)
+        else:
+            if not len(rule.tangents):
+                raise TypeError(f"{rule.opname} has no tangent rule; declare one with autodiff.rule(..., tangents=...)")
+            formula = rule.tangents[position]
+            if formula is None:
+                continue
+            part = formula(tangent, out, *primals, **options)
+        total = part if total is None else _add(total, part)
+    return total
+
+
+def _or_zeros(tangent: Any, primal: Any) -> Any:
+    return np.zeros(np.shape(primal), np.result_type(primal, np.float16)) if tangent is None else tangent
+
+
+def _add(a: Any, b: Any) -> Any:
+    """The sum of two tangents; of an operation with several outputs, part by part."""
+    if isinstance(a, tuple):
+        return tuple(y if x is None else x if y is None else x + y for x, y in zip(a, b, strict=True))
+    return a + b
+
+
+def with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
+    """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
+    parameters = ops.operand_names(function.function)
+
+    def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
+        def call(position: int, adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
+            cut = len(operands) - len(function.names)
+            name = function.names[position - cut] if position >= cut else ""
+            place = parameters.index(name) if name in parameters else position
+            formula = formulas[place] if place < len(formulas) and (not name or name in parameters) else None
+            if formula is None and position >= cut:
+                raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
+            if formula is None:
+                return np.zeros_like(out if formulas is rule.tangents else operands[position])
+            return formula(adjoint, out, *operands[:cut], **function.named(operands[cut:]), **options)
+
+        return Variadic(call)
+
+    made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
+    made.carries, made.begins, made.part = rule.carries, rule.begins, rule.part
+    return made.batchable() if rule.is_batchable else made
+
+
+def _output_rule(function: ops.Output) -> Rule:
+    """The rule of one output of several: its adjoint is stack_nested with those of the others."""
+    index = function.index
+    rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ()).moving()
+    return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
+
+
+makers[ops.Configured] = lambda function: by_function[function.function]
+makers[ops.Keyworded] = lambda function: with_keywords(by_function[function.function], function)
+makers[ops.Output] = _output_rule

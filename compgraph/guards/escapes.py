@@ -83,7 +83,7 @@ class Leak:
     number : float, array or None
         The number that left the graph.
     is_open : bool
-        Whether it may matter to a graph, according to `autodiff.reverse.leaks`.
+        Whether it may matter to a graph, according to `autodiff.reverse.leak_warnings`.
     """
 
     what: str

@@ -23,7 +23,7 @@ import pytest
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
-from autodiff.reverse import gradient, writes
+from autodiff.reverse import gradient, replay
 from compgraph.inplace import writing
 from compgraph.storage.write_log import Collector
 
@@ -234,7 +234,7 @@ def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeyp
     collector = Collector()
     collector.limit = collector.least = 2**24 if told else 2**40
     monkeypatch.setattr(writing, "collector", collector)
-    monkeypatch.setattr(writes, "collector", collector)
+    monkeypatch.setattr(replay, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
 
     def steps() -> None:

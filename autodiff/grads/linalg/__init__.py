@@ -3,35 +3,35 @@
 What is shown here are the formulas that the rules of ``scipy.linalg`` share.
 """
 
-from .decompositions import _cholesky as cholesky
-from .decompositions import _cholesky_tangent as cholesky_tangent
-from .decompositions import _length as length
-from .decompositions import _lstsq_a as lstsq_a
-from .decompositions import _lstsq_b as lstsq_b
-from .decompositions import _lstsq_tangent_a as lstsq_tangent_a
-from .decompositions import _lstsq_tangent_b as lstsq_tangent_b
-from .decompositions import _norm as norm
-from .decompositions import _norm_corner as norm_corner
-from .decompositions import _pinv as pinv
-from .decompositions import _pinv_tangent as pinv_tangent
-from .decompositions import _qr as qr
-from .decompositions import _qr_tangent as qr_tangent
 from .determinants import _cofactors as cofactors
-from .matrices import _adjoint as adjoint
-from .matrices import _diagonal as diagonal
-from .matrices import _folded as folded
-from .matrices import _half as half
-from .matrices import _mirrored as mirrored
-from .matrices import _of_matrices as of_matrices
-from .matrices import _product as product
-from .matrices import _swap as swap
-from .repeated import check_along, check_back, equal_pairs, on_diagonal
-from .spectra import _eig as eig
-from .spectra import _eig_tangent as eig_tangent
-from .spectra import _inverse_gaps as inverse_gaps
-from .spectra import _of_stacks as of_stacks
-from .spectra import _svd as svd
-from .spectra import _svd_tangent as svd_tangent
+from .matrix_inverses import _adjoint as adjoint
+from .matrix_inverses import _diagonal as diagonal
+from .matrix_inverses import _folded as folded
+from .matrix_inverses import _half as half
+from .matrix_inverses import _mirrored as mirrored
+from .matrix_inverses import _of_matrices as of_matrices
+from .matrix_inverses import _product as product
+from .matrix_inverses import _swap as swap
+from .norms_and_factorizations import _cholesky as cholesky
+from .norms_and_factorizations import _cholesky_tangent as cholesky_tangent
+from .norms_and_factorizations import _length as length
+from .norms_and_factorizations import _lstsq_a as lstsq_a
+from .norms_and_factorizations import _lstsq_b as lstsq_b
+from .norms_and_factorizations import _lstsq_tangent_a as lstsq_tangent_a
+from .norms_and_factorizations import _lstsq_tangent_b as lstsq_tangent_b
+from .norms_and_factorizations import _norm as norm
+from .norms_and_factorizations import _norm_corner as norm_corner
+from .norms_and_factorizations import _pinv as pinv
+from .norms_and_factorizations import _pinv_tangent as pinv_tangent
+from .norms_and_factorizations import _qr as qr
+from .norms_and_factorizations import _qr_tangent as qr_tangent
+from .repeated_eigenvalues import check_along, check_back, equal_pairs, on_diagonal
+from .spectral_decompositions import _eig as eig
+from .spectral_decompositions import _eig_tangent as eig_tangent
+from .spectral_decompositions import _inverse_gaps as inverse_gaps
+from .spectral_decompositions import _of_stacks as of_stacks
+from .spectral_decompositions import _svd as svd
+from .spectral_decompositions import _svd_tangent as svd_tangent
 
 __all__ = [
     "adjoint", "check_along", "check_back", "cholesky", "cholesky_tangent", "cofactors", "diagonal", "eig", "eig_tangent",

@@ -17,7 +17,7 @@ from compgraph.guards import guarded_value
 from compgraph.protocols import stop_gradient
 
 from ...rules import general
-from .matrices import _adjoint, _inverse, _of_matrices, _product, _swap
+from .matrix_inverses import _adjoint, _inverse, _of_matrices, _product, _swap
 
 # Singular values below this part of the largest are small: the k-th order loses about the (k - 1)-th power of it in digits.
 _SMALL = 1e-4

@@ -15,7 +15,7 @@ import scipy.special as special
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.reverse import limits
+from autodiff.reverse import corner_slopes
 from tests.support.for_each import for_each, sampled
 from tests.support.growth import calls
 
@@ -313,7 +313,7 @@ def test_r_of_a_singular_matrix() -> None:
 @for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
 def test_a_chain_of_corners_costs_in_proportion_to_its_length(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between each and its adjoint stand all the later ones, of which only so many are looked at."""
-    monkeypatch.setattr(limits, "MOST", 16)
+    monkeypatch.setattr(corner_slopes, "MOST", 16)
 
     def chain(n: int) -> Callable[[], object]:
         def f(x: Any) -> Any:

@@ -15,8 +15,7 @@ from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, ja
 from autodiff.batching import directions
 from autodiff.batching.examples import LOOPED
 from autodiff.reverse import gradient, linearization
-from autodiff.reverse.batched_sweep import sweep_batch
-from autodiff.reverse.sweep import collect
+from autodiff.reverse.sweep import collect, sweep_batch
 from autodiff.rules.rule import rules
 from tests.support.arguments import Case
 from tests.support.cases import cases_of

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autodiff import grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, vjp
-from autodiff.reverse import writes
+from autodiff.reverse import replay
 from compgraph.values import snapshot
 from tests.programs.test_in_place_programs import run, starting
 from tests.support.failures import Failures
@@ -127,7 +127,7 @@ def test_copies_for_second_derivatives_are_linear(loop: str, monkeypatch: pytest
         copied += np.size(value)
         return snapshot(node, sequence_number, value)
 
-    monkeypatch.setattr(writes, "snapshot", counting)
+    monkeypatch.setattr(replay, "snapshot", counting)
     found = []
     for n in (20, 40, 80):
         copied = 0

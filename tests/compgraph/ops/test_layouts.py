@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import array_shapes, basic_indices, mutually_broadca
 import compgraph as cg
 from autodiff import numeric
 from autodiff.forward import jvp
-from autodiff.grads import shaping
+from autodiff.grads import array_manipulation
 from autodiff.operators.grad import vjp
 from autodiff.rules import Rule
 from compgraph import ops
@@ -348,7 +348,7 @@ def test_of_any_shape(drawn: Callable[[Draw, tuple[int, ...]], Function], data: 
 def test_every_reduction_and_every_shaping_rule_is_among_these() -> None:
     reductions = {opname for opname, rule in RULES.items() if rule.kind == "reduction"} - {"sigmoid_cross_entropy"}
     assert reductions <= {*REDUCTIONS, *[f"linalg_{name}" for name in ONE_AXIS]}
-    moved = {rule.opname for rule in vars(shaping).values() if isinstance(rule, Rule)} - {"input", "scatter"}
+    moved = {rule.opname for rule in vars(array_manipulation).values() if isinstance(rule, Rule)} - {"input", "scatter"}
     gathers = {opname for opname, rule in RULES.items() if rule.kind == "gather"}
     assert moved | gathers <= {*SHAPING}
 

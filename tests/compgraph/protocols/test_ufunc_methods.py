@@ -11,7 +11,7 @@ import pytest
 
 import compgraph as cg
 from autodiff import check_grads, grad, jvp
-from autodiff.grads.folding import Fold
+from autodiff.grads.ufunc_reductions import Fold
 from autodiff.reverse import gradient
 from tests.support.arguments import positive, real
 from tests.support.failures import Failures

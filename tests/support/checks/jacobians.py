@@ -10,10 +10,9 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from autodiff.reverse.batched_sweep import sweep_batch
-from autodiff.reverse.pushed import push_through
-from autodiff.reverse.sweep import collect, sweep
-from autodiff.reverse.writes import Events
+from autodiff.reverse.replay import Events
+from autodiff.reverse.sweep import collect, sweep, sweep_batch
+from autodiff.reverse.tangent_sweep import push_through
 from tests.support.arguments import Case
 
 Array = np.ndarray[Any, Any]

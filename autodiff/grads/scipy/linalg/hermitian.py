@@ -6,8 +6,8 @@ For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H 
 
 where F holds 1 / (w_j - w_i), and E is 1 where they are equal: M. Giles, "Collected matrix derivative results for forward
 and reverse mode algorithmic differentiation" (2008), extended to pairs. Where a part of the values is asked for, the other
-vectors are computed for the derivative, into which they turn. `autodiff.grads.linalg.repeated` says what holds where values
-are equal.
+vectors are computed for the derivative, into which they turn. For equal values see
+`autodiff.grads.linalg.repeated_eigenvalues`.
 """
 
 from __future__ import annotations

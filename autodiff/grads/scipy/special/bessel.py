@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Rule
-from ...power_series import near
+from ...elementwise_functions import near
 from .declaring import ROOT_PI, real_only, several, special
 
 # Bessel functions

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Rule
-from ...elementwise import in_dtype
-from ...power_series import near
+from ...elementwise_functions import in_dtype, near
 from .declaring import DEGREE, ROOT_2PI, several, special
 
 LN2 = math.log(2.0)

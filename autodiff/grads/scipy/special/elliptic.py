@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from ...power_series import near, series
+from ...elementwise_functions import near, series
 from .declaring import several, special
 
 # Elliptic integrals, with power series of the complete ones in their parameter

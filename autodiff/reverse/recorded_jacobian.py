@@ -11,7 +11,7 @@ from compgraph.values import Value, VariableNode, describe, require_history
 
 from ..forward import real_inputs
 from ..numeric import require_differentiable
-from .leaks import warn_of_leaks
+from .leak_warnings import warn_of_leaks
 from .linearization import Linearization
 from .sweep import collect
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import to_values
+from compgraph.scipy import zero_to_order
 
-from ..rules import elementwise, general
+from ..rules import Formula, elementwise, general
 from .corners import along, choosing, choosing_tangent, quotient
 
 LN2 = math.log(2.0)
@@ -294,3 +295,93 @@ clip_grad = (
     .tangent(*map(_along_bounds, (_clip_x, _clip_min, _clip_max)))
     .selecting()
 )
+
+
+DEGREE = math.pi / 180
+
+# The derivative of sin(t) / t, as t times a series in t squared
+_SINC = [(-1) ** (k + 1) * (2 * k + 2) / math.factorial(2 * k + 3) for k in range(12)]
+
+
+def _sinc(g: Any, out: Any, x: Any) -> Any:
+    t = math.pi * x
+    near = np.abs(t) < 1
+    small, large = np.where(near, t, 0), np.where(near, 1, t)
+    closed = (np.cos(large) - np.sin(large) / large) / large
+    return g * (math.pi * np.where(near, small * series(small * small, _SINC), closed))
+
+
+def _i0(g: Any, out: Any, x: Any) -> Any:
+    """The mean of ``cos(angle) exp(x cos(angle))`` over half a turn, exact to rounding with enough angles."""
+    size = min(float(np.max(np.abs(x), initial=0, where=np.isfinite(x))), 1000)
+    count = 16 + math.ceil(4.5 * math.sqrt(size))
+    cosines = np.cos((np.arange(count) + 0.5) * (math.pi / count)).astype(x.dtype)
+    return g * np.mean(cosines * np.exp(x[..., None] * cosines), axis=-1)
+
+
+def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
+    """Im(dz / z), in degrees if wanted; a real number keeps its angle."""
+    if z.dtype.kind != "c":
+        return np.zeros_like(z) * g
+    return g * ((-1j / DEGREE if deg else -1j) / z)
+
+
+def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
+    found = g * (np.sign(x) * np.copysign(1, y))
+    return choosing(found, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+
+
+def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
+    found = t * (np.sign(x) * np.copysign(1, y))
+    return choosing_tangent(found, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+
+
+copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)
+ldexp_grad = elementwise("ldexp", lambda g, out, x, exponent: np.ldexp(g, exponent), None)
+frexp_grad = general(
+    "frexp", lambda g, out, x: np.ldexp(g[0], -out[1]) if g[0] is not None else np.zeros_like(x)
+).tangent(lambda t, out, x: (np.ldexp(t, -out[1]), None))  # fmt: skip
+modf_grad = general("modf", lambda g, out, x: g[0] if g[0] is not None else np.zeros_like(x)).tangent(
+    lambda t, out, x: (t, np.zeros_like(t))
+)
+sinc_grad = elementwise("sinc", _sinc)
+i0_grad = elementwise("i0", _i0)
+angle_grad = elementwise("angle", _angle)
+
+
+def _one_order_less(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
+    if order == 0:
+        raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
+    return g * zero_to_order(x, order - 1, what)
+
+
+zero_to_order_grad = elementwise("zero_to_order", _one_order_less)
+
+
+def series(x: Any, coefficients: list[float]) -> Any:
+    """The sum of ``coefficients[k] * x**k``, by Horner's scheme."""
+    total = 0 * x + coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + coefficient
+    return total
+
+
+def near(x: Any, radius: float, coefficients: list[float], far: Formula) -> Any:
+    """A power series in `x` near 0, where the closed form `far` of a smooth function divides 0 by 0."""
+    close = np.abs(x) < radius
+    return np.where(close, series(np.where(close, x, 0), coefficients), far(np.where(close, 0.5, x)))
+
+
+def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
+    """What is replaced is constant; real and imaginary parts are replaced each by itself."""
+    if x.dtype.kind != "c":
+        return np.where(np.isfinite(x), g, 0)
+    return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
+
+
+def _is_kept(x: Any, **_: Any) -> Any:
+    """Where a number is kept; of a complex one, a part."""
+    return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
+
+
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_kept)

@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.guards import evaluate_guarded
 from compgraph.ops import ensure_array
 
-from ...rules import general, linear, unbroadcast
+from ..rules import general, linear, unbroadcast
 
 
 def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:

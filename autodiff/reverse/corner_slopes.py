@@ -13,9 +13,9 @@ from compgraph.guards import guarded_value
 from compgraph.values import INERT, ConstantNode, Value
 
 from ..rules import found_by, limit_value
-from .pushed import push_through
+from .replay import Events
 from .sweep import collect, sweep
-from .writes import Events
+from .tangent_sweep import push_through
 
 # Operations between a value and its adjoint that are looked at: each corner of a chain has all the later ones between.
 MOST = 256

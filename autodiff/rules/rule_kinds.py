@@ -22,10 +22,10 @@ import numpy as np
 
 from compgraph.bind import bind
 
-from .accumulate import scatter
 from .broadcasting import spread
-from .formulas import Formula, Shared, Variadic
+from .lazy_cotangents import scatter
 from .rule import Rule, declare
+from .variadic_formulas import Formula, Shared, Variadic
 
 
 def elementwise(opname: str, *formulas: Formula | None) -> Rule:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rules import linear
+from ..rules import linear
 
 
 def _swapped(norm: Any) -> Any:

@@ -13,9 +13,9 @@ from compgraph.values import Value, next_sequence_number
 
 from ..batching import propagate, pushed_on
 from ..rules import RuleErrors
-from .profiled import told_step
+from .profiled_sweeps import told_step
 from .structural_zeros import holds_nan, known_zeros
-from .supports import as_support, kept, pushed_support
+from .support_rules import as_support, kept, pushed_support
 
 
 def push_through(

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.ops import ensure_array
-
-from ...rules import general, multilinear, unbroadcast
+from ...rules import general
 
 
 def _swap(x: Any) -> Any:
@@ -169,94 +167,3 @@ def _tensorsolve_tangent(t: Any, out: Any, a: Any, b: Any, axes: Any = None) -> 
 linalg_tensorsolve_grad = general("linalg_tensorsolve", _tensorsolve_a, _tensorsolve_b).tangent(
     _tensorsolve_tangent, lambda t, out, a, b, axes=None: np.linalg.tensorsolve(a, t, axes=axes)
 )
-
-# ----------------------------------------------------------------------------------------- products
-
-
-def _kron_parts(g: Any, x: Any, other: Any, mine: int) -> Any:
-    """The adjoint of a Kronecker product, contracted with the other factor; axes alternate between the factors."""
-    nd = max(x.ndim, other.ndim)
-    shapes = [(1,) * (nd - y.ndim) + y.shape for y in (x, other)]
-    pairs = [shape[k] for k in range(nd) for shape in (shapes if mine == 0 else shapes[::-1])]
-    factor = np.reshape(other, [n if i % 2 != mine else 1 for i, n in enumerate(pairs)])
-    return np.reshape(np.sum(np.reshape(g, pairs) * factor, axis=tuple(range(1 - mine, 2 * nd, 2))), x.shape)
-
-
-kron_grad = multilinear(
-    "kron",
-    lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
-    lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
-).moving()
-
-
-def _in_space(x: Any, axis: int) -> Any:
-    """Vectors along the last axis; those in the plane with a third component, 0."""
-    x = np.moveaxis(x, axis, -1)
-    return x if x.shape[-1] == 3 else np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
-
-
-def _cross(mine: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    """a x b is perpendicular to both: the adjoint turns around, b x g and g x a."""
-    axis = options.get("axis")
-    axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    x, other = operands[mine], _in_space(ensure_array(operands[1 - mine]), axes[1 - mine])
-    length = np.shape(x)[axes[mine]]
-    if length == np.shape(operands[1 - mine])[axes[1 - mine]] == 2:
-        g = g[..., None] * np.array([0, 0, 1])
-    else:
-        g = np.moveaxis(g, axes[2], -1)
-    turned = np.cross(other, g) if mine == 0 else np.cross(g, other)
-    return _unrepeated(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
-
-
-def _unrepeated(g: Any, x: Any, axis: int) -> Any:
-    """An adjoint with repetition undone, before its last axis moves back to its place."""
-    return np.moveaxis(unbroadcast(g, x.shape), -1, axis)
-
-
-cross_grad = multilinear("cross", functools.partial(_cross, 0), functools.partial(_cross, 1))
-
-
-# vecdot and vecmat conjugate their first operand; the conjugate of the adjoint's coefficient goes back to it.
-vecdot_grad = multilinear(
-    "vecdot",
-    lambda g, out, a, b: np.conjugate(g[..., None] * b),
-    lambda g, out, a, b: g[..., None] * np.conjugate(a),
-).moving()
-
-
-def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
-    x, other = (np.moveaxis(ensure_array(y), axis, -1) for y in (x, other))
-    return _unrepeated(g[..., None] * other, x, axis)
-
-
-linalg_vecdot_grad = multilinear(
-    "linalg_vecdot",
-    lambda g, out, a, b, axis=-1: np.conjugate(_vecdot(g, a, b, axis)),
-    lambda g, out, a, b, axis=-1: _vecdot(g, b, np.conjugate(a), axis),
-).moving()
-matvec_grad = multilinear(
-    "matvec",
-    lambda g, out, a, b: g[..., None] * b[..., None, :],
-    lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
-).moving()
-vecmat_grad = multilinear(
-    "vecmat",
-    lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
-    lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
-).moving()
-
-
-def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
-    """The adjoint between the transposed products of the factors before and after."""
-    last = len(operands) - 1
-    factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim < 2 else x for i, x in enumerate(operands)]
-    g = np.reshape(g, (factors[0].shape[0], factors[-1].shape[1]))
-    if position:
-        g = np.matmul(_product(*factors[:position]).T, g)
-    if position < last:
-        g = np.matmul(g, _product(*factors[position + 1 :]).T)
-    return np.reshape(g, operands[position].shape)
-
-
-multi_dot_grad = multilinear("multi_dot", variadic=_multi_dot).moving()

@@ -20,7 +20,7 @@ from compgraph.storage import BufferCopy, Memory, Write, by_sequence_number, col
 from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, MultiOutput, Value, VariableNode, next_sequence_number, snapshot
 
 from ..rules import DEFERRED, Gone, RuleErrors, Scatter, Shadow, Shared, added, as_node, conform
-from .profiled import told_past
+from .profiled_sweeps import told_past
 
 ndarray = np.ndarray
 KINDS = ACTIVE | INERT | USED.keys()

@@ -1,6 +1,6 @@
 """The slope of an adjoint at a corner: rules ask for it, and what finds it, in a recorded sweep, is above them.
 
-See `autodiff.grads.corners`, which says what it is for, and `autodiff.reverse.limits`.
+See `autodiff.grads.corners`, which says what it is for, and `autodiff.reverse.corner_slopes`.
 """
 
 from __future__ import annotations

@@ -13,37 +13,9 @@ from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.values import Value
 
-from ...rules import Formula, fetched_at, general, reduction, scatter
-from .. import reductions
-from ..corners import doubted, moving_from
-from ..cumulative import without_nan
-
-# ---------------------------------------------------------------------- reductions that pass over nan
-
-
-def _over_nan(weights: Formula, fill: float = 0) -> Formula:
-    """The weights of a reduction in which elements that are not numbers take no part."""
-
-    def present(out: Any, x: Any, where: Any = True, **options: Any) -> Any:
-        return weights(out, without_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
-
-    return present
-
-
-def _present(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
-    """Which elements take part."""
-    return np.logical_and(where, np.logical_not(np.isnan(x)))
-
-
-nansum_grad = reduction("nansum", _over_nan(reductions._sum), initial=reductions._sum_initial).selecting()
-nanprod_grad = reduction("nanprod", _over_nan(reductions._prod, 1), initial=_over_nan(reductions._prod_initial, 1)).selecting(
-    _present
-)
-nanmean_grad = reduction("nanmean", _over_nan(reductions._mean)).selecting()
-nanvar_grad = reduction("nanvar", _over_nan(reductions._var), None, _over_nan(reductions._var_mean)).selecting(_present)
-nanstd_grad = reduction("nanstd", _over_nan(reductions._std), None, _over_nan(reductions._std_mean)).selecting(_present)
-nanmax_grad = reduction("nanmax", _over_nan(reductions._max), initial=_over_nan(reductions._max_initial)).selecting()
-nanmin_grad = reduction("nanmin", _over_nan(reductions._min), initial=_over_nan(reductions._min_initial)).selecting()
+from ..rules import general, reduction
+from . import reductions
+from .corners import doubted, moving_from
 
 
 def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
@@ -154,98 +126,3 @@ percentile_grad = _order_statistic("percentile", np.percentile)
 nanmedian_grad = _order_statistic("nanmedian", np.median, skips=True)
 nanquantile_grad = _order_statistic("nanquantile", np.quantile, skips=True)
 nanpercentile_grad = _order_statistic("nanpercentile", np.percentile, skips=True)
-
-# --------------------------------------------------------------------------------------- interpolation
-
-
-class _Line:
-    """The line that ``interp`` draws, and where the points lie on it.
-
-    Attributes
-    ----------
-    from_knots : array
-        The place in `xp` of each knot; a period has one more at either end.
-    ends : tuple of array
-        The places in `xp` of the knots to the left and right of each point.
-    share : array or Node
-        How far the point lies on the way from left to right, from 0 to 1.
-    slope : array or Node
-        Of the line at the point; at a knot, the mean of both sides.
-    below, above : array
-        Whether the point is given the value of `left` or `right`.
-    """
-
-    def __init__(self, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> None:
-        xp, fp = (a if hasattr(a, "dtype") else np.asarray(a) for a in (xp, fp))
-        self.from_knots = np.arange(xp.shape[0])
-        knots = xp
-        if period is not None:
-            order = np.argsort(xp % abs(period))
-            self.from_knots = np.concatenate([order[-1:], order, order[:1]])
-            laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
-            x, knots = np.remainder(x, abs(period)), fetched_at(np.remainder(xp, abs(period)), self.from_knots) + laps
-        last = knots.shape[0] - 1
-        left_of, right_of = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
-        low = np.clip(right_of - 1, 0, max(last - 1, 0))
-        high = np.minimum(low + 1, last)
-        self.ends = fetched_at(self.from_knots, low), fetched_at(self.from_knots, high)
-        length = fetched_at(knots, high) - fetched_at(knots, low)
-        self.share = np.clip((x - fetched_at(knots, low)) / np.where(length == 0, 1, length), 0, 1)
-        lengths = np.diff(knots)
-        slopes = np.diff(fetched_at(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
-        slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
-        slope = (fetched_at(slopes, left_of) + fetched_at(slopes, right_of)) / 2
-        self.slope = np.where(np.isnan(x), np.nan, slope)
-        self.below = (x < knots[0]) & (left is not None and period is None)
-        self.above = (x > knots[-1]) & (right is not None and period is None)
-
-    def back(self, g: Any, like: Any) -> Any:
-        """Give each knot its share of what arrives at the points."""
-        g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
-        pieces = (g * (1 - self.share), self.ends[0], g * self.share, self.ends[1])
-        return bind(scatter, (like, *pieces), {"layout": (1, 1)})
-
-    def at(self, t: Any) -> Any:
-        """What the points have of numbers at the knots."""
-        return fetched_at(t, self.ends[0]) * (1 - self.share) + fetched_at(t, self.ends[1]) * self.share
-
-    def drawn(self, g: Any) -> Any:
-        """Zero where a point is given another value than the line has."""
-        return np.where(self.below | self.above, 0, g)
-
-
-def _interp_x(g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-    return g * _Line(x, *others, **options).slope
-
-
-def _interp_xp(g: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
-    line = _Line(x, xp, *others, **options)
-    return line.back(-g * line.slope, xp)
-
-
-def _interp_xp_tangent(t: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
-    line = _Line(x, xp, *others, **options)
-    return -line.slope * line.at(t)
-
-
-def _interp_fp(g: Any, out: Any, x: Any, xp: Any, fp: Any, *others: Any, **options: Any) -> Any:
-    line = _Line(x, xp, fp, *others, **options)
-    return line.back(line.drawn(g), fp)
-
-
-def _interp_fp_tangent(t: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    line = _Line(*operands, **options)
-    return line.drawn(line.at(t))
-
-
-def _interp_left(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    return np.where(_Line(*operands, **options).below, g, 0)
-
-
-def _interp_right(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    return np.where(_Line(*operands, **options).above, g, 0)
-
-
-interp_grad = general("interp", _interp_x, _interp_xp, _interp_fp, _interp_left, _interp_right).tangent(
-    _interp_x, _interp_xp_tangent, _interp_fp_tangent, _interp_left, _interp_right
-)

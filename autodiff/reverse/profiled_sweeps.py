@@ -1,4 +1,4 @@
-"""Sweeps that are profiled: their adjoints are told, node by node, to a profiler; see `compgraph.profiling`.
+"""Sweeps that are active_profiler: their adjoints are told, node by node, to a profiler; see `compgraph.profiling`.
 
 The sweeps themselves know nothing of it. A mapping that tells what is put into it stands in the place of a plain one, and where a
 sweep goes back through writes, methods that tell of their calls in the place of two of its own.

@@ -17,8 +17,8 @@ import numpy as np
 from compgraph.bind import bind
 from compgraph.ops import ensure_array
 
-from ...rules import fetched_at, general, scatter
-from .. import reductions
+from ..rules import fetched_at, general, scatter
+from . import reductions
 
 bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, ensure_array(x))).tangent(
     None, lambda t, out, x, weights, **_: np.bincount(ensure_array(x), t, minlength=out.shape[0])

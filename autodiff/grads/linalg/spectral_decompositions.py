@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...rules import Rule, general
-from .matrices import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
-from .repeated import check_along, check_back, check_independent, check_lost, equal_pairs, on_diagonal, zero_values
+from .matrix_inverses import _adjoint, _diagonal, _folded, _inverted, _mirrored, _product, _rectangle, _swap
+from .repeated_eigenvalues import check_along, check_back, check_independent, check_lost, equal_pairs, on_diagonal, zero_values
 
 
 def _inverse_gaps(w: Any) -> Any:

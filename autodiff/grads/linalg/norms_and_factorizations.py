@@ -18,9 +18,9 @@ from compgraph.values import Value
 from ...rules import general, reduction
 from ..corners import of_lengths, quotient, with_corners
 from ..reductions import _shares
-from .matrices import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
-from .repeated import zero_values
-from .spectra import _svd, _svd_tangent
+from .matrix_inverses import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
+from .repeated_eigenvalues import zero_values
+from .spectral_decompositions import _svd, _svd_tangent
 
 # ---------------------------------------------------------------------------------------- triangles
 

@@ -1,0 +1,178 @@
+"""Rules of what networks need and NumPy lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from compgraph.graph import to_values
+from compgraph.nn import (
+    conv,
+    cross_correlate,
+    cross_correlate_back,
+    cross_correlate_kernel,
+    log_softmax,
+    max_pool_along,
+    max_pool_back,
+    mean_pool_back,
+    places,
+    pooled_mean,
+    sigmoid,
+    softmax,
+)
+from compgraph.ops import ensure_array
+
+from ..rules import Formula, Rule, elementwise, general, reduction
+from .corners import choosing, choosing_tangent
+
+
+def _relu(g: Any, out: Any, x: Any) -> Any:
+    """All above 0, where nan is taken to be; at 0 nothing."""
+    return choosing(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
+
+
+def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
+    """At 0 and below nothing, whatever the tangent is."""
+    return choosing_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
+
+
+relu_grad = (
+    elementwise("relu", _relu)
+    .tangent(_relu_tangent)
+    .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is a number, 0
+)
+sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
+softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("1 / (1 + exp(-a))")
+
+logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out))).said("exp(a - y)")
+
+
+def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
+    return out * (g - np.sum(g * out, axis=axis, keepdims=True))
+
+
+def _log_softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
+
+
+def _log_softmax_tangent(t: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+    return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
+
+
+softmax_grad = general("softmax", _softmax).tangent(_softmax)
+log_softmax_grad = general("log_softmax", _log_softmax).tangent(_log_softmax_tangent)
+
+
+def _batch(x: Any, rank: int) -> int:
+    """How many examples a loss is averaged over: all axes but the last `rank`."""
+    count: int = math.prod(x.shape[: x.ndim - rank])
+    return max(1, count)
+
+
+def _excess(logits: Any, labels: Any) -> Any:
+    """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
+    predicted, labels = softmax(logits), ensure_array(labels)
+    if labels.ndim < logits.ndim:
+        return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
+    return predicted * np.sum(labels, axis=-1, keepdims=True) - labels
+
+
+softmax_cross_entropy_grad = general(
+    "softmax_cross_entropy",
+    lambda g, out, logits, labels: _excess(logits, labels) * (g / _batch(logits, 1)),
+    lambda g, out, logits, labels: log_softmax(logits) * (-g / _batch(logits, 1)),
+).tangent(
+    lambda t, out, logits, labels: np.sum(_excess(logits, labels) * t) / _batch(logits, 1),
+    lambda t, out, logits, labels: -np.sum(log_softmax(logits) * t) / _batch(logits, 1),
+)
+sigmoid_cross_entropy_grad = reduction(
+    "sigmoid_cross_entropy",
+    lambda out, logits, labels, axis=None: (sigmoid(logits) - labels) / _batch(logits, 0),
+    lambda out, logits, labels, axis=None: logits / -_batch(logits, 0),
+)
+
+
+def _real(kernel: Any) -> Any:
+    """The kernel as `cross_correlate` takes it: a complex one conjugated."""
+    return np.conjugate(kernel) if kernel.dtype.kind == "c" else kernel
+
+
+def _plain(x: Any, kernel: Any, **options: Any) -> Any:
+    """`cross_correlate`, without conjugation."""
+    return cross_correlate(x, _real(kernel), **options)
+
+
+def _flipped(kernel: Any) -> Any:
+    return np.flip(kernel, places(kernel))
+
+
+def _term(compute: Formula, place: int, *others: int) -> Formula:
+    """The formula that calls `compute` with the adjoint or tangent at a place among some of the operands."""
+
+    def formula(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        chosen = [operands[i] for i in others]
+        return compute(*chosen[:place], g, *chosen[place:], **options)
+
+    return formula
+
+
+cross_correlate_grad = general(
+    "cross_correlate",
+    _term(lambda g, k, x, **o: cross_correlate_back(g, _real(k), x, **o), 0, 1, 0),
+    _term(lambda x, g, k, **o: _real(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
+).tangent(_term(cross_correlate, 0, 1), _term(cross_correlate, 1, 0))
+conv_grad = general(
+    "conv",
+    _term(lambda g, k, x, **o: cross_correlate_back(g, _flipped(k), x, **o), 0, 1, 0),
+    _term(lambda x, g, k, **o: _flipped(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
+).tangent(_term(conv, 0, 1), _term(conv, 1, 0))
+cross_correlate_back_grad = general(
+    "cross_correlate_back", _term(_plain, 0, 1), _term(cross_correlate_kernel, 0, 0, 1), None
+).tangent(_term(cross_correlate_back, 0, 1, 2), _term(cross_correlate_back, 1, 0, 2), None)
+cross_correlate_kernel_grad = general(
+    "cross_correlate_kernel", _term(cross_correlate_back, 1, 1, 0), _term(_plain, 1, 0), None
+).tangent(_term(cross_correlate_kernel, 0, 1, 2), _term(cross_correlate_kernel, 1, 0, 2), None)
+
+
+def _max_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:
+    return max_pool_back(g, x, out, **options)
+
+
+def _max_pool_tangent(t: Any, out: Any, x: Any, **options: Any) -> Any:
+    return max_pool_along(t, x, out, **options)
+
+
+def _back(h: Any, out: Any, g: Any, x: Any, best: Any, **options: Any) -> Any:
+    return max_pool_along(h, x, best, **options)
+
+
+def _along(g: Any, out: Any, t: Any, x: Any, best: Any, **options: Any) -> Any:
+    return max_pool_back(g, x, best, **options)
+
+
+def _mean_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:
+    return mean_pool_back(g, x, **options)
+
+
+def _mean_pool_back(h: Any, out: Any, g: Any, like: Any, **options: Any) -> Any:
+    return pooled_mean(h, **options)
+
+
+def _of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
+    """A rule that is zero but for the first of `count` operands."""
+    rest = [None] * (count - 1)
+    return general(opname, pull, *rest).tangent(push, *rest)
+
+
+max_pool_grad = _of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()
+max_pool_back_grad = _of_first("max_pool_back", 3, _back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)).moving()
+max_pool_along_grad = _of_first(
+    "max_pool_along", 3, _along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
+).moving()
+mean_pool_grad = _of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moving()
+mean_pool_back_grad = _of_first(
+    "mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o)
+).moving()

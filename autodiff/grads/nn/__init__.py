@@ -1,1 +1,0 @@
-"""Rules of what networks need: activations and losses, convolutions, pooling."""

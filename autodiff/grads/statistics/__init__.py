@@ -1,1 +1,0 @@
-"""Rules of statistics: spreads, order statistics, what passes over what is not a number, histograms."""

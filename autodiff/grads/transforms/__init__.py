@@ -1,1 +1,0 @@
-"""Rules of Fourier transforms, of polynomials by their coefficients, and of grids of points."""

@@ -1,0 +1,134 @@
+"""Derivatives laid out as the buffer they belong to, so that writing and views mean the same to both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from compgraph import ops
+from compgraph.bind import attach, bind
+from compgraph.storage import BufferCopy, root_of, scatter_to_buffer, value_at, window
+from compgraph.values import MultiOutput, OperationalNode, Value, VariableNode, describe, new_leaf
+
+
+class Shadow(BufferCopy):
+    """A twin that holds adjoints or tangents, which may be nodes.
+
+    Parameters
+    ----------
+    like : numpy.ndarray
+        The array that first had the buffer.
+    recorded : bool
+        Whether what is written into the shadow is recorded.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, like: Any, recorded: bool = False) -> None:
+        super().__init__(like)
+        if recorded:
+            self.buffer = new_leaf(self.buffer, OperationalNode, None)
+
+    def holding(self, like: Any, values: Any) -> Shadow:
+        """The shadow itself, with `values`, an array or node, in the place of `like`."""
+        if isinstance(values, Value):
+            place = self.place(like)
+            self.hold(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
+        else:
+            self.window(like)[...] = values
+        return self
+
+    def hold(self, buffer: Any) -> None:
+        """Let another array or node, over the same memory, be the buffer."""
+        self.buffer = buffer
+        self._windows.clear()
+
+    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+        """A part of the buffer."""
+        if type(self.buffer) is np.ndarray:
+            return super().cut(shape, **place)
+        return bind(window, (self.buffer,), {"shape": shape, **place})
+
+
+class BatchedShadow(Shadow):
+    """A shadow with a batch of adjoints or tangents, one behind the other in the buffer; its windows have the batch axis first.
+
+    Parameters
+    ----------
+    like : numpy.ndarray
+        The array that first had the buffer.
+    length : int
+        How long the batch is.
+    recorded : bool
+        Whether what is written into the shadow is recorded.
+    """
+
+    __slots__ = ("_length", "_step")
+
+    def __init__(self, like: Any, length: int, recorded: bool = False) -> None:
+        BufferCopy.__init__(self, like)
+        self._length, self._step = length, self.count * self.dtype.itemsize
+        self.count *= length
+        self.buffer = np.zeros(self.count, self.dtype)
+        if recorded:
+            self.buffer = new_leaf(self.buffer, OperationalNode, None)
+
+    def place(self, plain: Any) -> dict[str, Any]:
+        """Where the adjoints or tangents of a view lie."""
+        place = super().place(plain)
+        return {**place, "strides": (self._step, *place["strides"])}
+
+    def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
+        """A part of the buffer."""
+        return super().cut((self._length, *shape), **place)
+
+
+def seen_by(reader: Any, operand: Any) -> Any:
+    """The plain value of an operand when `reader`, a node or joint, was computed from it."""
+    if not isinstance(operand, Value):
+        return operand.raw_value if hasattr(operand, "raw_value") else operand
+    root = root_of(operand)
+    if isinstance(root, VariableNode) and root.sequence_number > reader.sequence_number:
+        return Gone(root, operand, reader)
+    return value_at(operand, reader.sequence_number) if root.memory else operand.raw_value
+
+
+class Gone:
+    """The value of a variable before it was updated: its shape and dtype are known, the numbers are gone."""
+
+    def __init__(self, variable: Any, node: Any, reader: Any) -> None:
+        self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
+        self._told = (variable, reader)
+
+    def _raise(self, *_: Any, **__: Any) -> Any:
+        variable, reader = self._told
+        lines = "".join(f"\n{word}: {node.line}" for word, node in (("used", reader), ("updated", variable)) if node.line)
+        raise ValueError(
+            f"the {describe(variable)} was updated in place after {reader.opname} had used its old value, which the "
+            f"derivative needs; compute the output again before asking for its gradient{lines}"
+        )
+
+    __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
+    __neg__ = __abs__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = _raise
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _raise
+    __hash__ = None  # type: ignore[assignment]
+    __getattr__ = _raise
+
+
+def as_node(node: Any) -> Any:
+    """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
+    if type(node) is not MultiOutput:
+        return node
+    return tuple(attach(part, ops.output(k), (node,)) for k, part in enumerate(node.raw_value))
+
+
+def plain_operands(node: Any) -> list[Any]:
+    """The operands of a node as plain arrays, as they were when it was computed."""
+    return [seen_by(node, a) for a in node.args]
+
+
+def plain_result(node: Any) -> Any:
+    """What a node or joint was when it was computed."""
+    return value_at(node, node.sequence_number + 0.5) if isinstance(node, Value) else node.raw_value
