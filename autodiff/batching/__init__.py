@@ -1,54 +1,42 @@
-"""Many at once: a batch of adjoints, or of tangents, through one operation; and code for one example on many (`vmap`)."""
+"""Batching: `vmap`, and batches of cotangents or tangents through operations.
 
-from .active import next_level, only_around, outside
+`levels` keeps the active levels of vmap. A `BatchNode` is a batched value; `rules` compute each operation on it,
+`batched_writes` its writes. `lifting` moves batch axes out of values, so that derivatives are computed outside of vmap.
+`batched_derivatives` passes batches of directions through operations, for Jacobians and Hessians.
+"""
+
 from .batch_node import BatchNode
-from .batched import (
+from .batched_derivatives import (
     batch_like,
-    by_parts,
-    found_at,
-    padded,
+    gather_batch,
+    propagate,
+    pull_batch,
+    pull_batch_several,
     pull_reduction,
+    push_batch,
+    push_node,
     push_reduction,
-    put_at,
     reduced_axes,
+    rule_operands,
+    scatter_batch,
+    sum_over_operands,
 )
-from .directions import as_seen, pull_batch, pull_several, push_batch, pushed_on
-from .lifting import is_repeated, levels_around, levels_of, lifted_to_all, put_back, taken_out
-from .looping import any_differs, each_example
-from .propagate import propagate
-from .stepping import SteppedOut
-from .values import base_of, is_batch
+from .levels import base_of, is_batch, next_level, outermost_levels, outside_vmap, pad_ndim
+from .lifting import (
+    LiftedFunction,
+    active_levels,
+    is_broadcast,
+    levels_of,
+    lift_to_active_levels,
+    unwrap_batch,
+    wrap_batch,
+)
+from .rules import any_batched, map_elements
 from .vmap import vmap
 
 __all__ = [
-    "BatchNode",
-    "SteppedOut",
-    "any_differs",
-    "as_seen",
-    "base_of",
-    "batch_like",
-    "by_parts",
-    "each_example",
-    "found_at",
-    "is_batch",
-    "is_repeated",
-    "levels_around",
-    "levels_of",
-    "lifted_to_all",
-    "next_level",
-    "only_around",
-    "outside",
-    "padded",
-    "propagate",
-    "pull_batch",
-    "pull_reduction",
-    "pull_several",
-    "push_batch",
-    "push_reduction",
-    "pushed_on",
-    "put_at",
-    "put_back",
-    "reduced_axes",
-    "taken_out",
-    "vmap",
+    "BatchNode", "LiftedFunction", "active_levels", "any_batched", "base_of", "batch_like", "gather_batch", "is_batch",
+    "is_broadcast", "levels_of", "lift_to_active_levels", "map_elements", "next_level", "outermost_levels", "outside_vmap",
+    "pad_ndim", "propagate", "pull_batch", "pull_batch_several", "pull_reduction", "push_batch", "push_node", "push_reduction",
+    "reduced_axes", "rule_operands", "scatter_batch", "sum_over_operands", "unwrap_batch", "vmap", "wrap_batch",
 ]  # fmt: skip

@@ -1,53 +1,29 @@
-"""Axes of examples outside of all derivatives: what is differentiated within vmap is taken out of it, and put back."""
+"""Lifting: moves the batch axes of `vmap` out of values and back, for code that must run outside of it.
+
+Derivatives are computed outside of vmap, on arrays whose first axes are the batch axes of all active levels.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .active import vmaps
+from compgraph.context import Setting, wrappers
+
+from ..arguments import flatten, unflatten
 from .batch_node import BatchNode
-from .values import is_batch
+from .levels import LiveLevels, is_batch, vmaps
 
 
-def levels_around() -> list[int]:
-    """The levels of the vmaps around, the outermost first."""
+def active_levels() -> list[int]:
+    """The levels of the vmaps around the current code, the outermost first."""
     return [level for level, _ in vmaps.get()]
 
 
-def lifted_to_all(value: Any) -> Any:
-    """A value as one that differs between the examples of every vmap around; nothing is copied."""
-    for level, count in vmaps.get():
-        value = _lifted_to(value, level, count)
-    return value
-
-
-def _lifted_to(value: Any, level: int, count: int) -> Any:
-    if is_batch(value) and value.level >= level:
-        if value.level == level:
-            return value
-        return BatchNode.create_using(_beneath(value.values, level, count), value.level, is_array=not value.is_scalar)
-    return BatchNode.create_using(np.broadcast_to(value, (count, *np.shape(value))), level)
-
-
-def _beneath(values: Any, level: int, count: int) -> Any:
-    """Values with an axis of their own in front, of which each is to differ."""
-    if is_batch(values) and values.level >= level:
-        return _lifted_to(values, level, count)
-    return BatchNode.create_using(np.broadcast_to(values, (count, *np.shape(values))), level)
-
-
-def put_back(value: Any, levels: list[int], is_array: bool = False, borrows_values: bool = False) -> Any:
-    """A value with the axes of vmaps in front, as each example sees it; if it is lent, it is copied before one writes into it."""
-    for level in levels:
-        value = BatchNode.create_using(value, level, is_array=is_array)
-        value.borrows_values = borrows_values
-    return value
-
-
-def levels_of(value: Any) -> list[int]:
-    """The levels of the vmaps that a value is of, the outermost first."""
+def levels_of(value: object) -> list[int]:
+    """The levels at which a value is batched, the outermost first."""
     levels: list[int] = []
     while is_batch(value):
         levels.insert(0, value.level)
@@ -55,18 +31,128 @@ def levels_of(value: Any) -> list[int]:
     return levels
 
 
-def is_repeated(value: Any, depth: int) -> bool:
-    """Whether an array is one for all examples, of which no copies need be made; its axes of examples are so many."""
+def lift_to_active_levels(value: Any) -> Any:
+    """Batch a value at all active levels; missing batch axes are broadcast, without copies."""
+    for level, size in vmaps.get():
+        value = _lift_to(value, level, size)
+    return value
+
+
+def _lift_to(value: Any, level: int, size: int) -> Any:
+    if is_batch(value) and value.level >= level:
+        if value.level == level:
+            return value
+        return BatchNode.create_using(_lift_values(value.values, level, size), value.level, is_array=not value.is_scalar)
+    return BatchNode.create_using(np.broadcast_to(value, (size, *np.shape(value))), level)
+
+
+def _lift_values(values: Any, level: int, size: int) -> Any:
+    """Batch the values of a `BatchNode` at an outer level."""
+    if is_batch(values) and values.level >= level:
+        return _lift_to(values, level, size)
+    return BatchNode.create_using(np.broadcast_to(values, (size, *np.shape(values))), level)
+
+
+def wrap_batch(value: Any, levels: Sequence[int], is_array: bool = False, borrows_values: bool = False) -> Any:
+    """Wrap an array whose first axes are the batch axes of some levels, the outermost first; inverse of `unwrap_batch`.
+
+    If `borrows_values`, it is copied before a write.
+    """
+    for level in levels:
+        value = BatchNode.create_using(value, level, is_array=is_array)
+        value.borrows_values = borrows_values
+    return value
+
+
+def unwrap_batch(value: Any, levels: Sequence[int]) -> Any:
+    """The array behind a value, with the batch axes of some levels first; the value is lifted to all active levels before."""
+    value = lift_to_active_levels(value)
+    for level in reversed(levels):
+        if not is_batch(value) or value.level != level:
+            raise TypeError(
+                "vmap: a batched value is used after its vmap has returned, or in another thread. Return it from the function "
+                "under vmap instead of storing it"
+            )
+        value = value.values
+    return value
+
+
+def is_broadcast(value: object, depth: int) -> bool:
+    """Whether one of the first `depth` axes of a plain array is a broadcast one, so that elements share their memory."""
     if type(value) is not np.ndarray or value.ndim == depth or not all(value.shape[:depth]):
         return False
     return bool(0 in value.strides[:depth] and value[(0,) * depth].flags.c_contiguous)
 
 
-def taken_out(value: Any, levels: list[int]) -> Any:
-    """A value with the axes of vmaps, the outermost first, as axes of its own: what `put_back` undoes."""
-    value = lifted_to_all(value)
-    for level in reversed(levels):
-        if not is_batch(value) or value.level != level:
-            raise TypeError("vmap: a value of a vmap that has returned, or of another thread, is used here")
-        value = value.values
-    return value
+class LiftedFunction:
+    """A function that is called under vmap, as a function of arrays with batch axes that can be called outside of it.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays that returns nested arrays.
+    leaves : sequence
+        Its arguments, some of which may be batched.
+    lifts : bool
+        Whether arguments that are not batched get batch axes as well.
+
+    Attributes
+    ----------
+    arrays : list
+        The arguments, those that are batched as arrays with the batch axes first.
+    batched : list of bool
+        Which arguments have batch axes.
+    levels : list of int
+        The levels of the batch axes, the outermost first.
+    """
+
+    def __init__(self, f: Callable[..., Any], leaves: Sequence[Any], lifts: bool = False) -> None:
+        self._f, self._vmaps, self._wrappers = f, vmaps.get(), wrappers.get()
+        self.levels = active_levels()
+        self.batched = [lifts or is_batch(x) for x in leaves]
+        self._is_array = [b and not _is_scalar(x) for x, b in zip(leaves, self.batched, strict=True)]
+        self.arrays = [unwrap_batch(x, self.levels) if b else x for x, b in zip(leaves, self.batched, strict=True)]
+        self._structure: Any = None  # of the results of the last call
+        self._scalars: list[bool | None] = []  # whether each of these is a scalar; None if it is not batched
+
+    def scope(self) -> Setting:
+        """The context of the vmaps around the construction, also after these have returned."""
+        current = wrappers.get()
+        is_within = current[: len(self._wrappers)] == self._wrappers
+        return Setting({vmaps: self._vmaps, wrappers: current if is_within else (*self._wrappers, *current)})
+
+    def wrap(self, arrays: Sequence[Any]) -> list[Any]:
+        """Wrap arguments as the function under vmap takes them."""
+        triples = zip(arrays, self.batched, self._is_array, strict=True)
+        return [wrap_batch(x, self.levels, is_array=is_array) if b else x for x, b, is_array in triples]
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """Call the function; returns the leaves of its result, batched ones with the batch axes first."""
+        return self.run(self._f, arrays)
+
+    def run(self, f: Callable[..., Any], arrays: Sequence[Any], lifts: bool = False) -> list[Any]:
+        """Call another function of the same arguments; if `lifts`, all leaves of its result get batch axes."""
+        with LiveLevels(self.levels), self.scope():
+            leaves, self._structure = flatten(f(*self.wrap(arrays)))
+            self._scalars = [_is_scalar(x) if lifts or is_batch(x) else None for x in leaves]
+            pairs = zip(leaves, self._scalars, strict=True)
+            return [x if is_scalar is None else unwrap_batch(x, self.levels) for x, is_scalar in pairs]
+
+    def _wrap_leaves(self, leaves: Sequence[Any]) -> list[Any]:
+        pairs = zip(leaves, self._scalars, strict=True)
+        return [x if s is None else wrap_batch(x, self.levels, is_array=not s) for x, s in pairs]
+
+    def wrap_results(self, leaves: Sequence[Any]) -> Any:
+        """Wrap the leaves of a result, and nest them as in the last call."""
+        return unflatten(self._structure, self._wrap_leaves(leaves))
+
+    def pull(self, pull: Callable[..., Any], cotangents: Sequence[Any]) -> list[Any]:
+        """The cotangents of the arguments from those of the results, by a function `pull` that runs under vmap."""
+        with LiveLevels(self.levels), self.scope():
+            pulled = [unwrap_batch(a, self.levels) for a in pull(tuple(self._wrap_leaves(cotangents)))]
+        axes = tuple(range(len(self.levels)))
+        return [a if b else np.sum(a, axis=axes) for a, b in zip(pulled, self.batched, strict=True)]
+
+
+def _is_scalar(x: Any) -> bool:
+    return bool(getattr(x, "is_scalar", not np.ndim(x)))

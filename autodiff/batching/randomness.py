@@ -1,4 +1,4 @@
-"""Random numbers within vmap: refused, one draw that all examples share, or another for each."""
+"""Random numbers under `vmap`: an error, one draw that all batch elements share, or a different draw for each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import random
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,28 +24,26 @@ from compgraph.interception import (
 
 from ..arguments import flatten
 from .batch_node import BatchNode
-from .examples import stacked
-from .looping import each_example
-from .values import is_batch
+from .levels import is_batch
+from .rules import map_elements, stack_results
 
-WAYS = ("error", "different", "same")
-_REFUSED = (
-    "vmap: random numbers are drawn by the function ({}), which runs once for all examples. Say what is meant: "
-    "randomness='different' (another draw for each example) or 'same' (all share one draw); or draw outside, and pass "
-    "the numbers as an argument"
+RANDOMNESS = ("error", "different", "same")
+_DRAW_MESSAGE = (
+    "vmap: the function draws random numbers ({}), but runs once for the whole batch. Pass randomness='different' (a draw for "
+    "each batch element) or randomness='same' (all share one draw), or draw before vmap and pass the numbers as an argument"
 )
-_UNSEEN = (
-    "vmap: the function draws random numbers from {}, of which vmap learns too late: one of the older kind (that of a library, "
-    "if it is given none), or in an attribute, a list or a dictionary. Give a numpy.random.Generator as an argument of its own, "
-    "or draw outside; with randomness='same' all examples share one draw"
+_UNSEEN_MESSAGE = (
+    "vmap: the function draws random numbers from {}, which vmap cannot intercept: the global generator of a library, or a "
+    "generator in an attribute, a list or a dictionary. Pass a numpy.random.Generator as an argument, draw before vmap, or pass "
+    "randomness='same', so that all batch elements share one draw"
 )
-_ORDERS = {  # the functions that write, or set a state: by what they are refused for a draw for each
+_ADVICE = {  # functions that write into an array or set a state cannot draw for each element
     "shuffle": "use x[rng.permutation(len(x))]",
-    "seed": "seed outside, or make a generator inside: np.random.default_rng(seed)",
-    "set_state": "set it outside",
-    "setstate": "set it outside",
+    "seed": "seed before vmap, or make a generator inside the function: np.random.default_rng(seed)",
+    "set_state": "set the state before vmap",
+    "setstate": "set the state before vmap",
 }
-# The position of `size` among the arguments of functions that fill it one number after the other.
+# The position of the parameter `size`, in functions that draw its numbers one after the other.
 _SIZES = {
     **dict.fromkeys(
         ("random", "random_sample", "ranf", "sample", "standard_normal", "standard_exponential", "standard_cauchy"), 0
@@ -54,128 +53,141 @@ _SIZES = {
 }
 
 
-def asking(randomness: str, level: int, count: int) -> Any:
-    """The changes of the context of a vmap: who is asked where the function draws."""
-    before = asked_for_draws()
+def draw_interception(randomness: str, level: int, batch_size: int) -> dict[ContextVar[Any], Any]:
+    """The changes of the context of a vmap by which random draws inside it are intercepted."""
+    outer = asked_for_draws()
     if randomness == "error":
-        return asking_for_draws(_refuse)
+        return asking_for_draws(_raise_for_draw)
     if randomness == "same":
-        return asking_for_draws(before)
+        return asking_for_draws(outer)
 
-    def ask(name: str, draw: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        if name in _ORDERS or kwargs.get("out") is not None:
-            raise TypeError(f"vmap: random.{name} is not supported with randomness='different'; {_ORDERS.get(name, 'omit out=')}")
+    def intercept(name: str, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name in _ADVICE or kwargs.get("out") is not None:
+            advice = _ADVICE.get(name, "omit out=")
+            raise TypeError(f"vmap: random.{name} cannot run for each batch element (randomness='different'); {advice}")
         if name == UNSEEDED:
-            raise TypeError(_UNSEEN.format(name))
-        one = draw if before is None else lambda *args, **kwargs: before(name, draw, args, kwargs)
+            raise TypeError(_UNSEEN_MESSAGE.format(name))
+        one = draw if outer is None else lambda *args, **kwargs: outer(name, draw, args, kwargs)
         is_pythons = isinstance(getattr(draw, "__self__", None), random.Random)
         with Setting(asking_for_draws(None)):
-            return known(_different, name, one, args, kwargs, level, count, is_pythons)
+            return known(_draw_each, name, one, args, kwargs, level, batch_size, is_pythons)
 
-    return asking_for_draws(ask)
-
-
-def _refuse(name: str, draw: Any, args: Any, kwargs: Any) -> Any:
-    raise TypeError(_UNSEEN.format(name) if name == UNSEEDED else _REFUSED.format(name))
+    return asking_for_draws(intercept)
 
 
-def _different(
-    name: str, draw: Callable[..., Any], args: Any, kwargs: Any, level: int, count: int, is_pythons: bool = False
+def _raise_for_draw(name: str, draw: object, args: object, kwargs: object) -> Any:
+    raise TypeError(_UNSEEN_MESSAGE.format(name) if name == UNSEEDED else _DRAW_MESSAGE.format(name))
+
+
+def _draw_each(
+    name: str,
+    draw: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    level: int,
+    batch_size: int,
+    is_pythons: bool = False,
 ) -> Any:
-    """Draws, another for each example."""
+    """Draw once for each batch element."""
     leaves, _ = flatten((args, kwargs))
     if any(is_batch(x) and x.level == level for x in leaves):
-        return each_example(name, draw, args, kwargs)
-    found = None if is_pythons or any(map(is_batch, leaves)) else _at_once(name, draw, args, kwargs, count)
-    if found is None:
-        found = stacked([draw(*args, **kwargs) for _ in range(count)], name) if count else np.empty((0, *np.shape(draw(*args))))
-    return _of_each(name, found, level)
+        return map_elements(name, draw, args, kwargs)
+    draws = None if is_pythons or any(map(is_batch, leaves)) else _draw_at_once(name, draw, args, kwargs, batch_size)
+    if draws is None:
+        if batch_size:
+            draws = stack_results([draw(*args, **kwargs) for _ in range(batch_size)], name)
+        else:
+            draws = np.empty((0, *np.shape(draw(*args))))
+    return _wrap_draws(name, draws, level)
 
 
-def _of_each(name: str, found: Any, level: int) -> Any:
-    """What was drawn, as values that differ; of a list its items."""
-    if isinstance(found, list):
-        return [_of_each(name, part, level) for part in found]
-    if found.dtype.kind not in "biufc":
-        raise TypeError(f"vmap: random.{name} draws no numbers, which cannot be others for each example; draw indices")
-    return BatchNode.create_using(found, level)
+def _wrap_draws(name: str, draws: Any, level: int) -> Any:
+    """Wrap draws as batched values; of a list, its items."""
+    if isinstance(draws, list):
+        return [_wrap_draws(name, part, level) for part in draws]
+    if draws.dtype.kind not in "biufc":
+        raise TypeError(
+            f"vmap: random.{name} returns values of dtype {draws.dtype}, which cannot differ between batch elements. Draw "
+            "indices instead"
+        )
+    return BatchNode.create_using(draws, level)
 
 
-def _at_once(name: str, draw: Callable[..., Any], args: Sequence[Any], kwargs: Any, count: int) -> Any:
-    """All draws by one call, where a size says how many; None where it does not."""
+def _draw_at_once(name: str, draw: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], batch_size: int) -> Any:
+    """Draw for the whole batch by one call with a larger `size`; None if the function does not permit that."""
     if name in ("rand", "randn"):
-        return draw(count, *args)
-    place = _SIZES.get(name)
-    if place is None:
+        return draw(batch_size, *args)
+    position = _SIZES.get(name)
+    if position is None:
         return None
-    size = args[place] if len(args) > place else kwargs.get("size")
+    size = args[position] if len(args) > position else kwargs.get("size")
     if size is None and any(np.ndim(a) for a in (*args, *kwargs.values())):
         return None
     sizes = () if size is None else (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    if len(args) > place:
-        return draw(*args[:place], (count, *sizes), *args[place + 1 :], **kwargs)
-    return draw(*args, **{**kwargs, "size": (count, *sizes)})
+    if len(args) > position:
+        return draw(*args[:position], (batch_size, *sizes), *args[position + 1 :], **kwargs)
+    return draw(*args, **{**kwargs, "size": (batch_size, *sizes)})
 
 
-# ---------------------------------------------------------------------------------------- what is noticed afterwards
+# ------------------------------------------------------------------------------ generators that cannot be intercepted
 
 
-_SHARED: Any = np.random.mtrand._rand
+_GLOBAL: Any = np.random.mtrand._rand
 
 
-class Watch(Watching):
-    """The states of generators that cannot be replaced, to see whether the function has drawn from them.
+class DrawWatch(Watching):
+    """Detects draws from generators that cannot be intercepted, by comparing their states before and after the call.
 
-    The one that all code shares is watched in any case, since libraries draw from it. If other threads do, that tells nothing,
-    unless the function is seen to reach it.
+    The global generator of `numpy.random` is always watched, because libraries draw from it. Draws of other threads are
+    ignored, unless the function is known to reach it.
     """
 
-    def __init__(self, f: Any, arguments: Any) -> None:
+    def __init__(self, f: object, arguments: Sequence[object]) -> None:
         reached = generators_behind(f, arguments)
-        self._generators = [generator for generator in reached if generator is not _SHARED]
-        self._reaches_shared = len(self._generators) < len(reached) or "scipy.stats" in sys.modules
-        self._drawn: Any = None
+        self._generators = [generator for generator in reached if generator is not _GLOBAL]
+        self._reaches_global = len(self._generators) < len(reached) or "scipy.stats" in sys.modules
+        self._drawn_from: Any = None
 
     def begin(self) -> None:
-        """Take their states as they are."""
-        self._before = _state_of_shared(), [state_of(generator) for generator in self._generators]
+        """Store the current states."""
+        self._before = _global_state(), [state_of(generator) for generator in self._generators]
 
     def settle(self) -> None:
-        """Remember one that was drawn from since."""
-        if self._drawn is None:
+        """Compare the states with the stored ones."""
+        if self._drawn_from is None:
             shared, others = self._before
-            if _state_of_shared() != shared and (self._reaches_shared or not Watching.others_draw):
-                self._drawn = _SHARED
+            if _global_state() != shared and (self._reaches_global or not Watching.others_draw):
+                self._drawn_from = _GLOBAL
             elif others:
                 pairs = zip(self._generators, others, strict=True)
-                self._drawn = next((generator for generator, state in pairs if state_of(generator) != state), None)
+                self._drawn_from = next((generator for generator, state in pairs if state_of(generator) != state), None)
 
     def require_unused(self) -> None:
-        """Raise if one of them was drawn from."""
-        if self._drawn is not None:
-            raise TypeError(_UNSEEN.format(f"a {type(self._drawn).__name__}"))
+        """Raise a TypeError if the function drew from a watched generator."""
+        if self._drawn_from is not None:
+            raise TypeError(_UNSEEN_MESSAGE.format(f"a {type(self._drawn_from).__name__}"))
 
 
-_WORDS = 624  # of the state of a Mersenne twister; a position among them follows
-_words: Any = None  # those of the generator that all code shares, as they lie in memory: asked for, they take as long as a vmap
-_owner: Any = None  # to whom they belong; another may be put in its place
-_calm: Any = None  # what they were when no normal number was left over for the next draw
+_WORDS = 624  # the words of a Mersenne twister; the position among them follows
+_words: Any = None  # the words of the global generator, as a view of its memory: `get_state` takes as long as a small vmap
+_owner: Any = None  # the bit generator that `_words` belongs to, which the user may replace
+_without_cache: Any = None  # a state of `_words` in which no second normal number was cached
 
 
-def _state_of_shared() -> Any:
-    """What is another after a draw from the generator that all code shares."""
-    global _words, _owner, _calm
-    owner = _SHARED._bit_generator
+def _global_state() -> Any:
+    """A value that changes with every draw from the global generator."""
+    global _words, _owner, _without_cache
+    owner = _GLOBAL._bit_generator
     if owner is not _owner:
         _words, _owner = None, owner
         if isinstance(owner, np.random.MT19937):
             _words = (ctypes.c_uint32 * (_WORDS + 1)).from_address(owner.ctypes.state_address)
     if _words is None:
-        return state_of(_SHARED)
-    some = _words[_WORDS], _words[0], _words[1]  # after as many draws as there are words they are all new
-    if some != _calm:
-        is_left, left = _SHARED.get_state()[3:]
-        if is_left:
-            return some, left
-        _calm = some
-    return some
+        return state_of(_GLOBAL)
+    state = _words[_WORDS], _words[0], _words[1]  # the position; all words are replaced after 624 draws
+    if state != _without_cache:
+        has_cached, cached = _GLOBAL.get_state()[3:]
+        if has_cached:
+            return state, cached
+        _without_cache = state
+    return state

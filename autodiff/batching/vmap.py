@@ -1,12 +1,13 @@
-"""`vmap`: code for one example runs on many."""
+"""`vmap`: vectorizes a function over a batch axis."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import to_concrete
@@ -44,55 +45,71 @@ from ..arguments import (
     require_same_value,
     unflatten,
 )
-from .active import Alive, next_level, setting
-from .batch_node import BatchNode, BufferFor
-from .randomness import WAYS, Watch, asking
-from .values import copied, is_batch, plain_base
+from .batch_node import BatchNode, BufferWrapper
+from .levels import LiveLevels, copy_values, is_batch, next_level, plain_base, vmap_scope
+from .randomness import RANDOMNESS, DrawWatch, draw_interception
 
-Axes = Any
+Axes = Any  # an axis, None, or a tree of these
 
 
 @ops.saying(
-    {"in_dims": "it is in_axes=", "out_dims": "it is out_axes=", "axis_name": "axes have no names", "chunk_size": "all at once"}
+    {
+        "in_dims": "use in_axes=",
+        "out_dims": "use out_axes=",
+        "axis_name": "axes have no names",
+        "chunk_size": "the whole batch is computed at once",
+    }
 )
 def vmap(
     f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, axis_size: int | None = None, randomness: str = "error"
 ) -> Callable[..., Any]:
-    """The function of many examples, from that of one.
+    """Vectorize a function over a batch axis of its arguments.
 
     Parameters
     ----------
     f : callable
-        A function of one example: of arrays, nested in any way, that returns arrays, nested in any way.
-    in_axes : int, None, or sequence of them
-        Along which axis of each argument the examples lie; None for an argument that is the same for all. A sequence has an
-        entry for each argument, which may nest as that does, or as its upper part does.
-    out_axes : int, None, or nested as the result
-        Along which axis of each result the examples shall lie; None for a result that is the same for all.
+        A function of one batch element. It takes and returns arrays, which may nest in lists, tuples, dictionaries, named
+        tuples and dataclasses.
+    in_axes : int, None, or sequence of them, default 0
+        The batch axis of each positional argument; None for an argument that all batch elements share. An entry for a nested
+        argument may nest in the same way, or as its upper levels do. Keyword arguments are batched along axis 0, as in JAX.
+    out_axes : int, None, or tree of them, default 0
+        The position of the batch axis in each result; None for a result that is not batched.
     axis_size : int, optional
-        How many examples there are, where no argument tells.
-    randomness : {"error", "different", "same"}
-        What is done about random numbers that `f` draws: an error (the default), another draw for each example, or one draw
-        that all examples share. A generator that `f` makes from a seed draws the same for all in any case, as in a loop.
+        The batch size; needed if no argument is batched.
+    randomness : {"error", "different", "same"}, default "error"
+        What happens if `f` draws random numbers: an error is raised, each batch element gets a draw of its own, or all share
+        one draw. A generator that `f` makes from a seed gives the same numbers to all elements, as in a loop.
 
     Returns
     -------
     callable
-        The function of arrays with one more axis. Arguments given by keyword have theirs first, as JAX has it.
+        The vectorized function. For an argument of shape ``s`` of `f`, it takes an array with one more axis, at `in_axes`;
+        results of shape ``r`` and their dtype get one more axis, at `out_axes`.
 
     Raises
     ------
     TypeError
-        If `in_axes` or `out_axes` does not nest as the arguments, or the result, do; when called: where `f` takes a number of
-        an example (``if x > 0``, ``float(x)``), or asks for results of different shapes (``x[x > 0]``).
+        When called: if Python needs the value of a batch element (``if x > 0``, ``float(x)``), if the shape of a result
+        depends on values (``x[x > 0]``), if `f` draws random numbers and `randomness` is "error", or if `in_axes` or
+        `out_axes` nests differently from the arguments or the result.
     ValueError
-        When called: if the arguments have different numbers of examples, or none tells how many there are.
+        If `randomness` is unknown. When called: if batch sizes differ or none is given, or an axis is out of range.
+
+    See Also
+    --------
+    autodiff.jacobian : uses batches of tangents or cotangents.
 
     Notes
     -----
-    `f` is called once. What it computes, it computes for all examples together; what NumPy has no form of that takes a further
-    axis runs example by example. In-place writes change the examples of `f`'s own arrays, never the caller's. Operators stand
-    inside `f`, or around the function of many, to any depth; pictures draw what was recorded as a box.
+    `f` is called once, with batched values in place of arrays. Each NumPy operation is computed for the whole batch by its
+    batching rule; one without a rule runs once for each batch element. `f` may write into its own arrays in place; a write into
+    an argument copies it first. `vmap` composes with all operators of this package, inside and outside of `f`, as in
+    JAX [1]_.
+
+    References
+    ----------
+    .. [1] R. Frostig, M. J. Johnson, C. Leary, "Compiling machine learning programs via high-level tracing", SysML 2018.
 
     Examples
     --------
@@ -100,136 +117,137 @@ def vmap(
     >>> import autodiff as ad
     >>> vmap(np.dot)(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [2.0, 0.0]]))
     array([3., 6.])
+
+    Gradients of a loss for each sample, with shared weights:
+
     >>> loss = lambda w, x: np.sum(np.tanh(w * x))
     >>> vmap(ad.grad(loss), in_axes=(None, 0))(np.zeros(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([[1., 2.],
            [3., 4.]])
     >>> vmap(ad.hessian(loss), in_axes=(None, 0))(np.zeros(2), np.array([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 2, 2)
-    >>> noisy = vmap(lambda x: x + np.random.default_rng(0).normal())  # seeded within: the same for all
+
+    A generator with a fixed seed gives all batch elements the same numbers:
+
+    >>> noisy = vmap(lambda x: x + np.random.default_rng(0).normal())
     >>> bool(np.ptp(noisy(np.zeros(3))) == 0)
     True
     """
-    if randomness not in WAYS:
-        raise ValueError(f"vmap: randomness is 'error', 'different' or 'same', not {randomness!r}")
+    if randomness not in RANDOMNESS:
+        raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
 
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
-        if any(map(is_labelled, leaves)):
+        has_labels = any(map(is_labelled, leaves))
+        if has_labels:
             require_aligned("vmap", [(f"argument {k}", leaf) for k, leaf in enumerate(leaves)])
-        axes = _axes_of(in_axes, args, kwargs)
-        arrays = [_checked(x, axis) for x, axis in zip(leaves, axes, strict=True)]
-        count = _count(arrays, axes, axis_size)
+        axes = _argument_axes(in_axes, args, kwargs)
+        arrays = [_as_batched_argument(x, axis) for x, axis in zip(leaves, axes, strict=True)]
+        size = _batch_size(arrays, axes, axis_size)
         level = next_level()
         shared = find_shared(arrays)
-        given = [_given(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
-        with Alive((level,)):
-            results = run_isolated(_run, f, unflatten(structure, given), level, count, randomness)
-            found, nesting = _results(results, level, count, out_axes)
+        batched = [_wrap_argument(x, axis, level, k in shared) for k, (x, axis) in enumerate(zip(arrays, axes, strict=True))]
+        with LiveLevels((level,)):
+            result = run_isolated(_run, f, unflatten(structure, batched), level, size, randomness)
+            outs, nesting = _unwrap_results(result, level, size, out_axes)
         if not is_tracing() and not any(isinstance(x, Value) for x in leaves):
-            found = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in found]
-            if count and out_axes == 0:
-                call = functools.partial(_plainly, f, structure)
-                if any(map(is_labelled, leaves)):
-                    first = [x if axis is None else _first_of(x, axis) for x, axis in zip(leaves, axes, strict=True)]
-                    require_same_by_label("vmap", first, call, [out[0] for out in found])
+            outs = [out.value if isinstance(out, Value) and not _has_variables(out) else out for out in outs]
+            if size and out_axes == 0:
+                call = functools.partial(_call_with_leaves, f, structure)
+                if has_labels:
+                    first = [x if axis is None else _first_element(x, axis) for x, axis in zip(leaves, axes, strict=True)]
+                    require_same_by_label("vmap", first, call, [out[0] for out in outs])
                 if questions_of(f)[0]:
                     first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
-                    require_same_value("vmap", f, first, call, [out[0] for out in found])
-        return unflatten(nesting, found)
+                    require_same_value("vmap", f, first, call, [out[0] for out in outs])
+        return unflatten(nesting, outs)
 
     return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})  # type: ignore[no-any-return]
 
 
-def _first_of(value: Any, axis: int) -> Any:
+def _first_element(value: Any, axis: int) -> Any:
     """The first batch element of an array, which may be labelled."""
     if hasattr(value, "iloc"):
         return value.iloc[:, 0] if axis % value.ndim else value.iloc[0]
     return value[(slice(None),) * (axis % np.ndim(value)) + (0,)]
 
 
-def _plainly(f: Callable[..., Any], structure: Any, *leaves: Any) -> Any:
+def _call_with_leaves(f: Callable[..., Any], structure: Any, *leaves: Any) -> Any:
     args, kwargs = unflatten(structure, leaves)
     return f(*args, **kwargs)
 
 
-def _run(f: Callable[..., Any], given: Any, level: int, count: int, randomness: str) -> Any:
-    """What the function gives for all examples."""
+def _run(f: Callable[..., Any], arguments: Any, level: int, size: int, randomness: str) -> Any:
+    """Trace the function once for the whole batch."""
     enter_imported()
-    args, kwargs = given
-    given_all = (*args, *kwargs.values())
-    asks = randomness != "same"
-    around = setting(_title(f, count), level, count, BufferFor(level, count), asking(randomness, level, count))
-    with Tracing(), around, intercepted(f, given_all, asks, kept=given_all) as opened:
-        if not asks or opened.is_closed:
-            return _called(f, args, kwargs)
-        with Watch(f, given_all) as watch:
-            result = _called(f, args, kwargs)
+    args, kwargs = arguments
+    values = (*args, *kwargs.values())
+    intercepts = randomness != "same"
+    draws = draw_interception(randomness, level, size)
+    scope = vmap_scope(_scope_title(f, size), level, size, BufferWrapper(level, size), draws)
+    with Tracing(), scope, intercepted(f, values, intercepts, kept=values) as interception:
+        if not intercepts or interception.is_closed:
+            return _call(f, args, kwargs)
+        with DrawWatch(f, values) as watch:
+            result = _call(f, args, kwargs)
     watch.require_unused()
     return result
 
 
-def _title(f: Any, count: int) -> str:
-    """What a picture writes over the part of a graph that is of many examples."""
+def _scope_title(f: object, size: int) -> str:
+    """The title of the box around the recorded nodes in drawings."""
     name = str(getattr(f, "__name__", "<lambda>")).rpartition(".")[2]
-    return f"vmap × {count}" if name == "<lambda>" else f"vmap {name} × {count}"
+    return f"vmap × {size}" if name == "<lambda>" else f"vmap {name} × {size}"
 
 
-def _called(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _call(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call the function; explains errors of NumPy that only batched values cause, and adds the user's line to our own."""
     try:
         return f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
     except IndexError as error:
         if "arrays used as indices" not in str(error):
             raise
         raise TypeError(
-            "vmap: a plain array was indexed by a value that differs between the examples, of which it knows nothing; use "
-            f"cg.take(array, index, axis=0), or cg.constant(array)[index]{_place(error)}"
+            f"vmap: a plain array was indexed by a batched value{_user_line(error)}. NumPy dispatches on the array, not on the "
+            "index: use cg.take(array, index, axis=0), or cg.constant(array)[index]"
         ) from error
     except (TypeError, ValueError) as error:
         if "read-only" in str(error) and len(error.args) == 1 and any(map(_is_read_only, flatten((args, kwargs))[0])):
             error.args = (
-                f"{error}: vmap: the function writes into an argument that all examples share (in_axes None), or that "
-                "shares memory with another argument: examples would change each other. Copy it inside the function (np.copy)",
+                f"{error}: vmap: the function writes into an argument that all batch elements share (in_axes None), or that "
+                "shares memory with another argument. Copy it inside the function (np.copy)",
             )
         if _is_ours(error):
-            error.args = (f"{error}{_place(error)}",)
+            error.args = (f"{error}{_user_line(error)}",)
         raise
 
 
 def _is_read_only(value: Any) -> bool:
-    """Whether an argument is an array that `_given` has made read-only."""
+    """Whether an argument is an array that `_wrap_argument` has made read-only."""
     memory = plain_base(value)
     return isinstance(memory, np.ndarray) and not memory.flags.writeable
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether an error is one of vmap's own, that does not yet name the user's line; a user's own stays as it is."""
-    if len(error.args) != 1 or not isinstance(said := error.args[0], str) or 'File "' in said:
+    """Whether an error was raised by this package for vmap, without naming the user's line."""
+    if len(error.args) != 1 or not isinstance(message := error.args[0], str) or 'File "' in message:
         return False
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     is_raised_here = trace is not None and is_internal(trace.tb_frame.f_code.co_filename)
-    return is_raised_here and (isinstance(error, BatchedValueError) or "vmap" in said)
+    return is_raised_here and (isinstance(error, BatchedValueError) or "vmap" in message)
 
 
-def _place(error: BaseException) -> str:
-    """The user's line that an error came through, for a message."""
+def _user_line(error: BaseException) -> str:
+    """The user's line at which an error was raised, in parentheses."""
     line = user_line_of(error)
     return "" if line is None else f" ({line})"
 
 
-def _results(result: Any, level: int, count: int, out_axes: Axes) -> tuple[list[Any], Any]:
-    """The results for the caller, as leaves and how they nest."""
-    outs, structure = flatten(result)
-    axes = _spread("out_axes", out_axes, structure, result, len(outs))
-    found = [_taken(as_result(out), axis, level, count) for out, axis in zip(outs, axes, strict=True)]
-    return [to_concrete(out) if isinstance(out, Value) else out for out in found], structure
-
-
 def _has_variables(out: Value) -> bool:
-    """Whether a result depends on a variable of the caller's; what derivatives within were computed by is a graph as well."""
+    """Whether a result depends on a variable of the caller. Otherwise its graph comes from derivatives inside, and is dropped."""
     return any(type(n) in _VARIABLES for n in breadth_first(out))
 
 
@@ -239,44 +257,46 @@ _VARIABLES = VARYING | ARGUMENTS
 # ------------------------------------------------------------------------------------------------- arguments
 
 
-def _axes_of(in_axes: Axes, args: Sequence[Any], kwargs: Any) -> list[int | None]:
-    """The axis of each leaf of the arguments."""
+def _argument_axes(in_axes: Axes, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int | None]:
+    """The batch axis of each leaf of the arguments."""
     if in_axes is None or isinstance(in_axes, (int, np.integer)):
-        each: Sequence[Any] = [in_axes] * len(args)
+        entries: Sequence[Any] = [in_axes] * len(args)
     elif isinstance(in_axes, (tuple, list)):
         if len(in_axes) != len(args):
-            raise ValueError(f"vmap: in_axes has {len(in_axes)} entries, but {len(args)} arguments were given by position")
-        each = in_axes
+            raise ValueError(
+                f"vmap: in_axes has {len(in_axes)} entries, but the function was called with {len(args)} positional arguments"
+            )
+        entries = in_axes
     else:
-        raise TypeError(f"vmap: in_axes is an axis, None, or a sequence with an entry for each argument, not {in_axes!r}")
-    found: list[int | None] = []
-    for axis, arg in zip(each, args, strict=True):
+        raise TypeError(f"vmap: in_axes must be an int, None, or a sequence with an entry for each argument, not {in_axes!r}")
+    axes: list[int | None] = []
+    for entry, arg in zip(entries, args, strict=True):
         leaves, structure = flatten(arg)
-        found += _spread("in_axes", axis, structure, arg, len(leaves))
+        axes += _spread_axes("in_axes", entry, structure, arg, len(leaves))
     for value in kwargs.values():
-        found += [0] * len(flatten(value)[0])
-    return found
+        axes += [0] * len(flatten(value)[0])
+    return axes
 
 
-def _spread(name: str, axes: Any, structure: Any, tree: Any, count: int) -> list[int | None]:
-    """The axis of each leaf of a tree, from axes that nest as its upper part does."""
-    if axes is None or (isinstance(axes, (int, np.integer)) and not isinstance(axes, bool)):
-        return [axes if axes is None else int(axes)] * count
-    if isinstance(axes, dict) and isinstance(tree, dict) and axes.keys() == tree.keys():
-        parts = [(axes[key], tree[key]) for key in sorted(tree)]
-    elif isinstance(axes, (tuple, list)) and isinstance(tree, (tuple, list)) and len(axes) == len(tree):
-        parts = list(zip(axes, tree, strict=True))
+def _spread_axes(name: str, entry: Axes, structure: object, tree: Any, count: int) -> list[int | None]:
+    """The axis of each of the `count` leaves of a tree, from an entry that nests as the tree or its upper levels."""
+    if entry is None or (isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)):
+        return [entry if entry is None else int(entry)] * count
+    if isinstance(entry, dict) and isinstance(tree, dict) and entry.keys() == tree.keys():
+        parts = [(entry[key], tree[key]) for key in sorted(tree)]
+    elif isinstance(entry, (tuple, list)) and isinstance(tree, (tuple, list)) and len(entry) == len(tree):
+        parts = list(zip(entry, tree, strict=True))
     else:
-        raise TypeError(f"vmap: {name} {axes!r} does not nest as what it is for, {structure}")
-    found: list[int | None] = []
+        raise TypeError(f"vmap: {name} {entry!r} nests differently from its argument or result, {structure}")
+    axes: list[int | None] = []
     for axis, part in parts:
-        leaves, below = flatten(part)
-        found += _spread(name, axis, below, part, len(leaves))
-    return found
+        leaves, inner = flatten(part)
+        axes += _spread_axes(name, axis, inner, part, len(leaves))
+    return axes
 
 
-def _checked(value: Any, axis: int | None) -> Any:
-    """An argument that has an axis of examples, as an array or node."""
+def _as_batched_argument(value: Any, axis: int | None) -> Any:
+    """A batched argument as an array or node; others unchanged."""
     if axis is None:
         return value
     require_history(value)
@@ -284,84 +304,98 @@ def _checked(value: Any, axis: int | None) -> Any:
     require_array(value, "an argument of vmap")
     array = value if isinstance(value, Value) else np.asarray(value)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"vmap: an argument, {value!r}, holds no numbers; pass it by in_axes None, or by functools.partial")
+        raise TypeError(
+            f"vmap: an argument, {value!r}, is not numeric and cannot be batched. Pass it with in_axes None, or by "
+            "functools.partial"
+        )
     if not -array.ndim <= axis < array.ndim:
-        raise ValueError(f"vmap: in_axes asks for axis {axis} of an argument of shape {array.shape}")
+        raise ValueError(f"vmap: axis {axis} of in_axes is out of range for an argument of shape {array.shape}")
     return array
 
 
-def _count(arrays: list[Any], axes: list[int | None], axis_size: int | None) -> int:
-    """How many examples there are."""
-    counts = {x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None}
+def _batch_size(arrays: Sequence[Any], axes: Sequence[int | None], axis_size: int | None) -> int:
+    """The common batch size of the arguments."""
+    sizes = {x.shape[axis] for x, axis in zip(arrays, axes, strict=True) if axis is not None}
     if axis_size is not None:
-        counts.add(axis_size)
-    if not counts:
-        raise ValueError("vmap: no argument has an axis of examples; give one of in_axes, or axis_size")
-    if len(counts) > 1:
+        sizes.add(axis_size)
+    if not sizes:
+        raise ValueError("vmap: no argument is batched, so the batch size is unknown. Pass axis_size, or an axis in in_axes")
+    if len(sizes) > 1:
         shapes = ", ".join(f"{x.shape} along axis {axis}" for x, axis in zip(arrays, axes, strict=True) if axis is not None)
-        said = "" if axis_size is None else f"; axis_size is {axis_size}"
-        raise ValueError(f"vmap: the arguments have different numbers of examples: shapes {shapes}{said}")
-    return int(counts.pop())
+        and_size = "" if axis_size is None else f"; axis_size is {axis_size}"
+        raise ValueError(f"vmap: the arguments have different batch sizes: shapes {shapes}{and_size}")
+    return int(sizes.pop())
 
 
-def _given(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
+def _wrap_argument(value: Any, axis: int | None, level: int, is_shared: bool) -> Any:
     """An argument as passed to the function. It is read-only if it is not batched, or shares memory with another one."""
     if axis is None:
         if type(value) not in ARRAYS:
             return value
-        seen = unwrap_buffer(value).view()
-        seen.flags.writeable = False
-        return wrap_result(seen, (value,)) if type(value) in TRACEABLE else seen
-    moved = np.moveaxis(value, axis, 0) if axis % value.ndim else value
+        view = unwrap_buffer(value).view()
+        view.flags.writeable = False
+        return wrap_result(view, (value,)) if type(value) in TRACEABLE else view
+    values = np.moveaxis(value, axis, 0) if axis % value.ndim else value
     if is_shared:
-        made = BatchNode.create_using(copied(moved), level, is_array=moved.ndim > 1)
-        lock(made)
-        return made
-    return BatchNode.lent(moved, level, is_array=moved.ndim > 1)
+        node = BatchNode.create_using(copy_values(values), level, is_array=values.ndim > 1)
+        lock(node)
+        return node
+    return BatchNode.borrow(values, level, is_array=values.ndim > 1)
 
 
 # --------------------------------------------------------------------------------------------------- results
 
 
-def _taken(out: Any, axis: int | None, level: int, count: int) -> Any:
-    """A result for the caller, its examples along an axis."""
+def _unwrap_results(result: Any, level: int, size: int, out_axes: Axes) -> tuple[list[Any], Any]:
+    """The leaves of the result, with their batch axes, and its structure."""
+    leaves, structure = flatten(result)
+    axes = _spread_axes("out_axes", out_axes, structure, result, len(leaves))
+    outs = [_unwrap_result(as_result(leaf), axis, level, size) for leaf, axis in zip(leaves, axes, strict=True)]
+    return [to_concrete(out) if isinstance(out, Value) else out for out in outs], structure
+
+
+def _unwrap_result(out: Any, axis: int | None, level: int, size: int) -> Any:
+    """A result with its batch axis, in memory of its own."""
     if is_batch(out):
         if out.level > level:
-            raise TypeError("vmap: the function returned a value of a vmap inside it, which has returned")
+            raise TypeError(_OUTLIVED)
         if out.level == level:
             if axis is None:
-                raise ValueError("vmap: out_axes is None for a result that differs between the examples")
+                raise ValueError(f"vmap: out_axes is None for a batched result of shape {out.shape}. Pass an axis, or reduce it")
             values = out.values
             if is_batch(values) and values.level > level:
-                raise TypeError("vmap: a value of a vmap inside was written into one of this, and outlived it")
+                raise TypeError(_OUTLIVED)
             root = out if out.root is None else out.root
-            is_theirs = root.borrows_values or root is not out or not plain_base(values).flags.writeable
-            if is_theirs and not isinstance(values, Value):
+            is_callers = root.borrows_values or root is not out or not plain_base(values).flags.writeable
+            if is_callers and not isinstance(values, Value):
                 values = np.array(values)
-            return _placed(values, axis)
+            return _move_batch_axis(values, axis)
     value = unwrap_buffer(out)
     if axis is None:
         return value
     if not isinstance(value, (np.ndarray, np.generic, int, float, complex)):
-        raise TypeError(f"vmap: the function returned a {type(value).__name__}, which is no array{_advice(value)}")
-    shared = np.broadcast_to(value, (count, *np.shape(value)))
-    return _placed(shared if isinstance(shared, Value) else np.array(shared), axis)
+        advice = ". Does it lack a return statement?" if value is None else ". Return arrays or numbers"
+        raise TypeError(f"vmap: the function returned a {type(value).__name__}, not an array{advice}")
+    shared = np.broadcast_to(value, (size, *np.shape(value)))
+    return _move_batch_axis(shared if isinstance(shared, Value) else np.array(shared), axis)
 
 
-def _advice(value: Any) -> str:
-    return "; it lacks a return statement" if value is None else ""
+_OUTLIVED = (
+    "vmap: the function returned a batched value of an inner vmap, which has returned, or an array that such a value was written "
+    "into. Return the result of the inner vmap instead"
+)
 
 
-def _placed(values: Any, axis: int) -> Any:
+def _move_batch_axis(values: NDArray[Any], axis: int) -> Any:
     if not -values.ndim <= axis < values.ndim:
-        raise ValueError(f"vmap: out_axes asks for axis {axis} of a result of shape {values.shape}")
+        raise ValueError(f"vmap: axis {axis} of out_axes is out of range for a result of shape {values.shape}")
     return np.moveaxis(values, 0, axis) if axis % values.ndim else values
 
 
-def _numbers_of(result: Any) -> tuple[Any, ...]:
-    """The arrays of all examples that results are."""
-    parts = result if isinstance(result, (tuple, list)) else (result,)
+def _allocated_arrays(result: Any) -> tuple[Any, ...]:
+    """The arrays behind the results of a batched operation, for profiles."""
+    parts: Iterable[Any] = result if isinstance(result, (tuple, list)) else (result,)
     return tuple([plain_base(part) for part in parts if is_batch(part)])
 
 
-exchange(BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _numbers_of)
+exchange(BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _allocated_arrays)

@@ -16,7 +16,7 @@ from compgraph.storage import memory_of
 from compgraph.values import INERT, BlankNode, OperationalNode, Value, describe
 
 from ..arguments import flatten, unflatten
-from ..batching import SteppedOut, levels_around, outside
+from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import TangentNode
 from ..operators import as_joint
 from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
@@ -82,10 +82,10 @@ def checkpoint(f: Function) -> Function:
 
 def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
-    if levels_around():
-        stepped = SteppedOut(lambda *given: f(given), leaves)
-        with outside():
-            return stepped.back(_checkpointed(lambda given: stepped(*given), stepped.bases))
+    if active_levels():
+        stepped = LiftedFunction(lambda *given: f(given), leaves)
+        with outside_vmap():
+            return stepped.wrap_results(_checkpointed(lambda given: stepped(*given), stepped.arrays))
     level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
         return _with_tangents(f, leaves, level)

@@ -16,7 +16,7 @@ from compgraph.tracing import is_compiling
 from compgraph.values import INERT, Value, is_plain_array, save_operand
 
 from ..arguments import flatten, unflatten
-from ..batching import levels_around
+from ..batching import active_levels
 from ..operators import vjp
 from .call import Opaque, has_node, require_same, zeros_for
 
@@ -28,7 +28,7 @@ def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a compiled function gives of nodes: by a program if there is one, else each of its operations is recorded."""
     leaves, structure = flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
-    is_outermost = is_recording() and not is_compiling() and not levels_around()
+    is_outermost = is_recording() and not is_compiling() and not active_levels()
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
     plain = list(map(_numbers, leaves))

@@ -14,7 +14,7 @@ from compgraph.graph import as_operands, to_values
 from compgraph.values import INERT, Value, constant_operand
 
 from ..arguments import flatten, unflatten
-from ..batching import SteppedOut, any_differs, base_of, outside
+from ..batching import LiftedFunction, any_batched, base_of, outside_vmap
 from ..reverse import connected_zeros
 from ..rules import unowned
 from .call import Opaque, has_node, transposed, zeros_for
@@ -69,7 +69,7 @@ def custom_gradient(f: Function) -> Function:
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         leaves, structure = flatten(list(args))
-        if any_differs(leaves):
+        if any_batched(leaves):
             return _of_examples(Custom(f, options, structure), leaves)
         made = Custom(f, options, structure)
         found = bind(_custom, as_operands(tuple(leaves)), {"call": made})
@@ -89,13 +89,13 @@ def _of_examples(made: Custom, leaves: list[Any]) -> Any:
             pulls.append(pull)
             return found
 
-        return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.adjoints(pulls[0], adjoints)
+        return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.pull(pulls[0], adjoints)
 
     below.__name__ = made.name
-    stepped = SteppedOut(below, leaves)
-    with outside():
-        found = custom_gradient(below)(*stepped.bases)
-    return unflatten(made.results, stepped.back(found))
+    stepped = LiftedFunction(below, leaves)
+    with outside_vmap():
+        found = custom_gradient(below)(*stepped.arrays)
+    return unflatten(made.results, stepped.wrap_results(found))
 
 
 class Custom:

@@ -18,7 +18,7 @@ from compgraph.guards import note_lengths
 from compgraph.values import INERT, Value, describe, require_unbatched
 
 from ..arguments import as_argument
-from ..batching import any_differs, each_example, outside
+from ..batching import any_batched, map_elements, outside_vmap
 from ..forward import jvp
 from ..operators import jacrev, vjp
 from .call import Opaque, require_same
@@ -207,9 +207,9 @@ class Implicit:
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node; within vmap that of each example."""
-    if any_differs(x0, params):
-        return each_example(name, lambda start, given: _solution(name, g, start, tuple(given), solve), (x0, params))
-    with outside():
+    if any_batched(x0, params):
+        return map_elements(name, lambda start, given: _solution(name, g, start, tuple(given), solve), (x0, params))
+    with outside_vmap():
         return _solved(name, g, x0, params, solve)
 
 

@@ -12,7 +12,7 @@ from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
 
 from ..arguments import as_argument
-from ..batching import any_differs, each_example, outside
+from ..batching import any_batched, map_elements, outside_vmap
 from ..forward import jvp
 from ..operators import vjp
 from .call import Opaque, require_same
@@ -81,9 +81,9 @@ def odeint(
 
 def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """The solution as one node; within vmap that of each example."""
-    if any_differs(y0, t, params):
-        return each_example("odeint", lambda y0, t, given: _states(f, y0, t, tuple(given), options), (y0, t, params))
-    with outside():
+    if any_batched(y0, t, params):
+        return map_elements("odeint", lambda y0, t, given: _states(f, y0, t, tuple(given), options), (y0, t, params))
+    with outside_vmap():
         return _solved(f, y0, t, params, options)
 
 

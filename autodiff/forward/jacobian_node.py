@@ -20,7 +20,7 @@ from compgraph.guards import format_leaks, recent_leaks
 from compgraph.values import Value, describe, require_history
 
 from ..arguments import as_argument
-from ..batching import levels_around, push_batch
+from ..batching import active_levels, push_batch
 from ..rules import BatchedShadow, Rule, Shadow, conform_batch
 from .jvp import connected, pushed_anew
 from .tangent_node import TangentNode, next_level
@@ -244,7 +244,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
            [0., 3.]])]
     """
     arrays = real_inputs(values, names)
-    if levels_around():
+    if active_levels():
         raise TypeError(
             "autodiff.forward.variables is not supported within vmap; use jvp there, or take vmap of the function of it"
         )

@@ -45,7 +45,7 @@ from ..arguments import (
     warn_of_zeros,
     with_aux,
 )
-from ..batching import base_of, is_batch, is_repeated, levels_around, lifted_to_all, put_back
+from ..batching import active_levels, base_of, is_batch, is_broadcast, lift_to_active_levels, wrap_batch
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
@@ -134,7 +134,7 @@ def pushed_anew(
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
     """
-    level, start, around = next_level(), next_sequence_number(), levels_around()
+    level, start, around = next_level(), next_sequence_number(), active_levels()
     inputs = []
     for point, tangent in zip(points, directions, strict=True):
         inputs.append(_input(as_argument(point), tangent, lambda p, t: make(p, t, level), around))
@@ -178,11 +178,11 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
     """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside all derivatives."""
     is_scalar = primal.ndim == 0
     if around:
-        primal, tangent = base_of(lifted_to_all(primal)), base_of(lifted_to_all(tangent))
-    is_shared = bool(around) and is_repeated(primal, len(around))
+        primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))
+    is_shared = bool(around) and is_broadcast(primal, len(around))
     own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write into it
     made = make(own, tangent)
-    return put_back(made, around, is_array=not is_scalar, borrows_values=is_shared) if around else made
+    return wrap_batch(made, around, is_array=not is_scalar, borrows_values=is_shared) if around else made
 
 
 def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:
@@ -206,14 +206,14 @@ def _without(level: int, tree: Any) -> Any:
 def _still(buffer: Any, make: Callable[[Any], TangentNode]) -> Any:
     """An array that is made within the function, with a tangent of zero, below its axes of examples."""
     if is_batch(buffer):
-        return put_back(_still(buffer.values, make), [buffer.level], is_array=True)
+        return wrap_batch(_still(buffer.values, make), [buffer.level], is_array=True)
     return make(buffer)
 
 
 def _still_value(x: Any, level: int) -> Any:
     """A value without its tangent at a level."""
     if is_batch(x):
-        return put_back(_still_value(x.values, level), [x.level], is_array=not x.is_scalar)
+        return wrap_batch(_still_value(x.values, level), [x.level], is_array=not x.is_scalar)
     return x.primal if isinstance(x, TangentNode) and x.level == level else x
 
 
@@ -221,7 +221,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
     """The value and the tangent of a result."""
     if is_batch(out):
         parts = _parted(out.values, level, escapes, f)
-        value, tangent = [put_back(part, [out.level], is_array=not out.is_scalar) for part in parts]
+        value, tangent = [wrap_batch(part, [out.level], is_array=not out.is_scalar) for part in parts]
         return value, tangent
     if isinstance(out, TangentNode) and out.level == level:
         return out.primal, out.tangent
@@ -246,7 +246,7 @@ def _handed(value: Any) -> Any:
 def _detached(value: Any) -> Any:
     """The numbers of a value, without graph and tangents."""
     if is_batch(value):
-        return put_back(_detached(value.values), [value.level], is_array=not value.is_scalar)
+        return wrap_batch(_detached(value.values), [value.level], is_array=not value.is_scalar)
     return value.raw_value if isinstance(value, Value) else unwrap_buffer(value)
 
 

@@ -10,7 +10,7 @@ from compgraph.context import recording_on
 from ..arguments import Argnums, Arguments, as_direction, flatten, of_functions
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
-from .trace import Function, Trace, in_a_row
+from .trace import Function, Trace, concatenated
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
@@ -176,13 +176,13 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():
-        out = in_a_row(outs)
+        out = concatenated(outs)
 
     def pull(adjoint: Any) -> tuple[Any, ...]:
         adjoints, given = flatten(adjoint)
         if given != trace.structure:
             raise ValueError(f"vjp: the adjoint nests as {given}, the value as {trace.structure}")
         adjoints = [as_direction(a, o, "vjp: the adjoint", "the value") for a, o in zip(adjoints, outs, strict=True)]
-        return trace.arguments.shaped(trace.pull(out, in_a_row(adjoints)))  # type: ignore[no-any-return]
+        return trace.arguments.shaped(trace.pull(out, concatenated(adjoints)))  # type: ignore[no-any-return]
 
     return trace.answer(trace.values(trace.result), pull)

@@ -14,7 +14,7 @@ from ..arguments import Argnums, Arguments, of_functions
 from ..reverse import gradient_nodes
 from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
-from .trace import Function, Trace, in_a_row
+from .trace import Function, Trace, concatenated
 
 __all__ = ["hessian", "hessian_vector_product", "hvp"]
 
@@ -162,8 +162,8 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
     """The product of the Hessian with directions: adjoints are passed back through the gradient, as the Hessian is symmetric."""
     with recording_on():
-        gradient = in_a_row(gradient_nodes(trace.operator, trace.inputs, out))
-    v = in_a_row(directions)
+        gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
+    v = concatenated(directions)
     if isinstance(v, Value):
         return trace.swept(gradient, v)
     linearization = trace.linearized(gradient)

@@ -22,7 +22,7 @@ from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
-from ..batching import base_of, levels_around
+from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, push_batch_anew
 from ..reverse import Linearization, collect, holds_nan, without_tangents
 from ..rules import conform
@@ -336,7 +336,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         directions = directions_of(trace, tangents)
         for linearization in linearizations.values():  # plain arrays may have been written into since
             require_unchanged(linearization.nodes)
-        if levels_around() != trace.levels or any(linearization.written for linearization in linearizations.values()):
+        if active_levels() != trace.levels or any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [trace.linear(out, directions, push_one)[0] for out in trace.leaves]
         # copied, since what was pushed may be the tangent that was given

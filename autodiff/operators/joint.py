@@ -31,7 +31,7 @@ def as_joint(outs: Sequence[Any]) -> MultiOutput:
     return joint
 
 
-def handed(out: Any) -> Any:
+def fresh_node(out: Any) -> Any:
     """The value of a node as a node of its own, made now: what reads this, reads that one now.
 
     Adjoints come back unchanged, and are added to those of the node's other readers in the order in which these were made.

@@ -22,7 +22,7 @@ from compgraph.values import MultiOutput, Value
 from ..batching import propagate
 from ..reverse import Events, collect
 from ..rules import by_function, conform, push
-from .trace import stand_in
+from .trace import argument_tracer
 
 Coefficients = list[Any]  # from order 0; None where a coefficient is zero
 SMALL = 8  # the highest power whose rule is followed down to 0, as of a polynomial
@@ -205,7 +205,7 @@ class Equation:
         given: dict[Any, Coefficients] = {}
 
         def given_as(series: Coefficients, first: Any) -> Any:
-            made = stand_in(first)
+            made = argument_tracer(first)
             given[made] = series
             return made
 

@@ -18,12 +18,12 @@ from compgraph.tracing import Tracing
 from compgraph.values import Value
 
 from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph, unflatten
-from ..batching import SteppedOut, levels_around, outside
+from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Events, collect, goes_on
 from .joint import as_joint
 from .series import Expansion, NotSimple, require_simple
-from .trace import stand_in
+from .trace import argument_tracer
 
 Function = Callable[..., Any]
 
@@ -81,10 +81,10 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     def flat(*given: Any) -> Any:
         return f(unflatten(structure, given))
 
-    if levels_around():
-        stepped, along = SteppedOut(flat, points, lifts=True), SteppedOut(flat, directions, lifts=True)
-        with outside():
-            return [stepped.back(found) for found in _expanded(f, stepped, stepped.bases, along.bases, order)]
+    if active_levels():
+        stepped, along = LiftedFunction(flat, points, lifts=True), LiftedFunction(flat, directions, lifts=True)
+        with outside_vmap():
+            return [stepped.wrap_results(found) for found in _expanded(f, stepped, stepped.arrays, along.arrays, order)]
     return _expanded(f, flat, points, directions, order)
 
 
@@ -99,7 +99,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
     """The coefficients, where neither points nor directions have tangents."""
     live = is_recording()
     with Tracing(records=True):
-        inputs = [stand_in(p if live else to_values(p)) for p in points]
+        inputs = [argument_tracer(p if live else to_values(p)) for p in points]
         with intercepted(f), collecting_leaks() as escapes:
             result = flat(*inputs)
         outs, results = flatten(result)

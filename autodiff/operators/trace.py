@@ -52,16 +52,16 @@ from ..arguments import (
     with_aux,
 )
 from ..batching import (
+    active_levels,
     base_of,
     is_batch,
-    is_repeated,
-    levels_around,
+    is_broadcast,
     levels_of,
-    lifted_to_all,
-    only_around,
-    outside,
-    put_back,
-    taken_out,
+    lift_to_active_levels,
+    outermost_levels,
+    outside_vmap,
+    unwrap_batch,
+    wrap_batch,
 )
 from ..forward import TangentNode, refuse_jacobian
 from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
@@ -103,7 +103,7 @@ class Trace:
         self.inputs: list[Any] = []
         self.aux: Any = None
         self._is_live: dict[int, tuple[Any, bool]] = {}  # by the id of an output: the output, and whether its graph is live
-        self.levels = levels_around()
+        self.levels = active_levels()
         run_isolated(self._run)
         if getattr(arguments, "labelled", False):
             require_same_by_label(self.operator, arguments.leaves, self.function, self.leaves)
@@ -129,8 +129,8 @@ class Trace:
         with Tracing(records=True):
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 refuse_jacobian(self.operator, argument)
-                argument = lifted_to_all(argument) if self.levels else argument
-                self.points.append(stand_in(argument if self.outer or self.levels else to_values(argument)))
+                argument = lift_to_active_levels(argument) if self.levels else argument
+                self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
                 if position in self.arguments.shared or is_locked(argument):
                     lock(self.points[-1])
                 self.inputs.append(bare(self.points[-1]))
@@ -212,28 +212,28 @@ class Trace:
         """What is linear in a result and in directions (see `with_tangents`): within vmap, sweeps see arrays like others."""
         if not self.levels:
             return with_tangents(out, directions, apply)
-        if self.levels != levels_around()[: self.depth]:
+        if self.levels != active_levels()[: self.depth]:
             raise TypeError(f"{self.operator}: a pullback of a vmap that has returned is called")
-        with only_around(self.depth):
-            below = [None if d is None else taken_out(d, self.levels) for d in directions]
-            result = taken_out(out, self.levels)
-        with outside():
+        with outermost_levels(self.depth):
+            below = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
+            result = unwrap_batch(out, self.levels)
+        with outside_vmap():
             found = with_tangents(result, below, apply)
-        return [put_back(part, self.levels) for part in found]
+        return [wrap_batch(part, self.levels) for part in found]
 
     def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
         """As `pull`, of adjoints that differ between the examples of a further vmap: in one sweep if possible."""
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
-        with only_around(depth):
-            result, below = taken_out(out, self.levels), taken_out(seeds, self.levels)
+        with outermost_levels(depth):
+            result, below = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
             if type(below) is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
-                with outside():
+                with outside_vmap():
                     found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
                     found = [np.moveaxis(part, 0, depth) for part in found]
-                return [put_back(part, [*self.levels, level]) for part in found]
+                return [wrap_batch(part, [*self.levels, level]) for part in found]
             each = [self.pull(out, seed) for seed in seeds]
             found = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
-        return [put_back(part, [level]) for part in found]
+        return [wrap_batch(part, [level]) for part in found]
 
     def _of_none(self) -> list[Any]:
         """The adjoints of the inputs for no seed at all."""
@@ -276,7 +276,7 @@ class Trace:
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""
         if is_batch(out):
-            return put_back(self.value(out.values), [out.level], is_array=not out.is_scalar)
+            return wrap_batch(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
             return out.like(self.value(out.primal), out.tangent)
         if not isinstance(out, Value):
@@ -291,15 +291,15 @@ class Trace:
         return unflatten(structure, list(map(self.value, leaves)))
 
 
-def stand_in(value: Any) -> Any:
+def argument_tracer(value: Any) -> Any:
     """An input node with a value, with its history if it is a node, with its tangents and axes of examples."""
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
-        if is_repeated(base, len(levels)):
-            return put_back(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, borrows_values=True)
-        return put_back(stand_in(base), levels, is_array=not value.is_scalar)
+        if is_broadcast(base, len(levels)):
+            return wrap_batch(new_leaf(base, ArgumentNode, None), levels, is_array=not value.is_scalar, borrows_values=True)
+        return wrap_batch(argument_tracer(base), levels, is_array=not value.is_scalar)
     if issubclass(type(value), TangentNode):
-        return TangentNode.create_using(stand_in(value.primal), value.tangent, value.level)
+        return TangentNode.create_using(argument_tracer(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
         return ArgumentNode.of(bind(input_of, (value,)))
     return argument_over(value)
@@ -320,6 +320,6 @@ def bare(value: Any) -> Any:
     return value
 
 
-def in_a_row(parts: Sequence[Any]) -> Any:
+def concatenated(parts: Sequence[Any]) -> Any:
     """Several arrays as one; a single one as it is."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])

@@ -12,7 +12,7 @@ from compgraph.context import recording_on
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unbatched
 
-from ..batching import any_differs, each_example, outside
+from ..batching import any_batched, map_elements, outside_vmap
 from ..custom import parameters
 from ..operators import grad, hessian, linearize, value_and_grad
 from .constraints import Method, listed, on_vectors
@@ -135,8 +135,8 @@ def minimize(
 
 def _of_examples(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
     """SciPy's result; within vmap what of the results of all examples can be put together."""
-    if not any_differs(x0, params):
-        with outside():
+    if not any_batched(x0, params):
+        with outside_vmap():
             return search(x0, params)
     from scipy.optimize import OptimizeResult
 
@@ -144,7 +144,7 @@ def _of_examples(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
         found = _of_examples(search, start, tuple(given))
         return {name: found[name] for name in ("x", "fun", "success")}
 
-    return OptimizeResult(each_example("minimize", of_one, (x0, params)))
+    return OptimizeResult(map_elements("minimize", of_one, (x0, params)))
 
 
 def _minimized(

@@ -121,7 +121,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     (np.float64(18.0), array([9., 9.]))
     """
     if is_batch(node):
-        of_all = functools.partial(gradient, create_graph=create_graph, unused=unused if node.count else "zero")
+        of_all = functools.partial(gradient, create_graph=create_graph, unused=unused if node.batch_size else "zero")
         return Gradients(gradients_of_examples(of_all, node, wrt, adjoint), "a function given to vmap")
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
@@ -314,7 +314,7 @@ def gradients_of_examples(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> 
     What differs as well belongs to one example alone, so that one sweep from all of them gives the gradient of each. What the
     examples share takes a sweep for each.
     """
-    level, values, count = node.level, _in_graph(node), node.count
+    level, values, count = node.level, _in_graph(node), node.batch_size
     asked: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
     own = [] if asked is None else [w for w in asked if is_batch(w) and w.level == level]
     shared: Any = None if asked is None else [w for w in asked if not any(w is o for o in own)]
@@ -351,7 +351,7 @@ def _adjoints_of_examples(node: Any, adjoint: Any, level: int) -> Any:
         return adjoint.values
     if np.shape(adjoint) != node.shape:
         raise ValueError(f"the adjoint has shape {np.shape(adjoint)}, but belongs to the {describe(node)}")
-    return np.broadcast_to(adjoint, (node.count, *node.shape))
+    return np.broadcast_to(adjoint, (node.batch_size, *node.shape))
 
 
 def _of_one(values: Any, seed: Any, k: int) -> Any:

@@ -25,7 +25,7 @@ import numpy as np
 from compgraph import ops
 from compgraph.values import Value
 
-from ..batching import padded, pull_batch, pull_several, pushed_on, reduced_axes
+from ..batching import pad_ndim, pull_batch, pull_batch_several, push_node, reduced_axes
 from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
 
 
@@ -186,7 +186,7 @@ class _OfSupports(dict[Any, Rule]):
             def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
                 if _carries(rule, options):
-                    pulled = functools.partial(pull_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
+                    pulled = functools.partial(pull_batch_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
                     return pulled(positions, s, out, *operands, **options)
                 return [_passed(rule, position, batched, s, out, *operands, **options) for position in positions]
 
@@ -287,7 +287,7 @@ class Within(dict[Any, Rule]):
             zeros = [self.next() for _ in positions]
             before = len(self.errors.met or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
-            pulled = functools.partial(pull_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
+            pulled = functools.partial(pull_batch_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
             with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
                 found = pulled(positions, g, out, *operands, **options)
             return [self._masked(each, support, axes, before) for each, (support, _) in zip(found, zeros, strict=True)]
@@ -334,9 +334,9 @@ def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) 
     function, plain = node.function, node.raw_value
     rule = None if isinstance(function, ops.Output) else by_function[function]
     if rule is None or (rule.kind != "multilinear" and _carries(rule, node.options)):
-        return pushed_on(node, given, create_graph, count)
+        return push_node(node, given, create_graph, count)
     if rule.kind == "elementwise":
-        parts = [padded(s, plain.ndim) for s in given if s is not None]
+        parts = [pad_ndim(s, plain.ndim) for s in given if s is not None]
         return np.broadcast_to(sum(parts[1:], start=parts[0]), (count, *plain.shape))
     found = [_anywhere(s, out, True) for s in given if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))]
     if isinstance(plain, tuple):

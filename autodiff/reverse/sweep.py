@@ -20,7 +20,7 @@ from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import Write, owner_of, root_of
 from compgraph.values import ARGUMENTS, BOTH, INERT, LEFT, NO_OPTIONS, VARYING, Value, next_sequence_number, require_unchanged
 
-from ..batching import batch_like, pull_batch, pull_several
+from ..batching import batch_like, pull_batch, pull_batch_several
 from ..rules import DEFERRED, BatchedShadow, Rule, RuleErrors, Scatter, Shared, added, as_node, conform, conform_batch, fetched
 from .profiled_sweeps import told_pass
 from .replay import KINDS, Events, Past, events_of, only_last, reached_by_writes, sweep_with, turned
@@ -380,7 +380,7 @@ class BatchedPast(Past):
         """What takes batches, in the place of the formulas of a node's rule."""
         rule = self.rules[node.function]
         if type(rule.formulas) is Shared:
-            return Shared(functools.partial(pull_several, rule), rule.formulas.fixed)
+            return Shared(functools.partial(pull_batch_several, rule), rule.formulas.fixed)
         return InBatch(rule)
 
     def taken(self, shadow: Any, write: Write) -> Any:

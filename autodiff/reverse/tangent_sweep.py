@@ -11,7 +11,7 @@ from compgraph.context import active_profiler
 from compgraph.frames import set_lines_since
 from compgraph.values import Value, next_sequence_number
 
-from ..batching import propagate, pushed_on
+from ..batching import propagate, push_node
 from ..rules import RuleErrors
 from .profiled_sweeps import told_step
 from .structural_zeros import holds_nan, known_zeros
@@ -76,7 +76,7 @@ def _forward(
     def step(node: Any, given: list[Any]) -> Any:
         errors.at = node
         before = next_sequence_number() if create_graph else 0
-        tangent = pushed_on(node, given, create_graph, count)
+        tangent = push_node(node, given, create_graph, count)
         zeros = known.get(node.sequence_number)
         if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
             tangent = kept(tangent, zeros)

@@ -145,7 +145,7 @@ class Linearized:
         if self.is_independent:
             warnings.warn("Output seems independent of input.", UserWarning, stacklevel=4)
         with recording_on():
-            self.joined = operators.in_a_row(self.outs)
+            self.joined = operators.concatenated(self.outs)
 
     @property
     def value(self) -> Any:
@@ -171,7 +171,7 @@ class Linearized:
 
     def pulled(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
-        return self.trace.arguments.shaped(self.trace.pull(self.joined, operators.in_a_row(cotangents)))
+        return self.trace.arguments.shaped(self.trace.pull(self.joined, operators.concatenated(cotangents)))
 
 
 def _spread(cotangent: Any, out: Any) -> Any:

@@ -1,9 +1,9 @@
 """A graph cut into stages: what each computes, what it is given, and by which others.
 
-What another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`handed`). So an adjoint that
-comes back through it is added to the others in the reader's place, and sums have the bits that they have in one process. For that
-the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The graph is cut into
-stages at the ports.
+What another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`fresh_node`). So an adjoint
+that comes back through it is added to the others in the reader's place, and sums have the bits that they have in one process. For
+that the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The graph is cut
+into stages at the ports.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compgraph.guards import Guard, UnchangedGuard
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, INERT, PlaceholderNode, Value, describe
 
-from ...operators import handed
+from ...operators import fresh_node
 from .layout import Stage, group_of, is_operation, looks_in, roots_of, stages
 from .parts import RESULT, Links
 
@@ -206,7 +206,7 @@ class Plan:
         for other in range(len(item.args) - 1, -1, -1):
             later = self._ports.get((item, other))
             if later is not None and later.node is None:
-                later.node = handed(made[later.value])
+                later.node = fresh_node(made[later.value])
         return port.node
 
     # ---------------------------------------------------------------------------------------- pieces

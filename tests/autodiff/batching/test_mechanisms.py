@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import array_shapes, mutually_broadcastable_shapes
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.batching import found_at, padded, put_at, reduced_axes
+from autodiff.batching import gather_batch, pad_ndim, reduced_axes, scatter_batch
 from tests.support.arguments import Case, Shape, real
 from tests.support.cases.mechanisms import KINDS, search
 from tests.support.checks.batching import require_same, stacked
@@ -45,7 +45,7 @@ def check_positions(shape: Shape, places: Sequence[int], out: Shape, size: int) 
     width = max(1, int(np.prod(out)))
     chosen = np.resize([p % (x.size + 1) - 1 for p in places] or [-1], width)[: np.prod(out, dtype=int)].reshape(out)
     tangents, adjoints = real(size, *shape, seed=1), real(size, *out, seed=2)
-    found = found_at(tangents, chosen)
+    found = gather_batch(tangents, chosen)
     expected = [[t.flat[p] if p >= 0 else 0 for p in chosen.flat] for t in tangents]
     assert np.array_equal(found, np.reshape(expected, (size, *out)))
     total = np.zeros((size, x.size))
@@ -53,7 +53,7 @@ def check_positions(shape: Shape, places: Sequence[int], out: Shape, size: int) 
         for p, a in zip(chosen.flat, adjoint.flat, strict=True):
             if p >= 0:
                 row[p] += a
-    np.testing.assert_allclose(np.asarray(put_at(adjoints, x, chosen)), total, rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(scatter_batch(adjoints, x, chosen)), total, rtol=1e-14)
 
 
 @pytest.mark.parametrize("count", FEW_AND_MANY_CHEAP)
@@ -69,8 +69,8 @@ def test_reduced_axes_follow_batch_axis() -> None:
 
 
 def test_padded_adds_axes_after_batch_axis() -> None:
-    assert padded(np.ones((4, 3)), 3).shape == (4, 1, 1, 3)
-    assert padded(np.ones((4, 3)), 1).shape == (4, 3)
+    assert pad_ndim(np.ones((4, 3)), 3).shape == (4, 1, 1, 3)
+    assert pad_ndim(np.ones((4, 3)), 1).shape == (4, 3)
 
 
 # ------------------------------------------------------------------------------- functions under vmap

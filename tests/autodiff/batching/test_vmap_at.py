@@ -157,7 +157,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
     "out of range": (lambda x, i, v: changed(np.add, x, i + 9, 1.0), "out of bounds"),
     "shapes": (lambda x, i, v: changed(np.add, x, i, v[:3]), "broadcast"),
     "more axes": (lambda x, i, v: changed(np.add, x, i, v[None]), "not broadcastable"),
-    "one for all": (lambda x, i, v: ad.vmap(lambda j: changed(np.add, x, j, 1.0))(INDICES), "one for all"),
+    "one for all": (lambda x, i, v: ad.vmap(lambda j: changed(np.add, x, j, 1.0))(INDICES), "all batch elements share"),
     "a graph's": (lambda x, i, v: changed(np.add, cg.constant(XS[0]), i, 1.0), "not supported"),
     "a number": (lambda x, i, v: changed(np.add, x[0], (), 1.0), "scalar"),
     "too few": (lambda x, i, v: changed(np.add, x, i), "second operand"),

@@ -12,7 +12,7 @@ import scipy
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.batching.examples import LOOPED
+from autodiff.batching.rules import LOOP_COUNTS
 from compgraph.nn import cross_correlate_back, cross_correlate_kernel
 from tests.support.arguments import real
 from tests.support.failures import Failures
@@ -36,9 +36,9 @@ def check_vmap(f: Function, *args: Any) -> None:
             continue
         given = [np.stack([x * (1 + 0.1 * k) for k in range(SIZE)]) if a == 0 else x for x, a in zip(args, chosen, strict=True)]
         expected = [np.asarray(f(*[x[k] if a == 0 else x for x, a in zip(given, chosen, strict=True)])) for k in range(SIZE)]
-        LOOPED.clear()
+        LOOP_COUNTS.clear()
         found = ad.vmap(f, in_axes=chosen)(*given)
-        assert not LOOPED, LOOPED
+        assert not LOOP_COUNTS, LOOP_COUNTS
         assert (found.shape, found.dtype) == (np.shape(expected), expected[0].dtype)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 

@@ -164,7 +164,7 @@ UNSEEN: dict[str, Callable[[], Any]] = {
 @for_each("name", UNSEEN)
 def test_what_is_seen_too_late_raises(name: str) -> None:
     for randomness in ("error", "different"):
-        with pytest.raises(TypeError, match="argument of its own"):
+        with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             spread(UNSEEN[name], randomness)
     shared = spread(UNSEEN[name], "same")
     assert np.all(shared == shared[0])
@@ -173,7 +173,7 @@ def test_what_is_seen_too_late_raises(name: str) -> None:
 def test_what_bound_objects_draw_is_seen() -> None:
     """Also where all names in the code are known not to draw."""
     for f in (OBJECT.mean_added, partial(lambda held, x: x + held.mean(), Drawing)):
-        with pytest.raises(TypeError, match="argument of its own"):
+        with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             ad.vmap(f)(XS)
 
 
@@ -196,7 +196,7 @@ def test_a_draw_of_a_library_is_seen() -> None:
 
 def test_a_draw_that_is_asked_for_hides_none() -> None:
     for f in (lambda: FUNCTIONS[0]() + np.random.normal(), lambda: np.random.normal() + FUNCTIONS[0]()):  # noqa: NPY002
-        with pytest.raises(TypeError, match="argument of its own"):
+        with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             spread(f, "different")
 
 
@@ -205,7 +205,7 @@ def test_a_normal_number_that_was_left_over_is_a_draw() -> None:
     np.random.seed(0)  # noqa: NPY002
     for _ in range(5):
         np.random.normal()  # noqa: NPY002
-        with pytest.raises(TypeError, match="argument of its own"):
+        with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
             spread(lambda: Drawing.normal(), "error")
         np.testing.assert_array_equal(spread(lambda: np.zeros(1)[0], "error"), np.zeros((5, 1)))
 
@@ -259,7 +259,7 @@ def test_a_generator_of_the_object_of_a_method_is_seen() -> None:
         def noisy(self, x: Any) -> Any:
             return x + self.rng.normal()
 
-    with pytest.raises(TypeError, match="argument of its own"):
+    with pytest.raises(TypeError, match=r"cannot intercept.*as an argument"):
         ad.vmap(Model().noisy)(XS)
 
 
@@ -297,14 +297,14 @@ def test_orders_are_refused() -> None:
         lambda: np.random.seed(0),  # noqa: NPY002
     ]
     for order in orders:
-        with pytest.raises(TypeError, match=r"permutation|seed outside"):
+        with pytest.raises(TypeError, match=r"permutation|seed before vmap"):
             ad.vmap(lambda x, order=order: (order(), x)[1], randomness="different")(XS)
 
 
 def test_generators_of_a_generator_are_no_numbers() -> None:
     with pytest.raises(TypeError, match="randomness"):
         spread(lambda: GENERATOR.spawn(1)[0].normal(), "error")
-    with pytest.raises(TypeError, match="draws no numbers"):
+    with pytest.raises(TypeError, match="cannot differ between batch elements"):
         spread(lambda: GENERATOR.spawn(1)[0].normal(), "different")
 
 

@@ -46,10 +46,10 @@ def test_functions_of_scipy(name: str) -> None:
 
 
 def test_an_interpolator_of_values_that_differ_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"vmap|another for each"):
+    with pytest.raises(TypeError, match="vmap"):
         ad.vmap(lambda x: interpolate.CubicSpline(np.arange(6.0), x)(0.5))(XS)
 
 
 def test_a_callback_that_uses_what_differs_from_outside_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"vmap|another for each"):
+    with pytest.raises(TypeError, match="vmap"):
         ad.vmap(lambda x: optimize.brentq(lambda t: t**3 - x[0], 0.0, 3.0))(XS)

@@ -12,8 +12,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff import checkpoint, custom_gradient, grad, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize, numeric, rule, vjp
-from autodiff.batching import directions
-from autodiff.batching.examples import LOOPED
+from autodiff.batching import batched_derivatives
+from autodiff.batching.rules import LOOP_COUNTS
 from autodiff.reverse import gradient, linearization
 from autodiff.reverse.sweep import collect, sweep_batch
 from autodiff.rules.rule import rules
@@ -67,11 +67,11 @@ def test_no_direction_goes_by_itself(label: str, operator: Any, monkeypatch: pyt
     def alone(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr(directions, "_pull_each", alone)
-    monkeypatch.setattr(directions, "_push_each", alone)
-    LOOPED.clear()
+    monkeypatch.setattr(batched_derivatives, "_pull_each", alone)
+    monkeypatch.setattr(batched_derivatives, "_push_each", alone)
+    LOOP_COUNTS.clear()
     near(operator(TOGETHER[label])(SQUARE), found, label)
-    assert not LOOPED
+    assert not LOOP_COUNTS
     error = np.max(np.abs(found - expected))
     assert error < 1e-6 * (1 + np.max(np.abs(expected))), f"{label} is off by {error:.2g}"
 

@@ -155,8 +155,8 @@ def refuse_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")
 
-    monkeypatch.setattr("autodiff.batching.directions._pull_each", refuse)
-    monkeypatch.setattr("autodiff.batching.directions._push_each", refuse)
+    monkeypatch.setattr("autodiff.batching.batched_derivatives._pull_each", refuse)
+    monkeypatch.setattr("autodiff.batching.batched_derivatives._push_each", refuse)
 
 
 def test_ties_share_as_in_max() -> None:

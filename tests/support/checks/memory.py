@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autodiff.batching import as_seen, pull_batch
+from autodiff.batching import pull_batch, rule_operands
 from autodiff.reverse import collect, gradient, sweep
 from autodiff.rules import Shared, by_function, plain_operands, plain_result
 from compgraph.graph import to_values
@@ -38,7 +38,7 @@ def in_batch(adjoint: Any) -> Any:
 
 def contributions_in_batch(node: Any, adjoints: Any) -> list[Any]:
     """The contributions of several adjoints together."""
-    rule, (out, operands) = by_function[node.function], as_seen(node, False)
+    rule, (out, operands) = by_function[node.function], rule_operands(node, False)
     positions = [p for p in node.parent_argnums if p < len(rule.formulas) and node.args[p].__class__ not in INERT]
     return [pull_batch(rule, p, adjoints, out, *operands, **node.options) for p in positions if rule.formulas[p] is not None]
 

@@ -16,7 +16,7 @@ import scipy
 
 from compgraph.scipy import bands
 
-from ....batching import by_parts, padded
+from ....batching import pad_ndim, sum_over_operands
 from ....rules import Rule, general
 from ...linalg import adjoint, product, swap
 from .structures import Structure, across, as_columns, side_by_side
@@ -49,7 +49,7 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
     def push(position: int, t: Any, out: Any, a: Any, b: Any, batched: bool = False, **options: Any) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t
-        t = padded(t, x.ndim) if batched else t
+        t = pad_ndim(t, x.ndim) if batched else t
         right = t if position else -apply(t, x, **options)
         solved = side_by_side(lambda right: forth(a, right, **options), a.ndim, right)
         return solved[..., 0] if single else solved
@@ -57,7 +57,7 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
     return (
         general(opname, lambda *args, **o: pull(0, *args, **o), lambda *args, **o: pull(1, *args, **o))
         .tangent(lambda *args, **o: push(0, *args, **o), lambda *args, **o: push(1, *args, **o))
-        .batched(pull, by_parts(functools.partial(push, batched=True)))
+        .batched(pull, sum_over_operands(functools.partial(push, batched=True)))
     )
 
 

@@ -1,0 +1,414 @@
+"""Batches of cotangents or tangents through one operation, and a forward pass over a recorded graph.
+
+A batch of cotangents of an array of shape ``s`` has shape ``(size, *s)``. There are three ways to compute it, in this order:
+
+1. The formulas of elementwise rules accept a batch axis, because NumPy aligns shapes at their ends. Reductions follow from
+   their weights, gathers from their positions, and a rule may define its own (`Rule.batched`).
+2. Other formulas are called with batched values, as functions under `vmap` are; see `rules`.
+3. Formulas that depend on the values of cotangents, and those of users, are called once for each batch element.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgraph import ops
+from compgraph.bind import bind
+from compgraph.values import INERT, BatchedValueError, ConstantNode, MultiOutput, Value
+
+from ..rules import (
+    DEFERRED,
+    Formula,
+    Parts,
+    Rule,
+    Scatter,
+    Variadic,
+    as_node,
+    by_function,
+    conform,
+    conform_batch,
+    plain_operands,
+    push,
+    scatter,
+    spread,
+    weighed,
+)
+from .batch_node import BatchNode, basic_parts
+from .levels import LiveLevels, broadcast_batch, next_level, pad_ndim
+from .rules import NoBatchRuleError, batch_index
+
+
+def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operands: Any, **options: Any) -> Any:
+    """The contributions of a batch of cotangents to those of one operand, with broadcasting not yet undone.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule of the operation; it has a formula for the operand.
+    position : int
+        The position of the operand.
+    cotangents : array_like or Node
+        The cotangents of the output, of shape ``(size, *out.shape)``; a tuple of arrays for several outputs.
+    out, *operands, **options
+        The output, the operands, and the options of the operation.
+
+    Returns
+    -------
+    array, Node, Scatter or Parts
+        The contributions, with the batch axis first.
+    """
+    result = _pull_by_rule(rule, position, cotangents, out, operands, options)
+    if result is NotImplemented and rule.is_batchable:
+        formula: Any = rule.formulas[position]
+        result = _call_batched(lambda g: formula(g, out, *operands, **options), cotangents, x=operands[position])
+    return _pull_each(rule, position, cotangents, out, operands, options) if result is NotImplemented else result
+
+
+def pull_batch_several(
+    rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: Any
+) -> list[Any]:
+    """`pull_batch` for several operands of an operation whose formulas are `Shared`."""
+    formulas: Any = rule.formulas
+    if formulas.batched:
+        return formulas.formula(positions, cotangents, out, *operands, **options)  # type: ignore[no-any-return]
+    if rule.is_batchable:
+        result = _call_batched(lambda g: formulas.formula(positions, g, out, *operands, **options), cotangents)
+        if result is not NotImplemented:
+            return list(result)
+    return [pull_batch(rule, position, cotangents, out, *operands, **options) for position in positions]
+
+
+def push_batch(
+    rule: Rule, tangents: Sequence[Any], out: Any, function: Any, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    """A batch of tangents of an output, from those of the operands.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule of the operation.
+    tangents : sequence
+        For each operand, tangents of shape ``(size, *operand.shape)``, or None if they are zero.
+    out, function, operands, options
+        The output, the operation, its operands and options.
+
+    Returns
+    -------
+    array, Node, tuple or None
+        The tangents, with the batch axis first; a tuple for several outputs; None if they are zero.
+    """
+    result = _push_by_rule(rule, tangents, out, operands, options)
+    if result is NotImplemented and rule.is_batchable:
+        result = _call_batched(lambda *ts: push(rule, ts, out, function, tuple(operands), options), *tangents)
+    return _push_each(rule, tangents, out, function, operands, options) if result is NotImplemented else result
+
+
+# --------------------------------------------------------------------------- the forward pass over a recorded graph
+
+
+def propagate(
+    nodes: Iterable[Any],
+    known: dict[Any, Any],
+    step: Callable[[Any, list[Any]], Any],
+    last_uses: Mapping[Any, Sequence[Any]] | None = None,
+) -> dict[Any, Any]:
+    """Compute a property of the nodes of a graph from that of their operands: tangents, sparsity patterns, series.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        Operands before results.
+    known : dict
+        The property of some nodes, for example the inputs; those of others are added. Nodes without derivative are skipped.
+    step : callable
+        ``step(node, operand_values)`` returns the property of a node, or None. Operands without one are passed as None.
+    last_uses : dict, optional
+        For a node, those whose property can be deleted after it.
+
+    Returns
+    -------
+    dict
+        `known`.
+    """
+    piecewise = ops.PIECEWISE
+    for node in nodes:
+        if type(node) not in INERT and node not in known and node.function not in piecewise:
+            operand_values: list[Any] = [None] * len(node.args)
+            is_reached = False
+            for position in node.parent_argnums:
+                operand_values[position] = value = known.get(node.args[position])
+                is_reached = is_reached or value is not None
+            if is_reached:
+                value = step(node, operand_values)
+                if value is not None:
+                    known[node] = value
+        if last_uses is not None:
+            for finished in last_uses.get(node, ()):
+                known.pop(finished, None)
+    return known
+
+
+def push_node(node: Any, tangents: list[Any], create_graph: bool, batch_size: int | None) -> Any:
+    """The tangents of a node from those of its operands: a batch, or a single one if `batch_size` is None."""
+    if isinstance(node.function, ops.Output):
+        tangent = tangents[0][node.function.index]
+        return tangent if tangent is None or batch_size is not None else conform(tangent, node.raw_value)
+    rule = by_function[node.function]
+    out, operands = rule_operands(node, create_graph)
+    if batch_size is None:
+        tangent = push(rule, tangents, out, node.function, tuple(operands), node.options)
+        return tangent if tangent is None or type(node) is MultiOutput else conform(tangent, node.raw_value)
+    tangent = push_batch(rule, tangents, out, node.function, operands, node.options)
+    return None if tangent is None else _conform_outputs(tangent, node.raw_value, batch_size)
+
+
+def rule_operands(node: Any, create_graph: bool) -> tuple[Any, list[Any]]:
+    """The output and the operands of a node as its rule takes them: nodes if `create_graph`, else plain arrays."""
+    if create_graph:
+        return as_node(node), [as_node(a) for a in node.args]
+    return node.raw_value, [a.raw_value if type(a) is MultiOutput else a for a in plain_operands(node)]
+
+
+def _conform_outputs(tangents: Any, out: Any, batch_size: int) -> Any:
+    """Tangents in the shape and dtype of an output, or of several."""
+    if isinstance(out, (tuple, list)):
+        pairs = zip(tangents, out, strict=True)
+        return tuple([t if t is None else conform_batch(t, part, batch_size) for t, part in pairs])
+    return conform_batch(tangents, out, batch_size)
+
+
+# ---------------------------------------------------------------------------------- formulas that accept a batch axis
+
+
+def _pull_by_rule(rule: Rule, position: int, cotangents: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """`pull_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
+    result: Any = NotImplemented
+    if rule.batch[0] is not None:
+        result = rule.batch[0](position, cotangents, out, *operands, **options)
+    elif _is_elementwise(rule):
+        result = rule.formulas[position](cotangents, out, *operands, **options)  # type: ignore[misc]
+        result = result if getattr(result, "ndim", 0) > out.ndim else NotImplemented  # it does not depend on the cotangents
+    elif rule.weights:
+        result = pull_reduction(rule, position, cotangents, out, *operands, **options)
+    elif rule.positions is not None:
+        positions = rule.positions(out, *operands, **options)
+        result = np.reshape(scatter_batch(cotangents, operands[0], positions), (cotangents.shape[0], *operands[0].shape))
+    return result
+
+
+def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    """`push_batch` for elementwise rules, reductions, gathers, and rules with their own; NotImplemented for others."""
+    if rule.batch[1] is not None:
+        return rule.batch[1](tangents, out, *operands, **options)
+    if _is_elementwise(rule):
+        padded = [None if t is None else pad_ndim(t, out.ndim) for t in tangents]
+        return _sum_tangents(rule.tangents, padded, out, operands, options)
+    if rule.weights:
+        return push_reduction(rule, tangents, out, *operands, **options)
+    if rule.positions is not None:
+        return gather_batch(tangents[0], rule.positions(out, *operands, **options))
+    return NotImplemented
+
+
+def _is_elementwise(rule: Rule) -> bool:
+    return rule.kind == "elementwise" and type(rule.formulas) is not Variadic
+
+
+def sum_over_operands(part: Formula) -> Formula:
+    """The batched push of a rule, from ``part(position, tangents, out, *operands, **options)`` of each operand."""
+
+    def push_all(tangents: Sequence[Any], out: Any, *operands: Any, **options: Any) -> Any:
+        parts = [part(i, t, out, *operands, **options) for i, t in enumerate(tangents) if t is not None]
+        return NotImplemented if any(p is NotImplemented for p in parts) else functools.reduce(operator.add, parts)
+
+    return push_all
+
+
+def _sum_tangents(formulas: Any, tangents: Sequence[Any], out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    total = None
+    for position, tangent in enumerate(tangents):
+        if tangent is not None and formulas[position] is not None:
+            part = formulas[position](tangent, out, *operands, **options)
+            if getattr(part, "ndim", 0) <= out.ndim:
+                return NotImplemented
+            total = part if total is None else total + part
+    return total
+
+
+def reduced_axes(x: NDArray[Any], axis: Any) -> tuple[int, ...]:
+    """The axes of a reduction of `x`, as axes of a batch."""
+    if not x.ndim:
+        return ()
+    return tuple([1 + i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))])
+
+
+def pull_reduction(
+    rule: Rule, position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+) -> Any:
+    """`pull_batch` for a reduction."""
+    weights = rule.weights[position]
+    factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
+    if position == rule.initial:
+        return g if factor is None else g * np.reshape(factor, out.shape)
+    axes = reduced_axes(x, axis)
+    if not keepdims and x.ndim:
+        g = np.reshape(g, (g.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
+    return g if factor is None else g * factor
+
+
+def push_reduction(
+    rule: Rule, tangents: Sequence[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+) -> Any:
+    """`push_batch` for a reduction."""
+    spread_out = spread(out, x, axis, keepdims)
+    total = None
+    for position, tangent in enumerate(tangents):
+        weights = rule.weights[position] if tangent is not None else None
+        if weights is None:
+            continue
+        factor = weights(spread_out, x, *others, axis=axis, **options)
+        if position == rule.initial:
+            part = pad_ndim(tangent, out.ndim)
+            part = part if factor is None else part * np.reshape(factor, out.shape)
+        else:
+            part = pad_ndim(tangent, x.ndim)
+            part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
+            part = np.sum(part, axis=reduced_axes(x, axis), keepdims=bool(keepdims))
+        total = part if total is None else total + part
+    return total
+
+
+def gather_batch(tangents: NDArray[Any], positions: NDArray[Any]) -> Any:
+    """The elements at flat positions of each array of a batch; 0 where a position is negative."""
+    size = tangents.shape[0]
+    if not math.prod(tangents.shape[1:]):
+        return np.zeros((size, *positions.shape), tangents.dtype)
+    rows = np.reshape(tangents, (size, math.prod(tangents.shape[1:])))
+    return np.where(positions >= 0, rows[:, positions], 0)
+
+
+def scatter_batch(cotangents: NDArray[Any], x: NDArray[Any], positions: NDArray[Any]) -> Any:
+    """The transpose of `gather_batch`: cotangents of ``x.ravel()``, summed where positions repeat."""
+    positions = np.ravel(positions)
+    is_used = positions >= 0
+    size = cotangents.shape[0]
+    pieces = np.reshape(cotangents, (size, positions.size))
+    if isinstance(positions, Value) or not is_used.all():
+        pieces, positions = pieces[:, is_used], positions[is_used]
+    like = _zero_batch((math.prod(x.shape),), np.result_type(x.dtype, cotangents.dtype), size)
+    return bind(scatter, (like, pieces, slice(None), positions), {"layout": (2,)})
+
+
+def _zero_batch(shape: tuple[int, ...], dtype: Any, batch_size: int) -> Any:
+    """A batch of zeros that takes no memory, for its shape and dtype."""
+    return np.broadcast_to(np.zeros((), dtype), (batch_size, *shape))
+
+
+def batch_like(node: Any, batch_size: int) -> Any:
+    """A node of the shape and dtype of a batch of cotangents of `node`, for `settle`."""
+    return node if type(node) is MultiOutput else ConstantNode.hold(_zero_batch(node.shape, node.dtype, batch_size))
+
+
+def _size_of(batch: Any) -> int:
+    """The size of a batch; of several outputs, that of the first that is not None."""
+    first = next(part for part in batch if part is not None) if isinstance(batch, (tuple, list)) else batch
+    return int(first.shape[0])
+
+
+# ------------------------------------------------------------------------------------- formulas on batched values
+
+
+def _call_batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> Any:
+    """Call a formula with batched values, from batches (arrays, None, or tuples of these).
+
+    NotImplemented if the formula depends on the values of a batch element. `x` is the operand of a `Scatter`.
+    """
+    level, size = next_level(), _size_of(next(batch for batch in batches if batch is not None))
+    with LiveLevels((level,)):
+        try:
+            result = formula(*[_wrap(batch, level) for batch in batches])
+            return _unwrap_scatter(result, x, level, size) if type(result) is Scatter else _unwrap(result, level, size)
+        except (BatchedValueError, NoBatchRuleError):
+            return NotImplemented
+
+
+def _wrap(batch: Any, level: int) -> Any:
+    if isinstance(batch, tuple):
+        return tuple([_wrap(part, level) for part in batch])
+    return batch if batch is None else BatchNode.create_using(batch, level)
+
+
+def _unwrap(result: Any, level: int, batch_size: int) -> Any:
+    """The results of a formula with the batch axis first; those that are not batched are broadcast."""
+    if type(result) is BatchNode and result.level == level:
+        return result.values
+    if result is None or result is NotImplemented:
+        return result
+    if isinstance(result, (tuple, list)):
+        return tuple([_unwrap(part, level, batch_size) for part in result])
+    if type(result) is Parts:
+        return Parts({index: _unwrap(part, level, batch_size) for index, part in result.found.items()})
+    return broadcast_batch(result, batch_size)
+
+
+def _unwrap_scatter(result: Scatter, x: NDArray[Any], level: int, batch_size: int) -> Scatter:
+    """The pieces of a cotangent of `x`, with the batch axis first, and their indices in the batch."""
+    batched: Scatter | None = None
+    for piece, index in zip(result.pieces, result.indices, strict=True):
+        parts: Any = basic_parts(index[0] if len(index) == 1 else index)
+        values = _unwrap(piece, level, batch_size)
+        if parts is None:
+            where = batch_index(x.shape, list(index), [False] * len(index), batch_size)
+            parts, values = where.index, where.from_front(values)
+        else:
+            parts = (slice(None), *parts)
+        if batched is None:
+            batched = Scatter(values, parts)
+        else:
+            batched.take(values, parts)
+    assert batched is not None  # a Scatter has at least one piece
+    batched.dense = result.dense if result.dense is None else _unwrap(result.dense, level, batch_size)
+    return batched
+
+
+# ----------------------------------------------------------------------------------- formulas called per element
+
+
+def _element(batch: Any, i: int) -> Any:
+    if isinstance(batch, tuple):
+        return tuple([None if part is None else part[i] for part in batch])
+    return None if batch is None else batch[i]
+
+
+def _materialize(contribution: Any, operand: Any) -> Any:
+    if type(contribution) in DEFERRED:
+        return contribution.settle(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
+    return contribution
+
+
+def _pull_each(rule: Rule, position: int, cotangents: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
+    formula: Any = rule.formulas[position]
+    operand = operands[position]
+    each = [formula(_element(cotangents, i), out, *operands, **options) for i in range(_size_of(cotangents))]
+    return np.stack([conform(_materialize(contribution, operand), operand) for contribution in each])
+
+
+def _push_each(
+    rule: Rule, tangents: Sequence[Any], out: Any, function: Any, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    each = [[_element(t, i) for t in tangents] for i in range(_size_of(list(tangents)))]
+    results = [push(rule, element, out, function, tuple(operands), options) for element in each]
+    if isinstance(out, (tuple, list)):
+        return tuple([_stack([parts[k] for parts in results], out[k]) for k in range(len(out))])
+    return _stack(results, out)
+
+
+def _stack(results: list[Any], out: Any) -> Any:
+    return None if any(result is None for result in results) else np.stack([conform(result, out) for result in results])

@@ -1,0 +1,192 @@
+"""Batching rules of indexing, for reading and for accumulating; indices may be batched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgraph.bind import bind
+from compgraph.ops import getitem
+from compgraph.values import BatchedValueError, Value
+
+from ..levels import broadcast_batch, is_batch, pad_ndim
+from .call import RULES_BY_OPNAME, Call, NoBatchRuleError, flatten_elements, shift_axis
+
+ALL = slice(None)
+Part = tuple[Any, bool]  # a part of an index, and whether it is batched
+
+
+class BatchIndex:
+    """The index of a batched array that selects from each element what an index of one element selects.
+
+    Attributes
+    ----------
+    index : tuple
+        The parts of the index.
+    shape : tuple of int
+        The shape of the selection from one element.
+    moved : tuple or None
+        ``(source, destination)`` for `numpy.moveaxis`, which moves the batch axis of a selection to the front; None if it is
+        there.
+    """
+
+    __slots__ = ("index", "moved", "shape")
+
+    def __init__(self, index: tuple[Any, ...], shape: tuple[int, ...], moved: tuple[Any, Any] | None = None) -> None:
+        self.index, self.shape, self.moved = index, shape, moved
+
+    def to_front(self, selection: NDArray[Any]) -> Any:
+        """Move the batch axis of a selection to the front."""
+        return selection if self.moved is None else np.moveaxis(selection, *self.moved)
+
+    def from_front(self, values: NDArray[Any]) -> Any:
+        """Move the batch axis of values to where NumPy expects it in an assignment at this index."""
+        return values if self.moved is None else np.moveaxis(values, *self.moved[::-1])
+
+
+def batch_index(shape: tuple[int, ...], parts: Sequence[Any], batched: Sequence[bool], batch_size: int | None) -> BatchIndex:
+    """Turn an index of one element into an index of the batched array.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The shape of one element of the array.
+    parts : sequence
+        The parts of the index; batched ones with the batch axis first.
+    batched : sequence of bool
+        Which parts are batched.
+    batch_size : int or None
+        The length of the batch axis of the array; None if the array is not batched.
+    """
+    full = _expand_ellipsis(len(shape), _to_integers(parts, batched))
+    region = np.empty(shape, bool)[tuple([_unbatched_part(i, d) for i, d in full])].shape
+    advanced = [k for k, (i, _) in enumerate(full) if not (i is None or isinstance(i, slice))]
+    arrays = [k for k in advanced if isinstance(full[k][0], np.ndarray)]
+    before = (ALL,) if batch_size is not None else ()
+    if not arrays:
+        return BatchIndex((*before, *[i for i, _ in full]), region)
+    ndim = max(full[k][0].ndim - full[k][1] for k in arrays)
+    is_split = advanced[-1] - advanced[0] + 1 != len(advanced)  # NumPy puts the axes of separated index arrays first
+    place = 0 if is_split else sum(1 for i, _ in full[: advanced[0]])
+    if not any(d for _, d in full):
+        return BatchIndex((*before, *[i for i, _ in full]), region, (ndim, 0) if is_split else None)
+    index = tuple([pad_ndim(i, ndim) if d else i for i, d in full])
+    if batch_size is None:
+        return BatchIndex(index, region, (place, 0) if place else None)
+    rows = np.reshape(np.arange(batch_size), (batch_size, *(1,) * ndim))
+    # The rows are the first index array. Unless the others follow directly, NumPy puts the axes of all of them first.
+    moved = tuple(range(1, 1 + ndim)), tuple(range(1 + place, 1 + place + ndim))
+    return BatchIndex((rows, *index), region, moved if place else None)
+
+
+def _unbatched_part(part: Any, batched: bool) -> Any:
+    """A part of an index for one element; zeros in place of batched integers."""
+    if batched or is_batch(part):
+        return np.zeros(part.shape[batched:], np.intp)
+    return part.raw_value if isinstance(part, Value) else part
+
+
+def _to_integers(parts: Sequence[Any], batched: Sequence[bool]) -> list[Part]:
+    """The parts of an index, with boolean arrays replaced by arrays of integers."""
+    if len(parts) == 1 and isinstance(parts[0], tuple):
+        parts = list(parts[0])
+        batched = [False] * len(parts)
+    integers: list[Part] = []
+    for part, d in zip(parts, batched, strict=True):
+        if (d or is_batch(part)) and part.dtype.kind == "b":
+            raise BatchedValueError(
+                "vmap: x[mask] with a batched mask would have a different shape for each batch element. Use np.where(mask, x, "
+                "other), or a reduction with where=, such as np.sum(x, where=mask)"
+            )
+        if isinstance(part, (bool, np.bool_)) or (
+            isinstance(part, np.ndarray) and not d and part.dtype.kind == "b" and not part.ndim
+        ):
+            raise NoBatchRuleError
+        if isinstance(part, list):
+            part = np.array(part) if part else np.array(part, np.intp)
+        if isinstance(part, np.ndarray) and not d and part.dtype.kind == "b":
+            integers += [(positions, False) for positions in np.nonzero(_unbatched_part(part, False))]
+        else:
+            integers.append((part, d))
+    return integers
+
+
+def _expand_ellipsis(ndim: int, parts: list[Part]) -> list[Part]:
+    """An index with one part for each axis."""
+    used = sum(1 for i, _ in parts if i is not None and i is not Ellipsis)
+    if used > ndim:
+        raise IndexError(f"too many indices for array: array is {ndim}-dimensional, but {used} were indexed")
+    if not any(i is Ellipsis for i, _ in parts):
+        parts = [*parts, (Ellipsis, False)]
+    full: list[Part] = []
+    for part, d in parts:
+        full += [(ALL, False)] * (ndim - used) if part is Ellipsis else [(part, d)]
+    return full
+
+
+def has_ellipsis(parts: Sequence[Any]) -> bool:
+    """Whether an index contains an ellipsis, so that it selects a 0-d array rather than a number."""
+    parts = parts[0] if len(parts) == 1 and isinstance(parts[0], tuple) else parts
+    return any(part is Ellipsis for part in parts)
+
+
+def select(call: Call) -> Any:
+    """``x[index]``."""
+    x, *parts = call.values
+    shape = np.shape(x)[1:] if call.batched[0] else np.shape(x)
+    where = batch_index(shape, parts, call.batched[1:], call.batch_size if call.batched[0] else None)
+    has_nodes = any(isinstance(i, Value) for i in where.index)
+    selection = where.to_front(bind(getitem, (x, *where.index) if has_nodes else (x, where.index)))
+    if selection.ndim == 1 and not has_ellipsis(parts):
+        return np.copy(selection)  # a number of each element, which is not a view
+    return selection
+
+
+def scatter(call: Call) -> Any:
+    """``scatter(like, piece, *index, piece, *index, ..., layout=...)``, the transpose of ``like[index]``."""
+    like, shape = call.values[0], call.values[0].shape[1:] if call.batched[0] else call.values[0].shape
+    size = call.batch_size
+    if not call.batched[0]:
+        like = np.broadcast_to(np.zeros((), like.dtype), (size, *shape))
+    operands: list[Any] = [like]
+    layout, start = [], 1
+    for width in call.options["layout"]:
+        stop = start + 1 + width
+        where = batch_index(shape, call.values[start + 1 : stop], call.batched[start + 1 : stop], size)
+        pieces = call.values[start] if call.batched[start] else broadcast_batch(call.values[start], size)
+        pieces = np.broadcast_to(pad_ndim(pieces, len(where.shape)), (size, *where.shape))
+        operands += [where.from_front(pieces), *where.index]
+        layout.append(len(where.index))
+        start = stop
+    return call.run(operands, layout=tuple(layout))
+
+
+def take(call: Call) -> Any:
+    """``np.take``; without an axis, from flattened elements."""
+    axis, x = call.options.get("axis"), call.values[0]
+    if len(call.values) < 2 or not call.batched[1]:
+        if axis is None:
+            return call.on_first(flatten_elements(call.first()), axis=1)
+        return call.on_first(x, axis=shift_axis(axis, call.ndims[0]))
+    if call.options.get("mode", "raise") != "raise":
+        raise NoBatchRuleError
+    ndim = call.ndims[0]
+    if axis is None:
+        x, axis, ndim = flatten_elements(x) if call.batched[0] else np.ravel(x), 0, 1
+    parts = [x, *[ALL] * (shift_axis(axis, ndim) - 1), call.values[1]]
+    return select(Call(getitem, parts, [call.batched[0], *[False] * (len(parts) - 2), True], {}, call.batch_size))
+
+
+def take_along_axis(call: Call) -> Any:
+    """``np.take_along_axis``."""
+    x, indices = call.all_batched()
+    axis = call.options.get("axis", -1)
+    if axis is None:
+        return call.run((flatten_elements(x), indices), axis=1)
+    return call.run((x, indices), axis=shift_axis(axis, call.ndims[0]))
+
+
+RULES_BY_OPNAME |= {"getitem": select, "scatter": scatter, "take": take, "take_along_axis": take_along_axis}

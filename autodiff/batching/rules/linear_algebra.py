@@ -1,0 +1,232 @@
+"""Batching rules of linear algebra: products of vectors and matrices, linear systems, norms."""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgraph import ops
+from compgraph.bind import bind
+
+from ..levels import pad_ndim
+from .call import RULES_BY_OPNAME, BatchRule, Call, NoBatchRuleError, flatten_elements, shift_axis
+
+
+def matrix_product(a: NDArray[Any], b: NDArray[Any], batched: Sequence[bool], ndims: Sequence[int]) -> Any:
+    """``a @ b`` for each batch element; as one matrix product where that is possible.
+
+    Parameters
+    ----------
+    a, b : array
+        The operands.
+    batched : (bool, bool)
+        Which of them have a batch axis.
+    ndims : (int, int)
+        Their numbers of axes without it.
+    """
+    (in_a, in_b), (na, nb) = batched, ndims
+    if not na or not nb:
+        raise ValueError("matmul: an operand has no axes, but needs at least one; use * instead")
+    if in_a and not in_b and (na == 1 or nb <= 2):
+        if na == nb == 2:
+            size, rows, columns = a.shape
+            return np.reshape(np.matmul(np.reshape(a, (size * rows, columns)), b), (size, rows, b.shape[1]))
+        product = np.matmul(a, b)
+        return product if na > 1 or nb <= 2 else np.moveaxis(product, -2, 0)
+    if in_b and not in_a and na == 1 and nb > 1:
+        return np.matmul(a, b)
+    if in_b and not in_a and nb == 1:
+        product = np.matmul(b, np.swapaxes(a, -1, -2)) if na > 1 else np.matmul(b, a)
+        return product if na <= 2 else np.moveaxis(product, -2, 0)
+    left = np.expand_dims(a, -2) if na == 1 else a
+    right = np.expand_dims(b, -1) if nb == 1 else b
+    ndim = max(na, nb, 2)
+    left, right = pad_ndim(left, ndim) if in_a else left, pad_ndim(right, ndim) if in_b else right
+    product = bind(ops.stacked_matmul if in_a and in_b else np.matmul, (left, right))
+    dropped = tuple([axis for axis, n in ((-2, na), (-1, nb)) if n == 1])
+    return np.squeeze(product, dropped) if dropped else product
+
+
+def matmul(call: Call) -> Any:
+    """``a @ b``."""
+    if call.function is not np.matmul:
+        raise NoBatchRuleError
+    a, b = call.values
+    return matrix_product(a, b, call.batched, call.ndims)
+
+
+def dot(call: Call) -> Any:
+    """``np.dot``; of more than two axes, over the last axis of `a` and the second last of `b`."""
+    na, nb = call.ndims
+    if not na or not nb:
+        return np.multiply(*call.aligned())
+    if na <= 2 and nb <= 2:
+        return matrix_product(call.values[0], call.values[1], call.batched, call.ndims)
+    first, second = string.ascii_lowercase[: na - 1], string.ascii_uppercase[:nb]
+    summed = "z" if nb == 1 else f"{second[: nb - 2]}z{second[nb - 1]}"
+    return _batched_einsum(call, f"{first}z", summed, first + summed.replace("z", ""))
+
+
+def inner(call: Call) -> Any:
+    """``np.inner``, over the last axes."""
+    na, nb = call.ndims
+    if not na or not nb:
+        return np.multiply(*call.aligned())
+    first, second = string.ascii_lowercase[: na - 1], string.ascii_uppercase[: nb - 1]
+    return _batched_einsum(call, f"{first}z", f"{second}z", first + second)
+
+
+def _batched_einsum(call: Call, first: str, second: str, result: str) -> Any:
+    """``np.einsum`` of two operands, with the subscript "y" for the batch axis."""
+    a, b = ["y" * is_batched for is_batched in call.batched]
+    return bind(ops.einsum, tuple(call.values), {"subscripts": f"{a}{first},{b}{second}->y{result}"})
+
+
+def einsum(call: Call) -> Any:
+    """``np.einsum``, with an unused subscript for the batch axis."""
+    subscripts = call.options["subscripts"].replace(" ", "")
+    terms, _, result = subscripts.partition("->")
+    if "->" not in subscripts:
+        letters = terms.replace(",", "").replace(".", "")
+        result = ("..." if "..." in terms else "") + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    letter = next(c for c in string.ascii_letters if c not in subscripts)
+    parts = [letter + t if b else t for t, b in zip(terms.split(","), call.batched, strict=True)]
+    return call.run(call.values, subscripts=f"{','.join(parts)}->{letter}{result}")
+
+
+def outer(call: Call) -> Any:
+    """``np.outer``, of flattened elements."""
+    (a, b), (in_a, in_b) = call.values, call.batched
+    a = np.expand_dims(flatten_elements(a), 2) if in_a else np.reshape(a, (-1, 1))
+    b = np.expand_dims(flatten_elements(b), 1) if in_b else np.reshape(b, (1, -1))
+    return a * b
+
+
+def vdot(call: Call) -> Any:
+    """``np.vdot``, of flattened elements."""
+    pairs = zip(call.values, call.batched, strict=True)
+    a, b = [flatten_elements(v) if is_batched else np.ravel(v) for v, is_batched in pairs]
+    return np.vecdot(a, b)
+
+
+def tensordot(call: Call) -> Any:
+    """``np.tensordot``, by `numpy.einsum`."""
+    (na, nb), axes = call.ndims, call.options.get("axes", 2)
+    if isinstance(axes, (int, np.integer)):
+        axes = list(range(na - axes, na)), list(range(axes))
+    axes_a, axes_b = [[part] if isinstance(part, (int, np.integer)) else list(part) for part in axes]
+    letters = iter(c for c in string.ascii_letters if c != "y")
+    first, second = [[next(letters) for _ in range(n)] for n in (na, nb)]
+    for i, j in zip(axes_a, axes_b, strict=True):
+        second[j] = first[i]
+    summed = {first[i] for i in axes_a}
+    result = [c for c in (*first, *second) if c not in summed]
+    return _batched_einsum(call, "".join(first), "".join(second), "".join(result))
+
+
+def kron(call: Call) -> Any:
+    """``np.kron``: an outer product, whose axes of the two operands are interleaved and merged."""
+    ndim = max(call.ndims)
+    parts = []
+    for position, (value, is_batched, n) in enumerate(zip(call.values, call.batched, call.ndims, strict=True)):
+        value = pad_ndim(value, ndim) if is_batched else np.reshape(value, (1, *(1,) * (ndim - n), *np.shape(value)))
+        pairs = [(length, 1) if position == 0 else (1, length) for length in value.shape[1:]]
+        parts.append((value.shape[1:], np.reshape(value, (value.shape[0], *[length for pair in pairs for length in pair]))))
+    (shape_a, a), (shape_b, b) = parts
+    return np.reshape(a * b, (call.batch_size, *[m * n for m, n in zip(shape_a, shape_b, strict=True)]))
+
+
+def gufunc(*core_ndims: int) -> BatchRule:
+    """The rule of a generalized ufunc, whose operands have some core axes and broadcast over the others."""
+
+    def rule(call: Call) -> Any:
+        loops = max(n - core for n, core in zip(call.ndims, core_ndims, strict=True))
+        triples = zip(call.values, call.batched, core_ndims, strict=True)
+        return call.run([pad_ndim(v, loops + core) if is_batched else v for v, is_batched, core in triples])
+
+    return rule
+
+
+def linalg_vecdot(call: Call) -> Any:
+    """``np.linalg.vecdot``, along the last axis."""
+    if call.options.get("axis", -1) != -1:
+        raise NoBatchRuleError
+    return gufunc(1, 1)(call)
+
+
+def solve(call: Call) -> Any:
+    """``np.linalg.solve``, whose right side is a vector only if it has one axis."""
+    (a, b), (in_a, in_b), (na, nb) = call.values, call.batched, call.ndims
+    if nb == 2 and na == 2 and in_b and not in_a:  # one factorization for the whole batch
+        columns = np.moveaxis(b, 0, 1)
+        solution = np.linalg.solve(a, np.reshape(columns, (columns.shape[0], columns.shape[1] * columns.shape[2])))
+        return np.moveaxis(np.reshape(solution, columns.shape), 1, 0)
+    if nb != 1:
+        return np.linalg.solve(*call.aligned())
+    if in_b and not in_a and na == 2:
+        return np.swapaxes(np.linalg.solve(a, np.swapaxes(b, 0, 1)), 0, 1)
+    columns = np.expand_dims(b, -1)
+    return np.squeeze(np.linalg.solve(a, pad_ndim(columns, na) if in_b else columns), -1)
+
+
+def norm(call: Call) -> Any:
+    """``np.linalg.norm``: of vectors, of matrices, or of all numbers of an element."""
+    x, ndim = call.first(), call.ndims[0]
+    axis, order, keepdims = call.options.get("axis"), call.options.get("ord"), call.options.get("keepdims", False)
+    if not ndim:
+        raise NoBatchRuleError
+    if axis is not None:
+        return call.on_first(x, axis=shift_axis(axis, ndim))
+    if order is None:
+        norms = np.linalg.norm(flatten_elements(x), axis=1)
+        return np.reshape(norms, (call.batch_size, *(1,) * ndim)) if keepdims else norms
+    if ndim > 2:
+        raise NoBatchRuleError
+    return call.on_first(x, axis=1 if ndim == 1 else (1, 2))
+
+
+def cross(call: Call) -> Any:
+    """``np.cross``, of vectors along the last axis."""
+    if any(call.options.get(name, -1) not in (None, -1) for name in ("axisa", "axisb", "axisc", "axis")):
+        raise NoBatchRuleError
+    return call.run(call.aligned())
+
+
+def multi_dot(call: Call) -> Any:
+    """``np.linalg.multi_dot``, from left to right."""
+    factors = [[v, b, n] for v, b, n in zip(call.values, call.batched, call.ndims, strict=True)]
+
+    def multiply(left: Any, right: Any) -> Any:
+        (a, in_a, na), (b, in_b, nb) = left, right
+        product = matrix_product(a, b, [in_a, in_b], [na, nb]) if in_a or in_b else np.matmul(a, b)
+        return [product, in_a or in_b, na + nb - 2]
+
+    return functools.reduce(multiply, factors)[0]
+
+
+def on_axes(call: Call) -> Any:
+    """A generalized ufunc with ``axes=``; computed by the fallback loop."""
+    raise NoBatchRuleError
+
+
+def sparse_product(call: Call) -> Any:
+    """A sparse matrix times batched vectors or dense matrices, as one product."""
+    x = call.first()
+    if call.ndims[0] == 1:
+        return np.transpose(call.on_first(np.transpose(x)))
+    size, rows, columns = x.shape
+    product = call.on_first(np.reshape(np.moveaxis(x, 0, 1), (rows, size * columns)))
+    return np.moveaxis(np.reshape(product, (product.shape[0], size, columns)), 1, 0)
+
+
+RULES_BY_OPNAME |= {
+    "matmul": matmul, "dot": dot, "inner": inner, "outer": outer, "vdot": vdot, "einsum": einsum, "tensordot": tensordot,
+    "kron": kron, "vecdot": gufunc(1, 1), "linalg_vecdot": linalg_vecdot, "matvec": gufunc(2, 1), "vecmat": gufunc(1, 2),
+    "stacked_matmul": gufunc(2, 2), "linalg_solve": solve, "linalg_norm": norm, "cross": cross, "linalg_multi_dot": multi_dot,
+    "multi_dot": multi_dot, "on_axes": on_axes, "scipy_sparse_times": sparse_product,
+}  # fmt: skip
