@@ -122,6 +122,7 @@ class _Keeping(ModuleType):
 
 KEEPING = _Keeping("numpy")
 vars(KEEPING).update(_OURS)
+NUMPY = KEEPING
 
 
 class _At:
@@ -166,6 +167,17 @@ _standing_in: dict[str, ModuleType] = {}  # by the name of a module in C: what h
 def stand_in(name: str, module: ModuleType) -> None:
     """Let hosted code see `module` in place of a module of SciPy that is written in C."""
     _standing_in[name] = module
+
+
+def replace_functions(functions: Mapping[str, Any]) -> None:
+    """Bind private functions of SciPy's to other ones in rebound code: those that are compiled, or have no right derivative.
+
+    Parameters
+    ----------
+    functions : mapping
+        By the name under which SciPy's modules import the function.
+    """
+    _BY_NAME.update(functions)
 
 
 def own_code(module: str, *names: str) -> Mapping[str, Callable[..., Any]]:
@@ -243,6 +255,9 @@ def _meaning(name: str, value: Any) -> Any:
         return arrays.r_ if value is np.r_ else arrays.c_
     if isinstance(value, ModuleType):
         return _module(value)
+    module = getattr(value, "__module__", None)
+    if isinstance(module, str) and module in _standing_in and name in vars(_standing_in[module]):
+        return vars(_standing_in[module])[name]
     if isinstance(value, FunctionType) and value.__module__.startswith("scipy.") and not _is_public(value):
         return _where_nodes_are(value)
     return value

@@ -1,9 +1,64 @@
-"""``scipy.interpolate``: curves and surfaces in recorded steps, made of nodes, and asked at nodes."""
+"""``scipy.interpolate``: SciPy's own code on nodes, with compiled functions replaced; where that is not possible, steps."""
 
 from __future__ import annotations
 
+import importlib
+
+from ..own_classes import class_on_nodes, own_class, replace_methods, stand_in_functions
+from ..own_code import NUMPY, own_code, replace_functions
 from ..policy import Policy
-from . import bsplines, cubic, fitpack, pieces, polynomials, scattered, tables
+from . import bsplines, fitpack, polynomials, regular_grids, scattered
+
+_NAME = "scipy.interpolate"
+_CLASSES = [  # each with the methods that plain objects have for nodes
+    "CubicSpline",
+    "CubicHermiteSpline",
+    "PchipInterpolator",
+    "Akima1DInterpolator",
+    "PPoly __call__ integrate",
+    "BPoly __call__ integrate",
+    "BSpline __call__ integrate",
+    "interp1d __call__",
+    "KroghInterpolator derivative derivatives",
+    "BarycentricInterpolator __call__ derivative",
+    "RegularGridInterpolator __call__",
+    "RBFInterpolator __call__",
+    "UnivariateSpline __call__ integral",
+]
+_STAND_INS = {
+    "_ppoly": (polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
+    "_dierckx": (bsplines, "evaluate_spline"),
+    "_fitpack_impl": (fitpack, "splev splint spalde"),
+    "_rgi_cython": (regular_grids, "find_indices evaluate_linear_2d"),
+    "_ndbspline": (regular_grids, "make_ndbspl"),
+}
+for _module, (_ours, _names) in _STAND_INS.items():
+    stand_in_functions(f"{_NAME}.{_module}", {name: getattr(_ours, name) for name in _names.split()})
+
+
+def _delegate_of(module: str, name: str) -> object:
+    """A function of the namespace of arrays that returns the class to which SciPy delegates, on nodes, and the namespace."""
+    return lambda xp: (class_on_nodes(getattr(importlib.import_module(f"{_NAME}.{module}"), name)), NUMPY)
+
+
+replace_functions({"_ndim_coords_from_arrays": regular_grids.ndim_coords_from_arrays, "_get_backend": scattered.get_backend})
+replace_functions({  # of SciPy 1.18 and later, where public classes delegate to private ones
+    "_get_xp_ppoly_cls": _delegate_of("_interpolate", "_PPoly"),
+    "_get_xp_bpoly_cls": _delegate_of("_interpolate", "_BPoly"),
+    "_get_xp_bspline_cls": _delegate_of("_bsplines", "_BSpline"),
+})  # fmt: skip
+replace_methods({
+    ("BarycentricInterpolator", "_evaluate"): polynomials.barycentric_evaluate,
+    ("BarycentricInterpolator", "_evaluate_derivatives"): polynomials.barycentric_derivatives,
+})  # fmt: skip
+_ROOTS = "the method of a plain object: roots have no derivative here; refine them by autodiff.root"
+_FIXED = "a new object: those that are made of nodes are not changed"
+
+
+def _raise_in_place(self: object, *args: object, **options: object) -> None:
+    """What a method runs that changes a plain object; one that is made of nodes has SciPy's own method."""
+    raise TypeError(f"scipy.interpolate: a plain {type(self).__name__} cannot be given nodes in place. Create one of the nodes")
+
 
 _CURVES = "CubicSpline, make_interp_spline, make_lsq_spline or make_smoothing_spline"
 _SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or make_interp_spline along one axis after the other"
@@ -11,51 +66,22 @@ _SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or m
 POLICY = Policy(
     module="scipy.interpolate",
     instead={
-        "PPoly": pieces.begin,
-        "PPoly.__call__": pieces.call,
-        "PPoly.integrate": pieces.integrate,
-        "BPoly": pieces.begin,
-        "BPoly.integrate": pieces.integrate,
-        "CubicHermiteSpline": cubic.hermite,
-        "PchipInterpolator": cubic.pchip,
-        "Akima1DInterpolator": cubic.akima,
-        "CubicSpline": cubic.cubic_spline,
-        "pchip_interpolate": cubic.pchip_interpolate,
-        "BSpline": bsplines.begin,
-        "BSpline.__call__": bsplines.call,
-        "BSpline.integrate": bsplines.integrate,
+        **{name: entry for names in _CLASSES for name, entry in own_class(_NAME, *names.split()).items()},
+        **own_code(_NAME, "pchip_interpolate", "krogh_interpolate", "barycentric_interpolate", "interpn"),
+        **own_code(_NAME, "splev", "splint", "splder", "splantider"),
         "make_interp_spline": bsplines.interpolating,
         "make_lsq_spline": bsplines.least_squares,
         "make_smoothing_spline": fitpack.smoothing,
         "splrep": fitpack.splrep,
-        "splev": fitpack.splev,
-        "splint": fitpack.splint,
-        "splder": fitpack.splder,
-        "splantider": fitpack.splantider,
         "UnivariateSpline": fitpack.univariate,
-        "UnivariateSpline.__call__": fitpack.call,
-        "UnivariateSpline.integral": fitpack.integral,
         "InterpolatedUnivariateSpline": fitpack.interpolated,
-        "LSQUnivariateSpline": fitpack.near_points,
-        "interp1d": tables.table,
-        "interp1d.__call__": polynomials.call,
-        "RegularGridInterpolator": tables.grid,
-        "RegularGridInterpolator.__call__": tables.on_grid,
-        "interpn": tables.interpn,
-        "KroghInterpolator": polynomials.krogh,
-        "KroghInterpolator.derivative": polynomials.derivative,
-        "KroghInterpolator.derivatives": polynomials.derivatives,
-        "krogh_interpolate": polynomials.krogh_interpolate,
-        "BarycentricInterpolator": polynomials.barycentric,
-        "BarycentricInterpolator.__call__": polynomials.call,
-        "BarycentricInterpolator.derivative": polynomials.derivative,
-        "barycentric_interpolate": polynomials.barycentric_interpolate,
+        "LSQUnivariateSpline": fitpack.with_knots,
+        "BarycentricInterpolator.set_yi": _raise_in_place,
+        "BarycentricInterpolator.add_xi": _raise_in_place,
         "lagrange": polynomials.lagrange,
-        "RBFInterpolator": scattered.radial,
-        "RBFInterpolator.__call__": scattered.radial_call,
         "griddata": scattered.griddata,
     },
-    plain=frozenset({"generate_knots"}),  # a generator, which cannot be given the code of a function; tracers raise there
+    plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be exchanged; tracers raise there
     refused={
         **dict.fromkeys(["splprep", "make_splprep", "make_splrep"], f"{_CURVES}, of each coordinate"),
         **dict.fromkeys(
@@ -68,6 +94,9 @@ POLICY = Policy(
         "NearestNDInterpolator": "griddata with method='nearest'",
         "Rbf": "RBFInterpolator",
         **dict.fromkeys(["AAA", "FloaterHormannInterpolator", "pade"], "BarycentricInterpolator, or CubicSpline"),
-        "approximate_taylor_polynomial": "autodiff.taylor, which finds the coefficients themselves",
+        "approximate_taylor_polynomial": "autodiff.taylor, which computes the coefficients themselves",
+        **dict.fromkeys(["PPoly.solve", "PPoly.roots", "UnivariateSpline.roots"], _ROOTS),
+        **dict.fromkeys(["PPoly.extend", "BPoly.extend", "BSpline.insert_knot", "UnivariateSpline.set_smoothing_factor"], _FIXED),
+        "UnivariateSpline.get_residual": "the residual of values at points, spline(x) - y",
     },
 )

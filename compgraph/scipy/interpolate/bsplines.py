@@ -11,11 +11,13 @@ import operator
 from typing import Any
 
 import numpy as np
+import scipy.interpolate
 import scipy.linalg
+from numpy.typing import NDArray
 
 from .. import bands
-from ..steps import Held, array, column, floating, hold_nodes, holding_nodes, plain
-from .pieces import along_axis, folded
+from ..own_classes import class_on_nodes
+from ..steps import array, floating, plain
 
 # ------------------------------------------------------------------------------------------ the basis
 
@@ -56,133 +58,22 @@ def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
     return np.stack([f * np.ones(len(where)) for f in found], axis=-1)
 
 
-def value(t: Any, c: Any, k: int, x: Any, nu: int, extrapolate: Any) -> Any:
-    """A spline at a vector of places, or its derivative; beyond the base interval nan, unless extrapolated."""
+def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
+    """What stands in for ``_dierckx.evaluate_spline``, which is compiled: values of shape ``(points, columns)``."""
     n = len(t) - k - 1
-    if isinstance(extrapolate, str):
-        x, extrapolate = folded(x, t[k], t[n]), False
     where = interval_of(t, k, x)
     if nu > k:
-        found: Any = np.zeros((len(where), *c.shape[1:]), c.dtype)
+        values: Any = np.zeros((len(where), c.shape[1]), c.dtype)
     else:
-        near = c[where[:, None] + np.arange(-k, 1)]
-        found = np.einsum("xj,xj...->x...", basis(t, k, x, where, nu), near)
-    ends, numbers = plain(t), plain(x)
-    beyond = ~((numbers >= ends[k]) & (numbers <= ends[n]))
-    return found if extrapolate or not np.any(beyond) else np.where(column(beyond, c.ndim), np.nan, found)
-
-
-# ------------------------------------------------------------------------------------------ objects
-
-
-def call(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
-    """``BSpline.__call__``."""
-    extrapolate = self.extrapolate if extrapolate is None else extrapolate
-    x = floating(x)
-    found = value(self.t, self.c, self.k, np.ravel(x), nu, extrapolate)
-    return along_axis(np.reshape(found, x.shape + self.c.shape[1:]), x.ndim, self.axis)
-
-
-def _padded(t: Any, c: Any) -> Any:
-    missing = len(t) - len(c)
-    return np.concatenate([c, np.zeros((missing, *c.shape[1:]))]) if missing > 0 else c
-
-
-def slopes(tck: Any, n: int = 1) -> Any:
-    """Knots, coefficients and degree of a derivative: ``scipy.interpolate.splder`` of three."""
-    t, c, k = tck
-    if n < 0:
-        return sums(tck, -n)
-    if n > k:
-        raise ValueError(f"Order of derivative (n = {n!r}) must be <= order of spline (k = {k!r})")
-    for _ in range(n):
-        width = t[k + 1 : -1] - t[1 : -k - 1]
-        if np.any(plain(width) == 0):
-            raise ValueError(f"The spline has internal repeated knots and is not differentiable {n} times")
-        inner = (c[1 : -1 - k] - c[: -2 - k]) * k / column(width, c.ndim)
-        c = np.concatenate([inner, np.zeros((k, *c.shape[1:]))])
-        t, k = t[1:-1], k - 1
-    return t, c, k
-
-
-def sums(tck: Any, n: int = 1) -> Any:
-    """Knots, coefficients and degree of an antiderivative: ``scipy.interpolate.splantider`` of three."""
-    t, c, k = tck
-    if n < 0:
-        return slopes(tck, -n)
-    for _ in range(n):
-        width = column(t[k + 1 :] - t[: -k - 1], c.ndim)
-        inner = np.cumsum(c[: -k - 1] * width, axis=0) / (k + 1)
-        c = np.concatenate([np.zeros((1, *c.shape[1:])), inner, *[inner[-1:]] * (k + 2)])
-        t, k = np.concatenate([t[:1], t, t[-1:]]), k + 1
-    return t, c, k
-
-
-def derivative(self: Any, nu: int = 1) -> Any:
-    """``BSpline.derivative``."""
-    t, c, k = slopes((self.t, _padded(self.t, self.c), self.k), nu)
-    return made(t, c, k, self.extrapolate, self.axis)
-
-
-def antiderivative(self: Any, nu: int = 1) -> Any:
-    """``BSpline.antiderivative``."""
-    extrapolate = False if isinstance(self.extrapolate, str) else self.extrapolate
-    t, c, k = sums((self.t, _padded(self.t, self.c), self.k), nu)
-    return made(t, c, k, extrapolate, self.axis)
-
-
-def integrate(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
-    """``BSpline.integrate``: beyond the base interval the spline is extrapolated, or taken to be zero."""
-    extrapolate = self.extrapolate if extrapolate is None else extrapolate
-    t, c, k = sums((self.t, _padded(self.t, self.c), self.k))
-    first, last = self.t[self.k], self.t[len(self.t) - self.k - 1]
-    a, b = floating(a), floating(b)
-
-    def at(x: Any) -> Any:
-        return value(t, c, k, np.reshape(x, (1,)), 0, True)[0]
-
-    if not isinstance(extrapolate, str):
-        a, b = (a, b) if extrapolate else (np.clip(a, first, last), np.clip(b, first, last))
-        return at(b) - at(a)
-
-    def up_to(x: Any) -> Any:
-        turns = np.floor((plain(x) - plain(first)) / (plain(last) - plain(first)))
-        return at(x - turns * (last - first)) + turns * (at(last) - at(first))
-
-    return up_to(b) - up_to(a)
-
-
-class Spline:
-    """The methods of a B-spline that is made of nodes."""
-
-    t, c, k, extrapolate, axis = Held(), Held(), Held(), Held(), Held()
-    tck = property(lambda self: (self.t, self.c, self.k))
-    __call__, integrate, derivative, antiderivative = call, integrate, derivative, antiderivative
-
-    def insert_knot(self, x: Any, m: int = 1) -> Any:
-        """Not written."""
-        raise TypeError("BSpline.insert_knot does not record nodes; begin with the knots, and make the spline of nodes with them")
-
-
-def _set(self: Any, t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> None:
-    hold_nodes(self, Spline)
-    self.t, self.c, self.k, self.extrapolate, self.axis = t, c, k, extrapolate, axis
+        values = np.einsum("xj,xjc->xc", basis(t, k, x, where, nu), c[where[:, None] + np.arange(-k, 1)])
+    ends, points = plain(t), plain(x)
+    outside = ~((points >= ends[k]) & (points <= ends[n]))
+    return values if extrapolate or not np.any(outside) else np.where(outside[:, None], np.nan, values)
 
 
 def made(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
-    """A B-spline of nodes."""
-    found: Any = object.__new__(holding_nodes(Spline, scipy.interpolate.BSpline))
-    _set(found, t, c, k, extrapolate, axis)
-    return found
-
-
-def begin(self: Any, t: Any, c: Any, k: Any, extrapolate: Any = True, axis: int = 0) -> None:
-    """The making of a ``BSpline``."""
-    k, t, c = operator.index(k), floating(t), floating(c)
-    scipy.interpolate.BSpline(plain(t), plain(c), k, extrapolate, axis)  # raises where SciPy does
-    axis = axis % c.ndim
-    keep = extrapolate if isinstance(extrapolate, str) else bool(extrapolate)
-    _set(self, t, np.moveaxis(c, axis, 0), k, keep, axis)
+    """A ``BSpline`` of nodes."""
+    return class_on_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
 
 
 # ------------------------------------------------------------------------------------------ through points

@@ -1,207 +1,134 @@
-"""FITPACK's curves, by the same B-splines: those through all points, and those with knots that are given.
+"""FITPACK's curves by B-splines: those through all points, and those with given knots.
 
-Where FITPACK chooses knots by a bound of the residual (``s > 0``), the spline is found by a search, and is refused.
+FITPACK is compiled. Where it chooses knots by a bound of the residual (``s > 0``) it searches, and the spline has no derivative.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.interpolate
 import scipy.linalg
+from numpy.typing import NDArray
 
-from ..steps import array, column, floating, hold_nodes, holding_nodes, plain
+from ..own_classes import class_on_nodes
+from ..steps import array, column, floating, plain
 from . import bsplines
 
 _SEARCHED = (
-    "{}: with s > 0 the knots are found by a search, which has no derivative; use s=0 (through all points), "
-    "scipy.interpolate.make_lsq_spline with knots of your own, or make_smoothing_spline with lam="
+    "{}: with s > 0 FITPACK searches for knots, and the spline has no derivative. Use s=0 (through all points), "
+    "scipy.interpolate.make_lsq_spline with given knots, or make_smoothing_spline with lam="
 )
+_EXTENSIONS = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
 
 def splrep(
-    x: Any, y: Any, w: Any = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0, s: Any = None, t: Any = None,
-    full_output: Any = 0, per: Any = 0, quiet: Any = 1,
-) -> Any:  # fmt: skip
+    x: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None = None, xb: Any = None, xe: Any = None, k: int = 3, task: int = 0,
+    s: float | None = None, t: NDArray[Any] | None = None, full_output: int = 0, per: int = 0, quiet: int = 1,
+) -> tuple[Any, Any, int]:  # fmt: skip
     """``scipy.interpolate.splrep``."""
-    for name, given in {"per": per, "full_output": full_output, "xb": xb is not None, "xe": xe is not None}.items():
-        if given:
-            raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded; use make_interp_spline, or CubicSpline")
+    options = {"per": per, "full_output": full_output, "xb": xb is not None, "xe": xe is not None}
+    for name, is_given in options.items():
+        if is_given:
+            raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded. Use make_interp_spline, or CubicSpline")
     if t is None and (s is not None or w is not None) and s != 0:
         raise TypeError(_SEARCHED.format("scipy.interpolate.splrep"))
-    x, y = floating(x), floating(y)
-    return tck_of(x, y, k, None if t is None else floating(t), w)
+    return _tck(floating(x), floating(y), k, None if t is None else floating(t), w)
 
 
-def tck_of(x: Any, y: Any, k: int, inner: Any = None, w: Any = None) -> tuple[Any, Any, int]:
-    """Knots, coefficients and degree of the spline through all points; with inner knots, of the nearest one."""
+def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: Any) -> tuple[Any, Any, int]:
+    """Knots, coefficients and degree of the spline through all points; with inner knots, of that of least squares."""
     if inner is None:
         curve = bsplines.interpolating(x, y, k)
     else:
-        ends = [x[:1]] * (k + 1), [x[-1:]] * (k + 1)
-        curve = bsplines.least_squares(x, y, np.concatenate([*ends[0], inner, *ends[1]]), k, w)
+        knots = np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+        curve = bsplines.least_squares(x, y, knots, k, w)
     return curve.t, np.concatenate([curve.c, np.zeros(k + 1)]), k
 
 
-def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
-    """``scipy.interpolate.splev``."""
-    if isinstance(tck, scipy.interpolate.BSpline):
-        if ext:
-            raise ValueError(f"Extrapolation mode {ext} is not supported by BSpline.")
-        return bsplines.call(tck, x, der, extrapolate=True)
+# ------------------------------------------------------------------------ what stands in for _fitpack_impl
+
+
+def splev(x: NDArray[Any], tck: Sequence[Any], der: int = 0, ext: int = 0) -> Any:
+    """The values of a spline, or of a derivative."""
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [splev(x, (t, part, k), der, ext) for part in c]
     if not 0 <= der <= k:
         raise ValueError(f"0<=der={der}<=k={k} must hold")
+    if ext not in (0, 1, 2, 3):
+        raise ValueError(f"ext = {ext} not in (0, 1, 2, 3) ")
     t, c, x = floating(t), floating(c), floating(x)
-    flat = np.ravel(x)
+    points = np.ravel(x)
     first, last = t[k], t[len(t) - k - 1]
-    beyond = (plain(flat) < plain(first)) | (plain(flat) > plain(last))
-    if ext == 2 and np.any(beyond):
+    outside = (plain(points) < plain(first)) | (plain(points) > plain(last))
+    if ext == 2 and np.any(outside):
         raise ValueError("Found x value not in the domain")
     if ext == 3:
-        flat = np.clip(flat, first, last)
-    found = bsplines.value(t, c, k, flat, der, True)
-    if ext == 1 and np.any(beyond):
-        found = np.where(beyond, 0.0, found)
-    return np.reshape(found, x.shape)
+        points = np.clip(points, first, last)
+    values = bsplines.evaluate_spline(t, c[:, None], k, points, der, True)[:, 0]
+    if ext == 1 and np.any(outside):
+        values = np.where(outside, 0.0, values)
+    return np.reshape(values, x.shape)
 
 
-def splint(a: Any, b: Any, tck: Any, full_output: Any = 0) -> Any:
-    """``scipy.interpolate.splint``."""
+def splint(a: Any, b: Any, tck: Sequence[Any], full_output: int = 0) -> Any:
+    """The integral of a spline that is zero beyond its knots."""
     if full_output:
-        raise TypeError("scipy.interpolate.splint: full_output= gives integrals of the basis, which are not recorded")
-    if isinstance(tck, scipy.interpolate.BSpline):
-        return bsplines.integrate(tck, a, b, extrapolate=False)
+        raise TypeError("scipy.interpolate.splint: full_output= returns integrals of the basis, which are not recorded. Omit it")
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [splint(a, b, (t, part, k)) for part in c]
-    return bsplines.integrate(bsplines.made(floating(t), floating(c), k), a, b, extrapolate=False)
+    spline = bsplines.made(floating(t), floating(c), k)
+    first, last = spline.t[k], spline.t[len(spline.t) - k - 1]
+    return spline.integrate(np.clip(floating(a), first, last), np.clip(floating(b), first, last), extrapolate=True)
 
 
-def splder(tck: Any, n: int = 1) -> Any:
-    """``scipy.interpolate.splder``."""
-    if isinstance(tck, scipy.interpolate.BSpline):
-        return bsplines.derivative(tck, n)
-    return bsplines.slopes((floating(tck[0]), floating(tck[1]), tck[2]), n)
+def spalde(x: NDArray[Any], tck: Sequence[Any]) -> Any:
+    """All derivatives of a spline at a point."""
+    return np.stack([splev(x, tck, nu) for nu in range(tck[2] + 1)])
 
 
-def splantider(tck: Any, n: int = 1) -> Any:
-    """``scipy.interpolate.splantider``."""
-    if isinstance(tck, scipy.interpolate.BSpline):
-        return bsplines.antiderivative(tck, n)
-    return bsplines.sums((floating(tck[0]), floating(tck[1]), tck[2]), n)
+# ------------------------------------------------------------------------------------------ classes
 
 
-# ------------------------------------------------------------------------------------------ the classes
-
-
-class Curve:
-    """The methods of a ``UnivariateSpline`` that is made of nodes."""
-
-    _tck: Any
-    ext: Any
-
-    def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
-        """The spline, or a derivative of it."""
-        ext = self.ext if ext is None else ext
-        return splev(x, self._tck, nu, _EXTENSIONS.get(ext, ext))
-
-    def integral(self, a: Any, b: Any) -> Any:
-        """The integral between limits, beyond the points of zero."""
-        return splint(a, b, self._tck)
-
-    def derivative(self, n: int = 1) -> Any:
-        """The derivative, as a spline."""
-        return _curve(splder(self._tck, n), 1 if self.ext == 3 else self.ext)
-
-    def antiderivative(self, n: int = 1) -> Any:
-        """The antiderivative, as a spline."""
-        return _curve(splantider(self._tck, n), self.ext)
-
-    def derivatives(self, x: Any) -> Any:
-        """All derivatives at a place."""
-        return np.stack([splev(x, self._tck, nu) for nu in range(self._tck[2] + 1)])
-
-    def get_knots(self) -> Any:
-        """The knots, without those that are doubled at both ends."""
-        t, _, k = self._tck
-        return t[k : len(t) - k]
-
-    def get_coeffs(self) -> Any:
-        """The coefficients."""
-        t, c, k = self._tck
-        return c[: len(t) - k - 1]
-
-    def _refused(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("roots, residuals and other smoothing of a spline that is made of nodes are not recorded")
-
-    roots = set_smoothing_factor = get_residual = _refused
-
-
-_EXTENSIONS = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
-
-
-def _curve(tck: Any, ext: Any) -> Any:
-    found: Any = object.__new__(holding_nodes(Curve, scipy.interpolate.UnivariateSpline))
-    found._tck, found.ext = tck, ext
-    return found
-
-
-def _begin(self: Any, x: Any, y: Any, inner: Any, w: Any, bbox: Any, k: int, ext: Any) -> None:
+def _create(self: Any, x: NDArray[Any], y: NDArray[Any], inner: Any, w: Any, bbox: Any, k: int, ext: int | str) -> None:
     if any(end is not None for end in bbox):
-        raise TypeError("bbox= of a spline that is made of nodes is not recorded; use scipy.interpolate.make_interp_spline")
+        raise TypeError("bbox= of a spline that is made of nodes is not recorded. Use scipy.interpolate.make_interp_spline")
     x, y = floating(x), floating(y)
     if np.any(np.diff(plain(x)) <= 0):
         raise ValueError("x must be strictly increasing")
-    tck = tck_of(x, y, k, inner, w)
-    hold_nodes(self, Curve)
-    self._tck, self.ext = tck, _EXTENSIONS.get(ext, ext)
+    t, c, k = self._eval_args = _tck(x, y, k, inner, w)
+    self._data = (None, None, None, None, None, k, None, len(t), t, c, None, None, None, None)  # as UnivariateSpline._from_tck
+    self.ext = _EXTENSIONS.get(ext, ext) if isinstance(ext, str) else ext
+    self.__class__ = class_on_nodes(type(self))
 
 
 def univariate(
-    self: Any, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None, ext: Any = 0,
-    check_finite: bool = False,
+    self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, s: float | None = None,
+    ext: int | str = 0, check_finite: bool = False,
 ) -> None:  # fmt: skip
-    """The making of a ``UnivariateSpline``."""
+    """The creation of a ``UnivariateSpline``."""
     if s is None or s != 0:
         raise TypeError(_SEARCHED.format("scipy.interpolate.UnivariateSpline"))
-    _begin(self, x, y, None, w, bbox, k, ext)
+    _create(self, x, y, None, w, bbox, k, ext)
 
 
 def interpolated(
-    self: Any, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, ext: Any = 0, check_finite: bool = False
-) -> None:
-    """The making of an ``InterpolatedUnivariateSpline``."""
-    _begin(self, x, y, None, w, bbox, k, ext)
-
-
-def near_points(
-    self: Any,
-    x: Any,
-    y: Any,
-    t: Any,
-    w: Any = None,
-    bbox: Any = (None, None),
-    k: int = 3,
-    ext: Any = 0,
+    self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, ext: int | str = 0,
     check_finite: bool = False,
-) -> None:
-    """The making of an ``LSQUnivariateSpline``."""
-    _begin(self, x, y, floating(t), w, bbox, k, ext)
+) -> None:  # fmt: skip
+    """The creation of an ``InterpolatedUnivariateSpline``."""
+    _create(self, x, y, None, w, bbox, k, ext)
 
 
-def call(self: Any, x: Any, nu: int = 0, ext: Any = None) -> Any:
-    """``UnivariateSpline.__call__`` of plain numbers at nodes."""
-    ext = self.ext if ext is None else ext
-    return splev(x, self._eval_args, nu, _EXTENSIONS.get(ext, ext))
-
-
-def integral(self: Any, a: Any, b: Any) -> Any:
-    """``UnivariateSpline.integral`` of plain numbers between nodes."""
-    return splint(a, b, self._eval_args)
+def with_knots(
+    self: Any, x: NDArray[Any], y: NDArray[Any], t: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3,
+    ext: int | str = 0, check_finite: bool = False,
+) -> None:  # fmt: skip
+    """The creation of an ``LSQUnivariateSpline``."""
+    _create(self, x, y, floating(t), w, bbox, k, ext)
 
 
 # ------------------------------------------------------------------------------------------ smoothing

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import scipy.interpolate
 import scipy.spatial
+from numpy.typing import NDArray
 
-from ...interception import original_of
-from ..steps import column, floating, hold_nodes, plain
+from ..steps import column, floating, plain
+from .regular_grids import ndim_coords_from_arrays
 
 # Radial functions by the square of the distance, where that is not 0; and their values there.
 KERNELS: dict[str, tuple[Any, float]] = {
@@ -25,65 +28,56 @@ KERNELS: dict[str, tuple[Any, float]] = {
 SMOOTH = ("multiquadric", "inverse_multiquadric", "inverse_quadratic", "gaussian")
 
 
-class Radial:
-    """The methods of an ``RBFInterpolator`` that is made of nodes."""
-
-    def __call__(self, x: Any) -> Any:
-        """The values at places."""
-        return radial_call(self, x)
-
-
-def radial(
-    self: Any, y: Any, d: Any, neighbors: Any = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
-    epsilon: Any = None, degree: Any = None,
-) -> None:  # fmt: skip
-    """The making of an ``RBFInterpolator`` (G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, 2007, ch. 6)."""
-    if neighbors is not None:
-        raise TypeError("scipy.interpolate.RBFInterpolator: neighbors= solves a system for each place; leave it out")
-    y, d, smoothing = floating(y), floating(d), floating(smoothing)
-    scale = epsilon if epsilon is None else plain(epsilon)
-    begin = original_of(scipy.interpolate.RBFInterpolator.__init__)
-    given = plain(smoothing)
-    begin(self, plain(y), plain(d), None, given if given.ndim else float(given), kernel, scale, degree)
-    self.y, self.d, self._nodes_epsilon = y, d, 1.0 if epsilon is None else epsilon
-    count, extra = y.shape[0], len(self.powers)
-    values = np.reshape(d, (count, -1))
-    tail = _monomials(self, y)
-    matrix = _radial(self, y, y) + np.eye(count) * np.broadcast_to(smoothing, (count,))
-    whole = np.concatenate([
-        np.concatenate([matrix, tail], axis=1), np.concatenate([np.transpose(tail), np.zeros((extra, extra))], axis=1)
-    ])  # fmt: skip
-    self._coeffs = np.linalg.solve(whole, np.concatenate([values, np.zeros((extra, values.shape[1]))]))
-    hold_nodes(self, Radial)
+def get_backend(xp: object) -> Any:
+    """What stands in for ``_rbfinterp._get_backend``, whose functions are compiled."""
+    return SimpleNamespace(
+        _monomial_powers=_monomial_powers,
+        _build_and_solve_system=_build_and_solve_system,
+        compute_interpolation=compute_interpolation,
+    )
 
 
-def _radial(self: Any, x: Any, y: Any) -> Any:
-    q = np.sum((x[:, None] - y) ** 2, axis=-1) * getattr(self, "_nodes_epsilon", self.epsilon) ** 2
-    kernel, at_zero = KERNELS[self.kernel]
-    if self.kernel in SMOOTH:
+def _monomial_powers(ndim: int, degree: int, xp: object) -> NDArray[np.int64]:
+    return importlib.import_module("scipy.interpolate._rbfinterp_np")._monomial_powers(ndim, degree, np)  # type: ignore[no-any-return]
+
+
+def _build_and_solve_system(
+    y: NDArray[Any], d: NDArray[Any], smoothing: NDArray[Any], kernel: str, epsilon: Any, powers: NDArray[Any], xp: object
+) -> tuple[Any, Any, Any]:
+    """Shift and scale of the monomials, and the coefficients of the interpolant.
+
+    G. E. Fasshauer, *Meshfree Approximation Methods with MATLAB*, 2007, ch. 6.
+    """
+    low, high = np.min(plain(y), axis=0), np.max(plain(y), axis=0)
+    shift, scale = (high + low) / 2, np.where(high > low, (high - low) / 2, 1.0)
+    tail = _monomials(y, powers, shift, scale)
+    matrix = _radial(y, y, kernel, epsilon) + np.eye(y.shape[0]) * smoothing
+    zeros = np.zeros((len(powers), len(powers)))
+    whole = np.concatenate([np.concatenate([matrix, tail], axis=1), np.concatenate([np.transpose(tail), zeros], axis=1)])
+    right = np.concatenate([d, np.zeros((len(powers), d.shape[1]))])
+    return shift, scale, np.linalg.solve(whole, right)
+
+
+def compute_interpolation(
+    x: NDArray[Any], y: NDArray[Any], kernel: str, epsilon: Any, powers: NDArray[Any], shift: NDArray[Any], scale: NDArray[Any],
+    coeffs: NDArray[Any], xp: object,
+) -> Any:  # fmt: skip
+    """The values of an interpolant at points."""
+    basis = np.concatenate([_radial(x, y, kernel, epsilon), _monomials(x, powers, shift, scale)], axis=1)
+    return basis @ coeffs
+
+
+def _radial(x: NDArray[Any], y: NDArray[Any], name: str, epsilon: Any) -> Any:
+    q = np.sum((x[:, None] - y) ** 2, axis=-1) * epsilon**2
+    kernel, at_zero = KERNELS[name]
+    if name in SMOOTH:
         return kernel(q)
-    zero = plain(q) == 0
-    return np.where(zero, at_zero, kernel(np.where(zero, 1.0, q)))
+    is_zero = plain(q) == 0
+    return np.where(is_zero, at_zero, kernel(np.where(is_zero, 1.0, q)))
 
 
-def _monomials(self: Any, x: Any) -> Any:
-    """Monomials; where they are shifted to, and how they are scaled, does not change what they span."""
-    moved = (x - plain(self._shift)) / plain(self._scale)
-    return np.prod(moved[:, None] ** np.asarray(self.powers), axis=-1)
-
-
-def radial_call(self: Any, x: Any) -> Any:
-    """``RBFInterpolator.__call__``."""
-    x = floating(x)
-    if x.ndim != 2 or x.shape[1] != self.y.shape[1]:
-        raise ValueError(f"`x` must be a 2-dimensional array, of {self.y.shape[1]} columns.")
-    if self.neighbors is not None:
-        raise TypeError("scipy.interpolate.RBFInterpolator: with neighbors= it cannot be asked at nodes; leave it out")
-    coefficients = self._coeffs
-    if coefficients.dtype.kind != "c" and self.d_dtype is not float and np.dtype(self.d_dtype).kind == "c":
-        coefficients = coefficients.view(complex)
-    basis = np.concatenate([_radial(self, x, self.y), _monomials(self, x)], axis=1)
-    return np.reshape(basis @ coefficients, (x.shape[0], *self.d_shape))
+def _monomials(x: NDArray[Any], powers: NDArray[Any], shift: NDArray[Any], scale: NDArray[Any]) -> Any:
+    return np.prod(((x - shift) / scale)[:, None] ** powers, axis=-1)
 
 
 # ------------------------------------------------------------------------------------------ triangles
@@ -91,7 +85,7 @@ def radial_call(self: Any, x: Any) -> Any:
 
 def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_value: Any = np.nan, rescale: bool = False) -> Any:
     """``scipy.interpolate.griddata``."""
-    points, values = _coordinates(points), floating(values)
+    points, values = ndim_coords_from_arrays(points), floating(values)
     line = points.ndim < 2 or points.shape[-1] == 1
     if line and method in ("nearest", "linear", "cubic"):
         points = np.ravel(points)
@@ -102,7 +96,7 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
         raise TypeError(
             f"scipy.interpolate.griddata: method={method!r} is not recorded in more dimensions; use 'linear', or RBFInterpolator"
         )
-    xi = _coordinates(xi)
+    xi = ndim_coords_from_arrays(xi)
     shape, flat = xi.shape[:-1], np.reshape(xi, (-1, xi.shape[-1]))
     scale = np.ptp(plain(points), axis=0) if rescale else np.ones(points.shape[-1])
     scale = np.where(scale > 0, scale, 1.0)
@@ -112,10 +106,6 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
     else:
         found = _in_triangles(points, values, flat, scipy.spatial.Delaunay(known), asked, fill_value)
     return np.reshape(found, shape + values.shape[1:])
-
-
-def _coordinates(x: Any) -> Any:
-    return np.stack(np.broadcast_arrays(*map(floating, x)), axis=-1) if isinstance(x, tuple) else floating(x)
 
 
 def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, asked: Any, fill_value: Any) -> Any:

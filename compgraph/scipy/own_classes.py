@@ -1,0 +1,174 @@
+"""Objects of SciPy's classes that are made of nodes, and run SciPy's own Python code on them.
+
+An object that is made of nodes becomes an instance of a subclass, of the same name, whose methods are rebound as `own_code`
+rebinds functions. A method of a plain object that is called with nodes runs on a copy of such a class.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .. import ops
+from ..interception import original_of
+from ..protocols import HANDLERS
+from ..tracing import Tracing, is_tracing
+from ..values import TRACEABLE
+from .own_code import _concrete, _meaning, carries_node, hosted, stand_in
+
+
+def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..., Any]]:
+    """Policy entries of a class: the creation of an object from nodes, and methods of plain objects called with nodes.
+
+    Parameters
+    ----------
+    module, name : str
+        The module of SciPy, and the class.
+    *methods : str
+        The public methods that take arrays. Objects made of nodes need no entries.
+    """
+    kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
+
+    def create(self: Any, *args: Any, **kwargs: Any) -> None:
+        function = original_of(inspect.getattr_static(kind(), "__init__"))
+        if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
+            function(self, *args, **kwargs)
+            return
+        self.__class__ = class_on_nodes(type(self))
+        _traced(hosted(function), self, *args, **kwargs)
+        for attribute, value in _attributes(self):
+            setattr(self, attribute, _concrete(value))
+
+    def call(method: str, self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _rebound_method(inspect.getattr_static(kind(), method))(copy_on_nodes(self), *args, **kwargs)
+
+    return {name: create, **{f"{name}.{method}": functools.partial(call, method) for method in methods}}
+
+
+def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function such that arrays that it fills become tracers, also at the top level."""
+    with nullcontext() if is_tracing() else Tracing():
+        return function(*args, **kwargs)
+
+
+def holds_nodes(instance: object) -> bool:
+    """Whether an object is of a class for objects made of nodes."""
+    return getattr(type(instance), "_holds_node", False)
+
+
+def copy_on_nodes(instance: Any) -> Any:
+    """Return a shallow copy of a plain object whose methods run on nodes; so do those of private objects that it delegates to."""
+    if holds_nodes(instance):
+        return instance
+    made = copy.copy(instance)
+    made.__class__ = class_on_nodes(type(instance))
+    for name, value in _attributes(made):
+        if _is_scipys(type(value)) and type(value).__name__.startswith("_"):
+            setattr(made, name, copy_on_nodes(value))
+        else:
+            setattr(made, name, _meaning("", value))  # NumPy, or a function of it, that the object keeps
+    return made
+
+
+def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes in the ``__dict__`` and the slots of an object."""
+    slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
+    for name in [*getattr(instance, "__dict__", ()), *slots]:
+        if hasattr(instance, name):
+            yield name, getattr(instance, name)
+
+
+def _is_scipys(value: type | FunctionType) -> bool:
+    return value.__module__.startswith("scipy.")
+
+
+def class_on_nodes(kind: Any) -> Any:
+    """The subclass of a class of SciPy's, of the same name, whose methods run on nodes."""
+    return kind if getattr(kind, "_holds_node", False) else _class_on_nodes(kind)
+
+
+_replaced: dict[tuple[str, str], Callable[..., Any]] = {}
+
+
+def replace_methods(methods: Mapping[tuple[str, str], Callable[..., Any]]) -> None:
+    """Replace methods of SciPy's classes in those that run on nodes: those that are compiled, or have no right derivative.
+
+    Parameters
+    ----------
+    methods : mapping
+        By the names of the class and of the method.
+    """
+    _replaced.update(methods)
+
+
+@functools.cache
+def _class_on_nodes(kind: Any) -> Any:
+    methods: dict[str, Any] = {}
+    for name in dir(kind):
+        attribute = inspect.getattr_static(kind, name)
+        rebound = _rebound(attribute)
+        if rebound is not attribute:
+            methods[name] = rebound
+    names = {base.__name__ for base in kind.__mro__}
+    methods |= {name: method for (owner, name), method in _replaced.items() if owner in names}
+    return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
+
+
+def _rebound(attribute: Any) -> Any:
+    """An attribute of a class, with the functions of SciPy's in it rebound."""
+    if isinstance(attribute, FunctionType):
+        is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
+        return attribute if is_refused or not _is_scipys(attribute) else _rebound_method(attribute)
+    if isinstance(attribute, (staticmethod, classmethod)):
+        rebound = _rebound(attribute.__func__)
+        return attribute if rebound is attribute.__func__ else type(attribute)(rebound)
+    if isinstance(attribute, property):
+        return property(*[f and _rebound(f) for f in (attribute.fget, attribute.fset, attribute.fdel)])
+    return attribute
+
+
+@functools.cache
+def _rebound_method(function: FunctionType) -> Callable[..., Any]:
+    make = functools.cache(lambda: hosted(original_of(function)))
+
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        result = _concrete(_traced(make(), *args, **kwargs))
+        if _is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
+            result.__class__ = class_on_nodes(type(result))
+        return result
+
+    return method
+
+
+class _StandIn(ModuleType):
+    """A compiled module in rebound code: functions of ours, and its own for plain arguments."""
+
+    def __init__(self, name: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(name)
+        vars(self).update({key: self._for_nodes(key, function) for key, function in functions.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        return _meaning(name, self._own(name))
+
+    def _own(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+    def _for_nodes(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            is_plain = not any(type(v) in TRACEABLE or carries_node(v) for v in (*args, *kwargs.values()))
+            return self._own(name)(*args, **kwargs) if is_plain else function(*args, **kwargs)
+
+        return call
+
+
+def stand_in_functions(module: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Let rebound code call functions of ours in place of those of a compiled module where arguments are no plain arrays."""
+    stand_in(module, _StandIn(module, functions))
