@@ -8,12 +8,10 @@ from typing import Any
 import scipy.sparse
 
 from ..policy import Policy
-from . import arithmetic, making
-from . import recorded as recorded  # fills in the methods of matrices whose elements are nodes
-from .arithmetic import add, matmul, multiply
-from .elements import built, is_recorded, parts_of, settled
-from .patterns import Pattern
-from .products import product, solution, times
+from . import matrix_creation, matrix_methods
+from .matrix_methods import add, matmul, multiply
+from .node_matrices import built, is_recorded, parts_of, settled
+from .pattern_operations import Pattern, product, solution, times
 
 __all__ = [
     "POLICY", "Pattern", "add", "built", "is_recorded", "matmul", "multiply", "parts_of", "product", "settled", "solution",
@@ -22,32 +20,32 @@ __all__ = [
 
 _CLASSES = [f"{format}_{kind}" for format in ("csr", "csc", "coo", "bsr", "dia", "dok", "lil") for kind in ("array", "matrix")]
 _METHODS: dict[str, Callable[..., Any]] = {
-    "__matmul__": arithmetic.matmul,
-    "__rmatmul__": arithmetic.rmatmul,
-    "dot": arithmetic.dot,
-    "multiply": arithmetic.multiply,
-    "__truediv__": arithmetic.divide,
-    "__add__": arithmetic.add,
-    "__radd__": arithmetic.add,
-    "__sub__": arithmetic.subtract,
-    "__rsub__": arithmetic.rsubtract,
-    "__init__": making.make,
+    "__matmul__": matrix_methods.matmul,
+    "__rmatmul__": matrix_methods.rmatmul,
+    "dot": matrix_methods.dot,
+    "multiply": matrix_methods.multiply,
+    "__truediv__": matrix_methods.divide,
+    "__add__": matrix_methods.add,
+    "__radd__": matrix_methods.add,
+    "__sub__": matrix_methods.subtract,
+    "__rsub__": matrix_methods.rsubtract,
+    "__init__": matrix_creation.make,
 }
-_OF_ARRAYS = {"__mul__": arithmetic.multiply, "__rmul__": arithmetic.multiply}
+_OF_ARRAYS = {"__mul__": matrix_methods.multiply, "__rmul__": matrix_methods.multiply}
 
 
 def _rmul_of_matrix(a: Any, b: Any) -> Any:
-    return _product_of_matrix(a, b, arithmetic.rmatmul)
+    return _product_of_matrix(a, b, matrix_methods.rmatmul)
 
 
 def _mul_of_matrix(a: Any, b: Any) -> Any:
-    return _product_of_matrix(a, b, arithmetic.matmul)
+    return _product_of_matrix(a, b, matrix_methods.matmul)
 
 
 def _product_of_matrix(a: Any, b: Any, product: Any) -> Any:
     """``a * b`` of what SciPy calls a matrix: a product, but with a number."""
     is_number = not scipy.sparse.issparse(b) and getattr(b, "ndim", 1) == 0
-    return arithmetic.multiply(a, b) if is_number else product(a, b)
+    return matrix_methods.multiply(a, b) if is_number else product(a, b)
 
 
 _OF_MATRICES = {"__mul__": _mul_of_matrix, "__rmul__": _rmul_of_matrix}
@@ -70,16 +68,16 @@ POLICY = Policy(
     module="scipy.sparse",
     instead={
         **dict(_methods()),
-        **{name: making.diagonals(name) for name in ("diags", "diags_array")},
-        **{name: making.of_blocks(name) for name in ("bmat", "block_array", "hstack", "vstack", "block_diag")},
-        **{name: making.triangle(name) for name in ("tril", "triu")},
-        "spdiags": making.spdiags,
-        "kron": making.kron,
-        "kronsum": making.kronsum,
-        "find": making.find,
-        "matrix_transpose": making.transpose,
-        "permute_dims": making.permute_dims,
-        "swapaxes": making.swapaxes,
+        **{name: matrix_creation.diagonals(name) for name in ("diags", "diags_array")},
+        **{name: matrix_creation.of_blocks(name) for name in ("bmat", "block_array", "hstack", "vstack", "block_diag")},
+        **{name: matrix_creation.triangle(name) for name in ("tril", "triu")},
+        "spdiags": matrix_creation.spdiags,
+        "kron": matrix_creation.kron,
+        "kronsum": matrix_creation.kronsum,
+        "find": matrix_creation.find,
+        "matrix_transpose": matrix_creation.transpose,
+        "permute_dims": matrix_creation.permute_dims,
+        "swapaxes": matrix_creation.swapaxes,
     },
     plain=frozenset([*_PLAIN.split(), *_CLASSES]),
     refused={

@@ -8,9 +8,9 @@ import numpy as np
 
 from ....graph import stack_nested
 from ...policy import Policy
-from . import functions, operations, solving
+from . import matrix_functions, sparse_systems
 
-__all__ = ["POLICY", "functions", "operations", "solving"]
+__all__ = ["POLICY", "matrix_functions", "sparse_systems"]
 
 _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
@@ -42,18 +42,18 @@ def _product(self: Any, x: Any) -> Any:
 POLICY = Policy(
     module="scipy.sparse.linalg",
     instead={
-        "spsolve": solving.spsolve,
-        "spsolve_triangular": solving.spsolve_triangular,
-        "splu": solving.splu,
-        "spilu": solving.spilu,
-        "factorized": solving.factorized,
-        **{name: solving.iterative(name) for name in _ITERATIVE.split()},
-        "norm": functions.norm,
-        "inv": functions.inv,
-        "matrix_power": functions.matrix_power,
-        "expm_multiply": functions.expm_multiply,
-        "eigsh": functions.eigsh,
-        "svds": functions.svds,
+        "spsolve": sparse_systems.spsolve,
+        "spsolve_triangular": sparse_systems.spsolve_triangular,
+        "splu": sparse_systems.splu,
+        "spilu": sparse_systems.spilu,
+        "factorized": sparse_systems.factorized,
+        **{name: sparse_systems.iterative(name) for name in _ITERATIVE.split()},
+        "norm": matrix_functions.norm,
+        "inv": matrix_functions.inv,
+        "matrix_power": matrix_functions.matrix_power,
+        "expm_multiply": matrix_functions.expm_multiply,
+        "eigsh": matrix_functions.eigsh,
+        "svds": matrix_functions.svds,
         **{f"LinearOperator.{name}": _applied(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
         **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
     },

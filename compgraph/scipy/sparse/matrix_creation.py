@@ -14,8 +14,8 @@ import scipy.sparse
 from ...graph import stack_nested
 from ...interception import original_of
 from ...values import Value
-from .arithmetic import add
-from .elements import FORMATS, built, is_recorded, numbered, plain_class, read, settled
+from .matrix_methods import add
+from .node_matrices import FORMATS, built, is_recorded, numbered, plain_class, read, settled
 
 Function = Callable[..., Any]
 

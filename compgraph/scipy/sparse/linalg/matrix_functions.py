@@ -14,9 +14,8 @@ from ....interception import original_of
 from ....protocols import unsupported
 from ....values import Value
 from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
-from .operations import eigenpairs
-from .operations import expm_multiply as applied
-from .solving import plain_matrix
+from .sparse_systems import eigenpairs, plain_matrix
+from .sparse_systems import expm_multiply as applied
 
 TERMS = 24  # of the exponential series of a matrix of norm 1: what is left out is less than 1e-24
 

@@ -1,4 +1,8 @@
-"""Where the elements of a sparse matrix stand: all of it but their values."""
+"""Sparsity patterns, and operations on the elements of sparse matrices, which are recorded as one node each.
+
+A matrix is its elements, an operand, and its pattern, an option; it never becomes a dense one. Each operation is linear in each
+operand, or a solution of linear equations, and their derivatives are again these operations.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.linalg
+
+from ...interception import original_of
+from ...protocols import primitive
 
 
 class Pattern:
@@ -85,3 +93,36 @@ def summing(targets: Any, count: int) -> Any:
     targets = np.asarray(targets)
     ones = np.ones(targets.size, np.int8)  # so that sums keep their dtype
     return scipy.sparse.csr_array((ones, (targets, np.arange(targets.size))), shape=(count, targets.size))
+
+
+# ------------------------------------------------------------------------------------------------------------ operations
+
+
+@primitive(opname="scipy_sparse_times")
+def times(x: Any, *, matrix: Any) -> Any:
+    """``matrix @ x`` with a plain sparse matrix of any format."""
+    return original_of(type(matrix).__matmul__)(matrix, x)
+
+
+@primitive(opname="scipy_sparse_matmul")
+def product(data: Any, x: Any, *, pattern: Any) -> Any:
+    """``A @ x``, where `data` are the elements of A, and x is a vector or a dense matrix."""
+    return pattern.matrix(data) @ x
+
+
+@primitive(opname="scipy_sparse_toarray")
+def dense(data: Any, *, pattern: Any) -> Any:
+    """The dense matrix with these elements."""
+    return pattern.matrix(data).toarray()
+
+
+@primitive(opname="scipy_sparse_solve")
+def solution(data: Any, b: Any, *, pattern: Any, **options: Any) -> Any:
+    """The x with ``A @ x = b``, where `data` are the elements of A, and b is a vector or a dense matrix."""
+    kind = np.result_type(data, b, np.float32 if np.result_type(data, b) == np.float32 else np.float64)
+    matrix = pattern.matrix(np.asarray(data, kind))
+    if pattern.format == "coo":
+        matrix = matrix.tocsc()
+    if b.ndim == 2 and b.shape[1] != 1:
+        return np.asarray(scipy.sparse.linalg.spsolve(matrix, np.asarray(b, kind), **options)).reshape(b.shape)
+    return scipy.sparse.linalg.spsolve(matrix, np.ravel(b).astype(kind), **options).reshape(b.shape)

@@ -1,4 +1,7 @@
-"""Rules of factorizations, exponentials and eigenvectors of sparse matrices."""
+"""Rules of ``scipy.sparse`` and ``scipy.sparse.linalg``.
+
+The cotangent of the elements of a matrix is that of the matrix at their positions alone: ``g[row] * x[col]`` for ``A @ x``.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,66 @@ import scipy
 
 from compgraph.graph import to_values
 
-from ....rules import general, linear
-from .products import _at_places, _ops
+from ...rules import general, linear, multilinear
+
+# ------------------------------------------------------------------------------------------------ products and solutions
+
+
+def _sparse() -> Any:
+    """The operations, which were there when their node was made; SciPy is not imported before."""
+    from compgraph.scipy import sparse
+
+    return sparse
+
+
+def _at_places(g: Any, x: Any, pattern: Any) -> Any:
+    """What ``outer(g, x)`` is at the places of the elements; summed over the columns of matrices."""
+    found = g[pattern.rows] * x[pattern.cols]
+    return found if found.ndim == 1 else np.sum(found, axis=1)
+
+
+scipy_sparse_times_grad = linear("scipy_sparse_times", lambda g, out, x, *, matrix: _sparse().times(g, matrix=matrix.transpose()))
+
+scipy_sparse_matmul_grad = multilinear(
+    "scipy_sparse_matmul",
+    lambda g, out, data, x, *, pattern: _at_places(g, x, pattern),
+    lambda g, out, data, x, *, pattern: _sparse().product(data, g, pattern=pattern.T),
+).one_by_one()
+
+scipy_sparse_toarray_grad = linear(
+    "scipy_sparse_toarray", lambda g, out, data, *, pattern: g[pattern.rows, pattern.cols]
+).one_by_one()
+
+scipy_sparse_solve_grad = (
+    general(
+        "scipy_sparse_solve",
+        lambda g, out, data, b, *, pattern, **o: -_at_places(_sparse().solution(data, g, pattern=pattern.T, **o), out, pattern),
+        lambda g, out, data, b, *, pattern, **o: _sparse().solution(data, g, pattern=pattern.T, **o),
+    )
+    .tangent(
+        lambda t, out, data, b, *, pattern, **o: (
+            -_sparse().solution(data, _sparse().product(t, out, pattern=pattern), pattern=pattern)
+        ),
+        lambda t, out, data, b, *, pattern, **o: _sparse().solution(data, t, pattern=pattern, **o),
+    )
+    .one_by_one()
+)
+
+
+# ------------------------------------------------------------------------- factorizations, exponentials and eigenvectors
 
 TRANSPOSED = {"N": "T", "T": "N"}
 
 
-def _more() -> Any:
+def _sparse_linalg() -> Any:
     """The operations, which were there when their node was made; SciPy is not imported before."""
     from compgraph.scipy.sparse import linalg
 
-    return linalg.operations
+    return linalg.sparse_systems
 
 
 def _back(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
-    return _more().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
+    return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
 
 
 def _of_elements(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
@@ -32,24 +80,24 @@ def _of_elements(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any
 
 
 def _along_elements(t: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
-    moved = _ops().product(t, out, pattern=pattern if trans == "N" else pattern.T)
-    return -_more().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
+    moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
+    return -_sparse_linalg().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
 
 
 scipy_sparse_linalg_factored_grad = (
     general("scipy_sparse_linalg_factored", _of_elements, _back)
-    .tangent(_along_elements, lambda t, out, data, b, **o: _more().factored(data, t, **o))
+    .tangent(_along_elements, lambda t, out, data, b, **o: _sparse_linalg().factored(data, t, **o))
     .one_by_one()
 )
 
 scipy_sparse_linalg_incomplete_grad = linear(
     "scipy_sparse_linalg_incomplete",
-    lambda g, out, b, *, lu, trans="N": _more().incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
+    lambda g, out, b, *, lu, trans="N": _sparse_linalg().incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
 ).one_by_one()
 
 scipy_sparse_linalg_expm_multiply_grad = linear(
     "scipy_sparse_linalg_expm_multiply",
-    lambda g, out, x, *, matrix: _more().expm_multiply(g, matrix=matrix.transpose()),
+    lambda g, out, x, *, matrix: _sparse_linalg().expm_multiply(g, matrix=matrix.transpose()),
 ).one_by_one()
 
 # A v = w v with v.T v = 1, A real and symmetric. With K = [[A - w, -v], [-v.T, 0]], which is symmetric and regular where w is a
@@ -65,7 +113,7 @@ def _bordered(data: Any, w: Any, v: Any, pattern: Any) -> tuple[Any, Any]:
     matrix = scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + 1, n + 1))
     elements = np.concatenate([data, -w * np.ones(n), -v, -v])
     _require_simple(to_values(elements), matrix)
-    return elements, _ops().Pattern(matrix)
+    return elements, _sparse().Pattern(matrix)
 
 
 def _require_simple(elements: Any, matrix: Any) -> None:
@@ -91,7 +139,7 @@ def _of_pairs(g: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
             total = total + gw[k] * (v[:, k][pattern.rows] * v[:, k][pattern.cols])
         if gv is not None:
             elements, places = _bordered(data, w[k], v[:, k], pattern)
-            weights = _ops().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=places.T)
+            weights = _sparse().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=places.T)
             total = total - _at_places(weights[:-1], v[:, k], pattern)
     return total
 
@@ -101,8 +149,8 @@ def _along_pairs(t: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any
     found = []
     for k in range(v.shape[1]):
         elements, places = _bordered(data, w[k], v[:, k], pattern)
-        moved = _ops().product(t, v[:, k], pattern=pattern)
-        found.append(_ops().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
+        moved = _sparse().product(t, v[:, k], pattern=pattern)
+        found.append(_sparse().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
     return np.stack([f[-1] for f in found]), np.stack([f[:-1] for f in found], axis=1)
 
 

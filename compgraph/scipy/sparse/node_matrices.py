@@ -14,11 +14,10 @@ import scipy.sparse
 
 from ...protocols import unsupported
 from ...values import Value
-from .patterns import Pattern, summing
-from .products import times
+from .pattern_operations import Pattern, summing, times
 
 FORMATS = ("csr", "csc", "coo")
-METHODS: dict[str, Any] = {}  # of matrices whose elements are nodes; `recorded` fills it
+METHODS: dict[str, Any] = {}  # of the matrices made of nodes, entered by `matrix_methods`
 _KEPT = frozenset(
     {"shape", "ndim", "dtype", "format", "nnz", "size", "getnnz", "get_shape", "getformat", "has_canonical_format"}
     | {"has_sorted_indices", "indices", "indptr", "row", "col", "coords", "data", "maxprint"}

@@ -1,4 +1,4 @@
-"""Solutions of sparse linear equations, direct and by iteration."""
+"""Solutions of sparse linear systems, by factorizations and by iteration; operations of ``scipy.sparse.linalg``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,67 @@ import scipy.sparse.linalg
 
 from ....graph import stack_nested, to_values
 from ....interception import holds_node, original_of
-from ....protocols import unsupported
+from ....protocols import primitive, unsupported
 from ....tracing import is_tracing
 from ....values import Value
 from .. import add, built, is_recorded, multiply, parts_of, solution
-from .operations import Factorization, factored, incomplete
 
-Function = Callable[..., Any]
+# ------------------------------------------------------------------------------------------------------------ operations
+
+TRANSPOSED = {"N": "T", "T": "N"}
+
+
+class Factorization:
+    """SciPy's factorization of a sparse matrix with certain elements; of others it is made anew.
+
+    Parameters
+    ----------
+    matrix : sparse array
+        Of plain numbers.
+    data : array
+        Its elements, as the operand of nodes has them.
+    options : dict
+        As `splu` takes them.
+    """
+
+    def __init__(self, matrix: Any, data: Any, options: dict[str, Any]) -> None:
+        self.options, self.data = options, data
+        self.lu = original_of(scipy.sparse.linalg.splu)(matrix, **options)
+
+    def of(self, data: Any, pattern: Any) -> Any:
+        """The factorization with elements."""
+        if data is self.data:
+            return self.lu
+        return original_of(scipy.sparse.linalg.splu)(pattern.matrix(data).tocsc(), **self.options)
+
+
+@primitive(opname="scipy_sparse_linalg_factored")
+def factored(data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+    """The solution of ``A @ x = b``, or with ``trans="T"`` of ``A.T @ x = b``, by a factorization."""
+    return kept.of(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
+
+
+@primitive(opname="scipy_sparse_linalg_incomplete")
+def incomplete(b: Any, *, lu: Any, trans: str = "N") -> Any:
+    """What an incomplete factorization of a plain matrix gives for a right-hand side, in which it is linear."""
+    return lu.solve(b, trans)
+
+
+@primitive(opname="scipy_sparse_linalg_expm_multiply")
+def expm_multiply(x: Any, *, matrix: Any) -> Any:
+    """``expm(matrix) @ x`` with a plain matrix."""
+    return original_of(scipy.sparse.linalg.expm_multiply)(matrix, x)
+
+
+@primitive(opname="scipy_sparse_linalg_eigenpairs")
+def eigenpairs(data: Any, *, pattern: Any, find: Any) -> Any:
+    """Some eigenvalues of a symmetric sparse matrix, and their vectors of length one: ``find(data)``."""
+    return find(data)
+
+
+# -------------------------------------------------------------------------------------------------------- linear systems
+
+Solver = Callable[..., Any]
 
 
 def plain_matrix(matrix: Any) -> Any:
@@ -142,7 +196,7 @@ def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 # ---------------------------------------------------------------------------------------------- iterations
 
 
-def iterative(name: str) -> Function:
+def iterative(name: str) -> Solver:
     """The answer of a solver that iterates: the value is its own, the derivative that of the solution."""
     own = original_of(getattr(scipy.sparse.linalg, name))
 

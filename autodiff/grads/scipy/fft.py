@@ -1,0 +1,227 @@
+"""Rules of ``scipy.fft``.
+
+A Fourier transform is linear and its matrix symmetric: the transposed transform is the transform itself, without conjugation,
+cut or padded to the lengths of the operand. Between real arrays and half a spectrum, each frequency between zero and
+the highest stands for two.
+
+Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
+except for factors at the ends, where an element stands for one cosine and the others for two (G. Strang, "The discrete cosine
+transform", 1999). With ``orthogonalize=True`` there are no such factors, whatever the norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ...rules import Rule, linear
+
+# ------------------------------------------------------------------------------------------------------ axes and lengths
+
+Axes = tuple[int, ...]
+
+
+def places(x: Any, s: Any, axes: Any) -> tuple[Axes, list[int]]:
+    """The axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
+    found = tuple([int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)])
+    lengths = [-1] * len(found) if s is None else np.ravel(s).tolist()
+    return found, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(found, lengths, strict=True)]
+
+
+def fit(g: Any, like: Any, axes: Axes) -> Any:
+    """Cut, or pad with zeros, to the lengths of `like` along some axes, as transforms do: it is its own transpose."""
+    missing = [(0, 0)] * g.ndim
+    kept = [slice(None)] * g.ndim
+    for axis in axes:
+        missing[axis] = (0, max(like.shape[axis] - g.shape[axis], 0))
+        kept[axis] = slice(like.shape[axis])
+    if any(after for _, after in missing):
+        g = np.pad(g, missing)
+    return g[tuple(kept)]
+
+
+def along(weights: Any, axis: int) -> Any:
+    """A vector, of length 1 along all axes but one, which is counted from the end."""
+    return np.reshape(weights, (-1, *[1] * (-1 - axis)))
+
+
+# ----------------------------------------------------------------------------------------- Fourier and Hankel transforms
+
+_OTHER = {"forward": "backward", "ortho": "ortho"}
+
+
+def _other(norm: Any) -> str:
+    """The `norm` with which an inverse transform has the factor that the transform has with this one."""
+    return _OTHER.get(norm, "forward")
+
+
+def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
+    """One for frequency zero and the highest of an even number, `inner` for those between."""
+    weights = np.full(n // 2 + 1, inner, np.finfo(dtype).dtype)
+    weights[0] = 1
+    if n % 2 == 0:
+        weights[-1] = 1
+    return along(weights, axis)
+
+
+def _from_half(g: Any, n: int, axis: int, norm: Any) -> Any:
+    """The transpose of ``rfft`` of length n."""
+    halved = np.conjugate(g) * _weights(n, axis, 0.5, g.dtype)
+    return scipy.fft.irfft(halved, n, axis, norm=_other(norm))
+
+
+def _to_half(g: Any, axis: int, norm: Any) -> Any:
+    """The transpose of ``irfft``."""
+    return np.conjugate(scipy.fft.rfft(g, axis=axis, norm=_other(norm))) * _weights(g.shape[axis], axis, 2, g.dtype)
+
+
+# Each gives the adjoint before it is cut or padded, from (g, axes, lengths, norm).
+
+
+def _fft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    return scipy.fft.fftn(g, axes=axes, norm=norm)
+
+
+def _ifft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    return scipy.fft.ifftn(g, axes=axes, norm=norm)
+
+
+def _rfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    g = scipy.fft.fftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
+    return _from_half(g, lengths[-1], axes[-1], norm)
+
+
+def _irfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    g = _to_half(g, axes[-1], norm)
+    return scipy.fft.ifftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
+
+
+def _hfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    """``hfftn(x)`` is ``irfftn(conj(x))`` with the other norm."""
+    return np.conjugate(_irfft(g, axes, lengths, _other(norm)))
+
+
+def _ihfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+    """``ihfftn(x)`` is ``conj(rfftn(x))`` with the other norm."""
+    return _rfft(np.conjugate(g), axes, lengths, _other(norm))
+
+
+_Transpose = Callable[[Any, Axes, list[int], Any], Any]
+
+
+def _along_axis(name: str, transpose: _Transpose) -> Rule:
+    """The rule of a transform along one axis."""
+
+    def formula(g: Any, out: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None, **_: Any) -> Any:
+        axes, lengths = places(x, None if n is None else [n], [axis])
+        return fit(transpose(g, axes, lengths, norm), x, axes)
+
+    return linear(f"scipy_fft_{name}", formula)
+
+
+def _along_axes(name: str, transpose: _Transpose, default: Any = None) -> Rule:
+    """The rule of a transform along several axes."""
+
+    def formula(g: Any, out: Any, x: Any, s: Any = None, axes: Any = default, norm: Any = None, **_: Any) -> Any:
+        found, lengths = places(x, s, axes)
+        return fit(transpose(g, found, lengths, norm), x, found)
+
+    return linear(f"scipy_fft_{name}", formula)
+
+
+def _hankel(name: str) -> Rule:
+    """The fast Hankel transform: entry (j, k) of its matrix depends on j + k, so that the matrix is symmetric.
+
+    A. Hamilton, "Uncorrelated modes of the non-linear power spectrum" (2000), appendix B: the biases before and after the
+    convolution differ by a factor that is the same for all elements, so they leave it symmetric.
+    """
+    return linear(f"scipy_fft_{name}", lambda g, out, a, *options, **named: getattr(scipy.fft, name)(g, *options, **named))
+
+
+scipy_fft_fft_grad, scipy_fft_ifft_grad = _along_axis("fft", _fft), _along_axis("ifft", _ifft)
+scipy_fft_rfft_grad, scipy_fft_irfft_grad = _along_axis("rfft", _rfft), _along_axis("irfft", _irfft)
+scipy_fft_hfft_grad, scipy_fft_ihfft_grad = _along_axis("hfft", _hfft), _along_axis("ihfft", _ihfft)
+scipy_fft_fftn_grad, scipy_fft_ifftn_grad = _along_axes("fftn", _fft), _along_axes("ifftn", _ifft)
+scipy_fft_rfftn_grad, scipy_fft_irfftn_grad = _along_axes("rfftn", _rfft), _along_axes("irfftn", _irfft)
+scipy_fft_hfftn_grad, scipy_fft_ihfftn_grad = _along_axes("hfftn", _hfft), _along_axes("ihfftn", _ihfft)
+scipy_fft_fft2_grad, scipy_fft_ifft2_grad = _along_axes("fft2", _fft, (-2, -1)), _along_axes("ifft2", _ifft, (-2, -1))
+scipy_fft_rfft2_grad, scipy_fft_irfft2_grad = _along_axes("rfft2", _rfft, (-2, -1)), _along_axes("irfft2", _irfft, (-2, -1))
+scipy_fft_hfft2_grad, scipy_fft_ihfft2_grad = _along_axes("hfft2", _hfft, (-2, -1)), _along_axes("ihfft2", _ihfft, (-2, -1))
+scipy_fft_fht_grad, scipy_fft_ifht_grad = _hankel("fht"), _hankel("ifht")
+scipy_fft_fftshift_grad = linear("scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes)).moving()
+scipy_fft_ifftshift_grad = linear("scipy_fft_ifftshift", lambda g, out, x, axes=None: scipy.fft.fftshift(g, axes=axes)).moving()
+
+
+# -------------------------------------------------------------------------------------------- sine and cosine transforms
+
+_TRANSPOSED = {2: 3, 3: 2}
+# By kind and type: the factors at the first and the last element of the adjoint before, and after the transposed transform.
+_ENDS = {
+    ("c", 1): ((1.0, 1.0), (1.0, 1.0)),
+    ("c", 2): ((2.0, 1.0), (1.0, 1.0)),
+    ("c", 3): ((1.0, 1.0), (0.5, 1.0)),
+    ("s", 2): ((1.0, 2.0), (1.0, 1.0)),
+    ("s", 3): ((1.0, 1.0), (1.0, 0.5)),
+}
+
+
+def _weighted(g: Any, axes: Any, ends: tuple[float, float], inner: float = 1.0) -> Any:
+    """With factors at both ends along axes, and for all between; an only element has those of both ends."""
+    for axis in axes:
+        weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
+        if len(weights) > 1:
+            weights[0], weights[-1] = ends
+        elif len(weights):
+            weights[0] = ends[0] * ends[1]
+        g = g * along(weights, axis)
+    return g
+
+
+def _transposed(name: str, g: Any, axes: Any, kind: int, norm: Any, orthogonalize: Any, workers: Any) -> Any:
+    """The transposed transform along axes."""
+    function = getattr(scipy.fft, f"{name}n")
+    options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
+    if norm == "ortho" if orthogonalize is None else orthogonalize:
+        return function(g, _TRANSPOSED.get(kind, kind), **options)
+    acting = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind  # an inverse of type II is a transform of type III
+    before, after = _ENDS.get((name[-2], acting), ((1.0, 1.0), (1.0, 1.0)))
+    halved, doubled = (0.5, 2.0) if (name[-2], acting) == ("c", 1) else (1.0, 1.0)
+    found = function(_weighted(g, axes, before, halved), _TRANSPOSED.get(kind, kind), **options)
+    return _weighted(found, axes, after, doubled)
+
+
+def _real_along_axis(name: str) -> Rule:
+    """The rule of a transform along one axis."""
+
+    def formula(
+        g: Any, out: Any, x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
+        workers: Any = None, orthogonalize: Any = None,
+    ) -> Any:  # fmt: skip
+        axes, _ = places(x, None if n is None else [n], [axis])
+        return fit(_transposed(name, g, axes, type, norm, orthogonalize, workers), x, axes)
+
+    return linear(f"scipy_fft_{name}", formula)
+
+
+def _real_along_axes(name: str) -> Rule:
+    """The rule of a transform along several axes."""
+
+    def formula(
+        g: Any, out: Any, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
+        workers: Any = None, orthogonalize: Any = None,
+    ) -> Any:  # fmt: skip
+        found, _ = places(x, s, axes)
+        return fit(_transposed(name[:-1], g, found, type, norm, orthogonalize, workers), x, found)
+
+    return linear(f"scipy_fft_{name}", formula)
+
+
+scipy_fft_dct_grad, scipy_fft_idct_grad = _real_along_axis("dct"), _real_along_axis("idct")
+scipy_fft_dst_grad, scipy_fft_idst_grad = _real_along_axis("dst"), _real_along_axis("idst")
+scipy_fft_dctn_grad, scipy_fft_idctn_grad = _real_along_axes("dctn"), _real_along_axes("idctn")
+scipy_fft_dstn_grad, scipy_fft_idstn_grad = _real_along_axes("dstn"), _real_along_axes("idstn")

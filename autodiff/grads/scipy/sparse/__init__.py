@@ -1,1 +1,0 @@
-"""Rules of operations of ``scipy.sparse``."""
