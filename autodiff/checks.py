@@ -18,7 +18,7 @@ from .forward import jvp
 from .numeric import finite_differences, require_arguments
 from .operators import vjp
 from .reverse import collect
-from .rules import DEFERRED, by_function, conform, plain_operands, plain_result, push
+from .rules import LAZY_COTANGENTS, by_function, conform, plain_operands, plain_result, push
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     expected = _product(_flat(weights), slope)
     formula = rule.formulas[position]
     contribution: Any = None if formula is None else formula(weights, out, *values, **operation.options)
-    if type(contribution) in DEFERRED:
-        contribution = contribution.settle(operation.args[position])
+    if type(contribution) in LAZY_COTANGENTS:
+        contribution = contribution.materialize(operation.args[position])
     reverse = 0.0 if contribution is None else _product(conform(contribution, np.asarray(values[position])), direction)
     tangents = [direction if i == position else None for i in range(len(values))]
     tangent = push(rule, tangents, out, operation.function, tuple(values), operation.options)

@@ -59,7 +59,7 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     if result.shape != ():
         raise ValueError(f"latex: a derivative is written of a scalar, not of shape {result.shape}; take its sum, np.sum(y)")
     found = gradient(result, wrt, create_graph=True)
-    variables = list(found._adjoints)
+    variables = list(found._cotangents)
     derivatives = [found[variable] for variable in variables]
     values = converter.convert([result, *derivatives], "latex")
     free = next(letter for letter in UNNAMED if letter not in converter.symbols)

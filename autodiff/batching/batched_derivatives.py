@@ -24,21 +24,21 @@ from compgraph.bind import bind
 from compgraph.values import INERT, BatchedValueError, ConstantNode, MultiOutput, Value
 
 from ..rules import (
-    DEFERRED,
+    LAZY_COTANGENTS,
     Formula,
-    Parts,
+    OutputCotangents,
     Rule,
-    Scatter,
-    Variadic,
+    ScatteredCotangent,
+    VariadicFormulas,
     as_node,
     by_function,
     conform,
     conform_batch,
     plain_operands,
     push,
+    restore_axes,
     scatter,
-    spread,
-    weighed,
+    weigh_tangent,
 )
 from .batch_node import BatchNode, basic_parts
 from .levels import LiveLevels, broadcast_batch, next_level, pad_ndim
@@ -61,7 +61,7 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
 
     Returns
     -------
-    array, Node, Scatter or Parts
+    array, Node, ScatteredCotangent or OutputCotangents
         The contributions, with the batch axis first.
     """
     result = _pull_by_rule(rule, position, cotangents, out, operands, options)
@@ -74,7 +74,7 @@ def pull_batch(rule: Rule, position: int, cotangents: Any, out: Any, /, *operand
 def pull_batch_several(
     rule: Rule, positions: list[int], cotangents: Any, out: Any, /, *operands: Any, **options: Any
 ) -> list[Any]:
-    """`pull_batch` for several operands of an operation whose formulas are `Shared`."""
+    """`pull_batch` for several operands of an operation whose formulas are `SharedFormulas`."""
     formulas: Any = rule.formulas
     if formulas.batched:
         return formulas.formula(positions, cotangents, out, *operands, **options)  # type: ignore[no-any-return]
@@ -218,7 +218,7 @@ def _push_by_rule(rule: Rule, tangents: Sequence[Any], out: Any, operands: Seque
 
 
 def _is_elementwise(rule: Rule) -> bool:
-    return rule.kind == "elementwise" and type(rule.formulas) is not Variadic
+    return rule.kind == "elementwise" and type(rule.formulas) is not VariadicFormulas
 
 
 def sum_over_operands(part: Formula) -> Formula:
@@ -254,7 +254,7 @@ def pull_reduction(
 ) -> Any:
     """`pull_batch` for a reduction."""
     weights = rule.weights[position]
-    factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
+    factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)  # type: ignore[misc]
     if position == rule.initial:
         return g if factor is None else g * np.reshape(factor, out.shape)
     axes = reduced_axes(x, axis)
@@ -267,7 +267,7 @@ def push_reduction(
     rule: Rule, tangents: Sequence[Any], out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
 ) -> Any:
     """`push_batch` for a reduction."""
-    spread_out = spread(out, x, axis, keepdims)
+    spread_out = restore_axes(out, x, axis, keepdims)
     total = None
     for position, tangent in enumerate(tangents):
         weights = rule.weights[position] if tangent is not None else None
@@ -279,7 +279,7 @@ def push_reduction(
             part = part if factor is None else part * np.reshape(factor, out.shape)
         else:
             part = pad_ndim(tangent, x.ndim)
-            part = part if factor is None else weighed(rule, part, factor, x, *others, axis=axis, **options)
+            part = part if factor is None else weigh_tangent(rule, part, factor, x, *others, axis=axis, **options)
             part = np.sum(part, axis=reduced_axes(x, axis), keepdims=bool(keepdims))
         total = part if total is None else total + part
     return total
@@ -312,7 +312,7 @@ def _zero_batch(shape: tuple[int, ...], dtype: Any, batch_size: int) -> Any:
 
 
 def batch_like(node: Any, batch_size: int) -> Any:
-    """A node of the shape and dtype of a batch of cotangents of `node`, for `settle`."""
+    """A node of the shape and dtype of a batch of cotangents of `node`, for `materialize`."""
     return node if type(node) is MultiOutput else ConstantNode.hold(_zero_batch(node.shape, node.dtype, batch_size))
 
 
@@ -328,13 +328,13 @@ def _size_of(batch: Any) -> int:
 def _call_batched(formula: Callable[..., Any], *batches: Any, x: Any = None) -> Any:
     """Call a formula with batched values, from batches (arrays, None, or tuples of these).
 
-    NotImplemented if the formula depends on the values of a batch element. `x` is the operand of a `Scatter`.
+    NotImplemented if the formula depends on the values of a batch element. `x` is the operand of a `ScatteredCotangent`.
     """
     level, size = next_level(), _size_of(next(batch for batch in batches if batch is not None))
     with LiveLevels((level,)):
         try:
             result = formula(*[_wrap(batch, level) for batch in batches])
-            return _unwrap_scatter(result, x, level, size) if type(result) is Scatter else _unwrap(result, level, size)
+            return _unwrap_scatter(result, x, level, size) if type(result) is ScatteredCotangent else _unwrap(result, level, size)
         except (BatchedValueError, NoBatchRuleError):
             return NotImplemented
 
@@ -353,15 +353,15 @@ def _unwrap(result: Any, level: int, batch_size: int) -> Any:
         return result
     if isinstance(result, (tuple, list)):
         return tuple([_unwrap(part, level, batch_size) for part in result])
-    if type(result) is Parts:
-        return Parts({index: _unwrap(part, level, batch_size) for index, part in result.found.items()})
+    if type(result) is OutputCotangents:
+        return OutputCotangents({index: _unwrap(part, level, batch_size) for index, part in result.cotangents.items()})
     return broadcast_batch(result, batch_size)
 
 
-def _unwrap_scatter(result: Scatter, x: NDArray[Any], level: int, batch_size: int) -> Scatter:
+def _unwrap_scatter(result: ScatteredCotangent, x: NDArray[Any], level: int, batch_size: int) -> ScatteredCotangent:
     """The pieces of a cotangent of `x`, with the batch axis first, and their indices in the batch."""
-    batched: Scatter | None = None
-    for piece, index in zip(result.pieces, result.indices, strict=True):
+    batched: ScatteredCotangent | None = None
+    for piece, index in zip(result.updates, result.indices, strict=True):
         parts: Any = basic_parts(index[0] if len(index) == 1 else index)
         values = _unwrap(piece, level, batch_size)
         if parts is None:
@@ -370,10 +370,10 @@ def _unwrap_scatter(result: Scatter, x: NDArray[Any], level: int, batch_size: in
         else:
             parts = (slice(None), *parts)
         if batched is None:
-            batched = Scatter(values, parts)
+            batched = ScatteredCotangent(values, parts)
         else:
-            batched.take(values, parts)
-    assert batched is not None  # a Scatter has at least one piece
+            batched.append(values, parts)
+    assert batched is not None  # a ScatteredCotangent has at least one piece
     batched.dense = result.dense if result.dense is None else _unwrap(result.dense, level, batch_size)
     return batched
 
@@ -388,8 +388,8 @@ def _element(batch: Any, i: int) -> Any:
 
 
 def _materialize(contribution: Any, operand: Any) -> Any:
-    if type(contribution) in DEFERRED:
-        return contribution.settle(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
+    if type(contribution) in LAZY_COTANGENTS:
+        return contribution.materialize(operand if isinstance(operand, Value) else ConstantNode.hold(operand))
     return contribution
 
 

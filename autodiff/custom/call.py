@@ -21,7 +21,7 @@ from compgraph.serialization import PICKLED_WHOLE
 from compgraph.values import Value
 
 from ..operators import vjp
-from ..rules import Rule, Shared, Variadic, makers
+from ..rules import Rule, SharedFormulas, VariadicFormulas, makers
 
 
 class Opaque:
@@ -83,7 +83,7 @@ def transposed(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-makers[Opaque] = lambda function: Rule(function.__name__, "general", Shared(_adjoints), Variadic(_tangent))
+makers[Opaque] = lambda function: Rule(function.__name__, "general", SharedFormulas(_adjoints), VariadicFormulas(_tangent))
 
 
 def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:

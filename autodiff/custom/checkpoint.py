@@ -19,8 +19,8 @@ from ..arguments import flatten, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import TangentNode
 from ..operators import as_joint
-from ..reverse import Starting, collect, connected_zeros, owned, sweep, sweep_supports
-from ..rules import Parts
+from ..reverse import SeedSupport, collect, connected_zeros, owned_arrays, sweep, sweep_supports
+from ..rules import OutputCotangents
 from .call import Opaque, has_node, require_same
 from .closure import Closure
 
@@ -179,17 +179,17 @@ class Checkpoint:
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands: the function runs again, and is swept."""
-        support = Starting.taken()
+        support = SeedSupport.take()
         adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
         support = support if isinstance(out, tuple) or support is None else (support,)
         joint, wanted = self._again(out, operands)
         nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
         within = None if support is None else _parts(support)
         if not has_node(adjoints, *operands):
-            found = owned(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
+            found = owned_arrays(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
             return [found[x] for x in wanted]
         with recording_on():
-            some = next(iter(seed.found.values()))
+            some = next(iter(seed.cotangents.values()))
             found = sweep(nodes, joint, seed, set(wanted), True, frozenset(wanted), within)
             return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
 
@@ -221,9 +221,9 @@ class Checkpoint:
         return as_joint(results), [*closure.inputs, *self.closed]
 
 
-def _parts(adjoints: Sequence[Any]) -> Parts:
+def _parts(adjoints: Sequence[Any]) -> OutputCotangents:
     """Adjoints of several results, where they are not zero."""
-    return Parts({k: a for k, a in enumerate(adjoints) if a is not None})
+    return OutputCotangents({k: a for k, a in enumerate(adjoints) if a is not None})
 
 
 def _may_differ(node: Any) -> bool:

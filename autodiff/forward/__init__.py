@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .jacobian_node import JacobianNode, jacobian, push_batch_anew, real_inputs, refuse_jacobian, variables
+from .jacobian_node import JacobianNode, jacobian, real_inputs, require_no_jacobian, run_with_tangent_batch, variables
 from .jvp import jvp
 from .tangent_node import TangentNode
 

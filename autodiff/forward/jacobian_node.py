@@ -21,8 +21,8 @@ from compgraph.values import Value, describe, require_history
 
 from ..arguments import as_argument
 from ..batching import active_levels, push_batch
-from ..rules import BatchedShadow, Rule, Shadow, conform_batch
-from .jvp import connected, pushed_anew
+from ..rules import BatchedDerivativeBuffer, DerivativeBuffer, Rule, conform_batch
+from .jvp import connected, run_with_tangents
 from .tangent_node import TangentNode, next_level
 
 
@@ -103,9 +103,9 @@ class JacobianNode(TangentNode):
         """Tangents in the shape and dtype of an output."""
         return conform_batch(tangent, out, self.inputs.size)
 
-    def shadow_of(self, plain: Any) -> Shadow:
+    def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
         """Room for the tangents of an array, each laid out as that is."""
-        return BatchedShadow(plain, self.inputs.size)
+        return BatchedDerivativeBuffer(plain, self.inputs.size)
 
     def write(self, window: Any, index: Any, tangent: Any) -> None:
         """``window[:, index] = tangent``, whatever the index; None is zero."""
@@ -155,20 +155,20 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
             )
 
 
-def push_batch_anew(
+def run_with_tangent_batch(
     f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], given: Any, kept: Any
 ) -> list[tuple[Any, Any]]:
-    """The leaves of a function's result, each with a batch of tangents along a first axis; see `pushed_anew`."""
+    """The leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
     inputs = Inputs((), len(batches[0]))
     make = functools.partial(_with_tangents, inputs)
-    return pushed_anew(f, call, points, batches, make, given, kept)[0]
+    return run_with_tangents(f, call, points, batches, make, given, kept)[0]
 
 
 def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> JacobianNode:
     return JacobianNode.of(primal, tangents, level, inputs)
 
 
-def refuse_jacobian(operator: str, value: Any) -> None:
+def require_no_jacobian(operator: str, value: Any) -> None:
     """Raise if a value that carries a Jacobian is given to reverse mode."""
     found = _jacobian_node_in(value)
     if found is not None:

@@ -102,12 +102,12 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     pairs = enumerate(zip(directions, arrays, strict=True))
     directions = [as_direction(t, x, f"jvp: tangent {k}", "its primal") for k, (t, x) in pairs]
     call = lambda *leaves: f(*unflatten(structure, leaves))  # noqa: E731
-    outs, results, aux = pushed_anew(f, call, points, directions, _with_tangent, primals, has_aux=has_aux)
+    outs, results, aux = run_with_tangents(f, call, points, directions, _with_tangent, primals, has_aux=has_aux)
     both = unflatten(results, [value for value, _ in outs]), unflatten(results, [tangent for _, tangent in outs])
     return (*both, aux) if has_aux else both
 
 
-def pushed_anew(
+def run_with_tangents(
     f: Callable[..., Any],
     call: Callable[..., Any],
     points: Sequence[Any],

@@ -38,7 +38,7 @@ from compgraph.values import (
 )
 
 from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
-from ..rules import Rule, RuleErrors, Shadow, by_function, conform, push
+from ..rules import DerivativeBuffer, Rule, RuleErrors, by_function, conform, push
 
 
 class TangentNode(TransformTracer):
@@ -69,7 +69,7 @@ class TangentNode(TransformTracer):
     root: TangentNode | None
     _primal: Any
     _tangent: Any
-    _shadow: Shadow | None
+    _shadow: DerivativeBuffer | None
 
     @classmethod
     def create_using(cls, primal: Any, tangent: Any, level: int, root: TangentNode | None = None) -> TangentNode:
@@ -101,9 +101,9 @@ class TangentNode(TransformTracer):
         """A tangent in the shape and dtype of an output."""
         return conform(tangent, out)
 
-    def shadow_of(self, plain: Any) -> Shadow:
+    def new_cotangent_buffer(self, plain: Any) -> DerivativeBuffer:
         """Room for the tangent of an array, laid out as that is."""
-        return Shadow(plain)
+        return DerivativeBuffer(plain)
 
     def write(self, window: Any, index: Any, tangent: Any) -> None:
         """``window[index] = tangent``, in a window of the shadow; None is zero."""
@@ -134,7 +134,7 @@ class TangentNode(TransformTracer):
         if root._shadow is None:
             if root is self or root._tangent is None:
                 return root._tangent
-            root._shadow = root.shadow_of(root.raw_value).holding(root.raw_value, root._tangent)
+            root._shadow = root.new_cotangent_buffer(root.raw_value).holding(root.raw_value, root._tangent)
         return root._shadow.window(self.raw_value)
 
     @classmethod
@@ -198,7 +198,7 @@ class TangentNode(TransformTracer):
         _join_graph([target], [primal, tangent])
         carries = tangent is not None or root.derivative() is not None
         if carries and root._shadow is None:
-            room = root.shadow_of(root.raw_value)
+            room = root.new_cotangent_buffer(root.raw_value)
             root._shadow = room if root._tangent is None else room.holding(root.raw_value, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":

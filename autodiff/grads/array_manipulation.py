@@ -13,7 +13,7 @@ from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.storage import overlaps_itself, place_of, scatter_to_buffer, window
 
-from ..rules import Shared, fetched, fetched_at, general, linear, scatter
+from ..rules import SharedFormulas, general, linear, record_getitem, scatter, scatter_lazily
 
 
 def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
@@ -35,7 +35,7 @@ def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
-# Of operations with any number of operands (`Shared`).
+# Of operations with any number of operands (`SharedFormulas`).
 
 
 def _joined(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
@@ -72,7 +72,7 @@ stack_grad = linear("stack", shared=_stacked).moving()
 # ------------------------------------------------------------------------------------------- indexing
 
 
-getitem_grad = general("getitem", fetched).tangent(lambda t, out, x, *index: fetched_at(t, *index)).selecting()
+getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *index: record_getitem(t, *index)).selecting()
 
 
 def _indices_at(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
@@ -84,7 +84,7 @@ def _indices_at(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
 
 def _scattered(positions: list[int], g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> list[Any]:
     """The parts of the adjoint of a scatter that belong to pieces: what their indices find."""
-    return [fetched_at(g, *flat[place]) for place in _indices_at(positions, layout)]
+    return [record_getitem(g, *flat[place]) for place in _indices_at(positions, layout)]
 
 
 def _scattered_tangent(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
@@ -99,7 +99,7 @@ def _scattered_tangent(tangents: Any, out: Any, like: Any, *flat: Any, layout: t
 
 # The first operand of scatter only gives the shape.
 scatter_grad = general("scatter", shared=_scattered, fixed=1).moving()
-scatter_grad.tangents = Shared(_scattered_tangent, fixed=1)
+scatter_grad.tangents = SharedFormulas(_scattered_tangent, fixed=1)
 
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:

@@ -21,7 +21,7 @@ from compgraph.graph import to_values
 from compgraph.values import Value
 
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
-from ..rules import Rule, elementwise, limit_value, linear, slope_at_corner, spread
+from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_at_corner
 
 # Choices of which a corner is met by accident alone. Of others it is met all the time, where padding, a buffer of zeros or a
 # unit that is switched off makes equal numbers that nothing moves: there the mean of both sides is what is taken.
@@ -192,7 +192,7 @@ class _Corners:
         found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
             return found
-        kept = spread(out, x, axis, keepdims)
+        kept = restore_axes(out, x, axis, keepdims)
         at, share = self.at(kept, x, axis, options)
         if not np.any(at):
             return found
@@ -201,22 +201,24 @@ class _Corners:
             flat, slope = corner & (g.raw_value == 0), None
         else:
             flat, slope = slope_at_corner(g, out, corner)
-        at = at & spread(flat, x, axis, keepdims)
+        at = at & restore_axes(flat, x, axis, keepdims)
         if not np.any(at):
             return found
         if slope is not None:
-            return found + np.where(at, spread(slope, x, axis, keepdims) * share * (x - kept), 0)
+            return found + np.where(at, restore_axes(slope, x, axis, keepdims) * share * (x - kept), 0)
         if self.corner is None:  # as of all choices; see `UNLIKELY`
             return found
         moved = np.where(at, x - kept, 0)
-        return found + np.where(at, spread(g, x, axis, keepdims) * quotient(moved, np.zeros_like(moved), self.rule.opname), 0)
+        return found + np.where(
+            at, restore_axes(g, x, axis, keepdims) * quotient(moved, np.zeros_like(moved), self.rule.opname), 0
+        )
 
     def along(self, t: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
         """The tangent of the result."""
         found = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not _recorded(t, out, x):
             return found
-        kept = spread(out, x, axis, keepdims)
+        kept = restore_axes(out, x, axis, keepdims)
         at, _ = self.at(kept, x, axis, options)
         if not np.any(at):
             return found
@@ -234,7 +236,7 @@ class _Corners:
         return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
 
     def _any(self, out: Any, x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
-        return bool(np.any(self.at(spread(out, x, axis, keepdims), x, axis, options)[0]))
+        return bool(np.any(self.at(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
 
 def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None = None) -> Rule:
@@ -259,7 +261,7 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
             parts = numerator(x, *others, axis=axis, **options)
             if parts is not None:
                 fixed = functools.partial(length, x=x, axis=axis, **options)
-                return along(g, out, parts, rule.opname, lambda y: spread(y, x, axis, keepdims), fixed)
+                return along(g, out, parts, rule.opname, lambda y: restore_axes(y, x, axis, keepdims), fixed)
         return by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
 
     def pull(
@@ -273,7 +275,7 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
 
         def up(y: Any) -> Any:
             if y.ndim <= out.ndim:
-                return spread(y, x, axis, keepdims)
+                return restore_axes(y, x, axis, keepdims)
             shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])
             return y if keepdims or not x.ndim else np.reshape(y, (y.shape[0], *shape))
 

@@ -11,7 +11,7 @@ from compgraph.bind import bind
 from compgraph.guards import guarded_value
 from compgraph.ops import ensure_array
 
-from ..rules import gather, general, linear, moved, scatter
+from ..rules import gather, general, linear, moved_positions, scatter
 
 
 def numbered(x: Any) -> Any:
@@ -35,10 +35,10 @@ def returned(g: Any, x: Any, places: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------- positions
 
-take_grad = gather("take", moved(np.take))
-take_along_axis_grad = gather("take_along_axis", moved(np.take_along_axis))
-repeat_grad = gather("repeat", moved(np.repeat))
-delete_grad = gather("delete", moved(np.delete))
+take_grad = gather("take", moved_positions(np.take))
+take_along_axis_grad = gather("take_along_axis", moved_positions(np.take_along_axis))
+repeat_grad = gather("repeat", moved_positions(np.repeat))
+delete_grad = gather("delete", moved_positions(np.delete))
 
 # --------------------------------------------------------------------------------------------- sorting
 
@@ -57,7 +57,7 @@ partition_grad = gather("partition", lambda out, x, *, kth, axis=-1, **_: _reord
 
 # ------------------------------------------------------------------------------------------- diagonals
 
-diagonal_grad = gather("diagonal", moved(np.diagonal))
+diagonal_grad = gather("diagonal", moved_positions(np.diagonal))
 diag_grad = gather("diag", lambda out, x, k=0: np.diag(numbered(x) + 1, k) - 1)
 diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(numbered(x) + 1, k) - 1)
 
@@ -104,7 +104,7 @@ full_like_grad = (
 
 
 roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moving()
-tile_grad = gather("tile", moved(np.tile))
+tile_grad = gather("tile", moved_positions(np.tile))
 sliding_window_view_grad = gather(
     "sliding_window_view",
     lambda out, x, *, window_shape, axis=None, **_: np.lib.stride_tricks.sliding_window_view(numbered(x), window_shape, axis),

@@ -17,10 +17,10 @@ import numpy as np
 from compgraph.bind import bind
 from compgraph.ops import ensure_array
 
-from ..rules import fetched_at, general, scatter
+from ..rules import general, record_getitem, scatter
 from . import reductions
 
-bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: fetched_at(g, ensure_array(x))).tangent(
+bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: record_getitem(g, ensure_array(x))).tangent(
     None, lambda t, out, x, weights, **_: np.bincount(ensure_array(x), t, minlength=out.shape[0])
 )
 
@@ -106,7 +106,7 @@ def _weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: An
     of_bins = g[0]
     if density:
         of_bins = (g[0] / _volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
-    return np.where(inside, fetched_at(np.ravel(of_bins), places), 0)
+    return np.where(inside, record_getitem(np.ravel(of_bins), places), 0)
 
 
 def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:

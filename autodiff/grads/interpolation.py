@@ -8,7 +8,7 @@ import numpy as np
 
 from compgraph.bind import bind
 
-from ..rules import fetched_at, general, linear, scatter
+from ..rules import general, linear, record_getitem, scatter
 
 
 def _along(g: Any, weights: Any, axis: int) -> Any:
@@ -93,18 +93,18 @@ class _Line:
             order = np.argsort(xp % abs(period))
             self.from_knots = np.concatenate([order[-1:], order, order[:1]])
             laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
-            x, knots = np.remainder(x, abs(period)), fetched_at(np.remainder(xp, abs(period)), self.from_knots) + laps
+            x, knots = np.remainder(x, abs(period)), record_getitem(np.remainder(xp, abs(period)), self.from_knots) + laps
         last = knots.shape[0] - 1
         left_of, right_of = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
         low = np.clip(right_of - 1, 0, max(last - 1, 0))
         high = np.minimum(low + 1, last)
-        self.ends = fetched_at(self.from_knots, low), fetched_at(self.from_knots, high)
-        length = fetched_at(knots, high) - fetched_at(knots, low)
-        self.share = np.clip((x - fetched_at(knots, low)) / np.where(length == 0, 1, length), 0, 1)
+        self.ends = record_getitem(self.from_knots, low), record_getitem(self.from_knots, high)
+        length = record_getitem(knots, high) - record_getitem(knots, low)
+        self.share = np.clip((x - record_getitem(knots, low)) / np.where(length == 0, 1, length), 0, 1)
         lengths = np.diff(knots)
-        slopes = np.diff(fetched_at(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
+        slopes = np.diff(record_getitem(fp, self.from_knots)) / np.where(lengths == 0, 1, lengths)
         slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
-        slope = (fetched_at(slopes, left_of) + fetched_at(slopes, right_of)) / 2
+        slope = (record_getitem(slopes, left_of) + record_getitem(slopes, right_of)) / 2
         self.slope = np.where(np.isnan(x), np.nan, slope)
         self.below = (x < knots[0]) & (left is not None and period is None)
         self.above = (x > knots[-1]) & (right is not None and period is None)
@@ -117,7 +117,7 @@ class _Line:
 
     def at(self, t: Any) -> Any:
         """What the points have of numbers at the knots."""
-        return fetched_at(t, self.ends[0]) * (1 - self.share) + fetched_at(t, self.ends[1]) * self.share
+        return record_getitem(t, self.ends[0]) * (1 - self.share) + record_getitem(t, self.ends[1]) * self.share
 
     def drawn(self, g: Any) -> Any:
         """Zero where a point is given another value than the line has."""

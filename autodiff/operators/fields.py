@@ -13,7 +13,7 @@ from compgraph.values import Value
 
 from ..arguments import Argnums, Arguments, of_functions
 from ..forward import jvp
-from ..reverse import joined
+from ..reverse import complex_jacobian
 from .grad import grad
 from .trace import Trace
 
@@ -86,7 +86,7 @@ def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     if out.dtype.kind != "c":
         return found
     both = zip(trace.inputs, found, trace.swept(out, -1j * weights), strict=True)
-    return [joined(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+    return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
 
 
 def _require_same(weighted: Any, expected: Any) -> None:

@@ -23,7 +23,7 @@ from compgraph.values import Value, require_unchanged
 
 from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
 from ..batching import active_levels, base_of
-from ..forward import TangentNode, jvp, push_batch_anew
+from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, holds_nan, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
@@ -230,7 +230,7 @@ class Columns:
             batches, given, kept = self._basis(chunk), arguments.given(), arguments.kept()
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
-                    pairs = push_batch_anew(arguments.f, trace.function, leaves, batches, given, kept)
+                    pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, given, kept)
             except (TypeError, ValueError, FloatingPointError):  # adjoints pass where tangents do not
                 return None
             for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):

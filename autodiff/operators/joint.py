@@ -11,7 +11,7 @@ from compgraph import ops
 from compgraph.bind import attach
 from compgraph.values import MultiOutput
 
-from ..rules import Rule, Shared, makers
+from ..rules import Rule, SharedFormulas, makers
 
 
 class _Together:
@@ -25,7 +25,7 @@ class _Together:
 
 
 def as_joint(outs: Sequence[Any]) -> MultiOutput:
-    """One joint over several nodes; its adjoint is the `Parts` of theirs."""
+    """One joint over several nodes; its adjoint is the `OutputCotangents` of theirs."""
     made = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
     joint: MultiOutput = made[0].args[0]
     return joint
@@ -46,5 +46,5 @@ def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) ->
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", Shared(_parts_of), ()).moving()
+makers[_Together] = lambda function: Rule("together", "linear", SharedFormulas(_parts_of), ()).moving()
 ops.OPNAMES[together] = "together"

@@ -20,7 +20,7 @@ from compgraph.graph import to_values
 from compgraph.values import MultiOutput, Value
 
 from ..batching import propagate
-from ..reverse import Events, collect
+from ..reverse import Tape, collect
 from ..rules import by_function, conform, push
 from .trace import argument_tracer
 
@@ -34,7 +34,7 @@ class NotSimple(Exception):  # noqa: N818
 
 def require_simple(nodes: Sequence[Any]) -> None:
     """Raise if there are writes, operations with several outputs, or checkpoints with nodes from outside in a graph."""
-    if type(nodes) is Events or any(type(n) is MultiOutput or _is_closed(n) for n in nodes):
+    if type(nodes) is Tape or any(type(n) is MultiOutput or _is_closed(n) for n in nodes):
         raise NotSimple
 
 

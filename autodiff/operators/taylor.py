@@ -20,7 +20,7 @@ from compgraph.values import Value
 from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
-from ..reverse import Events, collect, goes_on
+from ..reverse import Tape, collect, depends_on_outside
 from .joint import as_joint
 from .series import Expansion, NotSimple, require_simple
 from .trace import argument_tracer
@@ -111,7 +111,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
             return _nested(flat, points, directions, order)
         try:
             nodes = _all_nodes(outs, inputs)
-            live = live and (any(isinstance(d, Value) for d in directions) or goes_on(nodes, inputs))
+            live = live and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
             given = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, given, live)
             if live:
@@ -145,7 +145,7 @@ def _all_nodes(outs: list[Any], inputs: list[Any]) -> list[Any]:
     if not outs:
         return []
     nodes = collect(as_joint(outs), stop=inputs)
-    if type(nodes) is not Events:
+    if type(nodes) is not Tape:
         nodes = nodes[1:]  # without the joint
     require_simple(nodes)
     return nodes

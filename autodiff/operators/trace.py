@@ -63,8 +63,8 @@ from ..batching import (
     unwrap_batch,
     wrap_batch,
 )
-from ..forward import TangentNode, refuse_jacobian
-from ..reverse import Linearization, collect, connected_zeros, goes_on, owned, owned_nodes, sweep, with_tangents
+from ..forward import TangentNode, require_no_jacobian
+from ..reverse import Linearization, collect, connected_zeros, depends_on_outside, owned_arrays, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
 
@@ -128,7 +128,7 @@ class Trace:
         enter_imported()
         with Tracing(records=True):
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
-                refuse_jacobian(self.operator, argument)
+                require_no_jacobian(self.operator, argument)
                 argument = lift_to_active_levels(argument) if self.levels else argument
                 self.points.append(argument_tracer(argument if self.outer or self.levels else to_values(argument)))
                 if position in self.arguments.shared or is_locked(argument):
@@ -165,7 +165,7 @@ class Trace:
             raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
         self.leaves = [as_constant(leaf, self.escapes) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
-            refuse_jacobian(self.operator, out)
+            require_no_jacobian(self.operator, out)
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
@@ -203,7 +203,7 @@ class Trace:
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The adjoints of the inputs, given that of `out` (ones by default)."""
-        refuse_jacobian(self.operator, adjoint)
+        require_no_jacobian(self.operator, adjoint)
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
             return self._pull_many(out, adjoint)
         return self.linear(out, [adjoint], lambda o, adjoints: self.swept(o, *adjoints))
@@ -250,7 +250,7 @@ class Trace:
             seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_of_zeros(swept)
-            found = owned(swept, self.inputs, seed)
+            found = owned_arrays(swept, self.inputs, seed)
             return [found[x] for x in self.inputs]
         note_lengths(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
@@ -271,7 +271,7 @@ class Trace:
 
     def live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs, so that derivatives are to be nodes."""
-        return self.outer and goes_on(nodes, self.inputs)
+        return self.outer and depends_on_outside(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:
         """`out` for the caller: a plain array unless it depends on something recorded outside."""

@@ -3,12 +3,12 @@
 from . import corner_slopes
 from .gradient import Gradients, gradient, gradients, seed_of, unbroadcast_adjoint, wanted_variables
 from .gradient_check import check_gradient
-from .linearization import Linearization, gradient_nodes, joined, with_tangents, without_tangents
+from .linearization import Linearization, complex_jacobian, gradient_nodes, with_tangents, without_tangents
 from .recorded_jacobian import jacobian, variables
-from .replay import Events
+from .replay import Tape
 from .structural_zeros import holds_nan
-from .support_rules import Starting
-from .sweep import collect, connected_zeros, depending_on, goes_on, owned, owned_nodes, sweep, sweep_supports
+from .support_rules import SeedSupport
+from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, owned_arrays, owned_nodes, sweep, sweep_supports
 
 # What users have; what else is imported here is for other rooms.
 __all__ = ["Gradients", "check_gradient", "gradient", "gradients", "jacobian", "unbroadcast_adjoint", "variables"]

@@ -1,4 +1,4 @@
-"""How fast an adjoint falls to 0 with the value it belongs to, as the recorded graph tells; see `grads.corners`."""
+"""The slope of a cotangent with respect to the value it belongs to, from the recorded graph; see `grads.corners`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from compgraph.graph import walk
 from compgraph.guards import guarded_value
 from compgraph.values import INERT, ConstantNode, Value
 
-from ..rules import found_by, limit_value
-from .replay import Events
+from ..rules import limit_value, register_slope_finder
+from .replay import Tape
 from .sweep import collect, sweep
 from .tangent_sweep import push_through
 
@@ -22,13 +22,13 @@ MOST = 256
 LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
 
-def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
-    """Where `g` is 0 at a corner, and its slope by `out` if that tells all of how it leaves 0.
+def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
+    """Return where `g` is 0 at a corner, and its slope with respect to `out` if `g` depends on nothing else there.
 
     Parameters
     ----------
     g : Node
-        The adjoint of `out`, of its shape, or of a batch of directions along a first axis.
+        The cotangent of `out`, of its shape, or a batch of them along a first axis.
     out : Node
         The value.
     corner : numpy.ndarray
@@ -37,66 +37,66 @@ def limit(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     Returns
     -------
     where : numpy.ndarray
-        Of the shape of `g`.
+        Has the shape of `g`.
     slope : Node, array or None
-        None if it is not known: `g` depends on other elements, or on other things that can change.
+        None if it is unknown, because `g` depends on other elements or on other values that can change.
     """
     where = corner & (g.raw_value == 0)
     if not np.any(where):
         return where, None
     guarded_value(g == 0, "where an adjoint is 0")  # where the graph is run with other numbers, this does not hold
     guarded_value(out + 0, "what has a corner")
-    nodes, same = _between(g, out)
-    if nodes is None or _depends_on_others(nodes, g, where, same):
+    nodes, duplicates = _graph_between(g, out)
+    if nodes is None or _depends_on_others(nodes, g, where, duplicates):
         return where, None
     with np.errstate(all="ignore"):
-        ones, others = np.ones_like(out.raw_value), _numbers(out.shape).astype(out.dtype)
-        held = ConstantNode.hold(ones)
-        slope = push_through(nodes, dict.fromkeys(same, held), g, True, None)
-        mixed = push_through(nodes, dict.fromkeys(same, others), g, False, None)
+        ones, others = np.ones_like(out.raw_value), _random_numbers(out.shape).astype(out.dtype)
+        one = ConstantNode.hold(ones)
+        slope = push_through(nodes, dict.fromkeys(duplicates, one), g, True, None)
+        mixed = push_through(nodes, dict.fromkeys(duplicates, others), g, False, None)
         if slope is None:
             return where, np.zeros_like(g.raw_value)
         plain = slope.raw_value if isinstance(slope, Value) else slope
         apart = np.abs(mixed - plain * others)
         if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # nan among them
             return where, None
-    return where, np.where(where, _held(slope), 0)
+    return where, np.where(where, _as_limit(slope), 0)
 
 
-def _held(slope: Any) -> Any:
+def _as_limit(slope: Any) -> Any:
     return bind(limit_value, (slope,), {})
 
 
-def _between(g: Any, out: Any) -> tuple[Any, list[Any]]:
-    """The graph of `g` up to `out` and to all that is computed in the same way; None for one that cannot be told."""
+def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
+    """Return the graph of `g` up to `out` and its duplicates, and the list of these; None for a graph with unknown slopes."""
     if not _is_near(g, out):
         return None, []
     nodes = collect(g, stop=(out,))
-    if type(nodes) is Events:
+    if type(nodes) is Tape:
         return None, []
-    same = [out, *[node for node in nodes if node is not out and _is_same(node, out)]]
-    nodes = collect(g, stop=same) if len(same) > 1 else nodes
+    duplicates = [out, *[node for node in nodes if node is not out and _is_duplicate(node, out)]]
+    nodes = collect(g, stop=duplicates) if len(duplicates) > 1 else nodes
     unknown = any(node.function is limit_value for node in nodes)
-    return (None if unknown else nodes), same
+    return (None if unknown else nodes), duplicates
 
 
 def _is_near(g: Any, out: Any) -> bool:
-    """Whether there is little between an adjoint and the value it belongs to."""
+    """Whether few operations lie between a value and its cotangent."""
     found = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
     return sum(1 for _ in islice(found, MOST + 1)) <= MOST
 
 
-def _is_same(node: Any, out: Any) -> bool:
-    """Whether a node was computed from the very same operands by the same function."""
+def _is_duplicate(node: Any, out: Any) -> bool:
+    """Whether a node was computed by the same function from the same operands."""
     if node.function is not out.function or len(node.args) != len(out.args) or node.options.keys() != out.options.keys():
         return False
     pairs = [*zip(node.args, out.args, strict=True), *[(node.options[k], out.options[k]) for k in out.options]]
     return all(a is b or (not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray) and a == b) for a, b in pairs)
 
 
-def _depends_on_others(nodes: Any, g: Any, where: Any, same: list[Any]) -> bool:
-    """Whether `g` changes, where it is 0, with anything but `same`; with another length that is 0, nobody knows how."""
-    stops = set(same)
+def _depends_on_others(nodes: Any, g: Any, where: Any, duplicates: list[Any]) -> bool:
+    """Whether `g`, where it is 0, depends on anything but `same`, or on another length of 0, where its slope is unknown."""
+    stops = set(duplicates)
     ends = {
         node
         for node in nodes
@@ -104,19 +104,19 @@ def _depends_on_others(nodes: Any, g: Any, where: Any, same: list[Any]) -> bool:
     }
     if not ends:
         return False
-    seed = np.where(where, _numbers(g.shape), 0).astype(g.dtype)
+    seed = np.where(where, _random_numbers(g.shape), 0).astype(g.dtype)
     with np.errstate(all="ignore"):
         found = sweep(nodes, g, seed, ends | stops, False, ends=ends | stops)
-    others = [adjoint for node, adjoint in found.items() if node not in stops]
-    return any(not np.all(np.abs(adjoint) <= np.finfo(adjoint.dtype).tiny) for adjoint in others)
+    others = [cotangent for node, cotangent in found.items() if node not in stops]
+    return any(not np.all(np.abs(cotangent) <= np.finfo(cotangent.dtype).tiny) for cotangent in others)
 
 
 def _has_corner(node: Any) -> bool:
     return node.opname in LENGTHS and bool(np.any(node.raw_value == 0))
 
 
-def _numbers(shape: tuple[int, ...]) -> Any:
-    """Numbers between 1 and 2 that have nothing to do with each other."""
+def _random_numbers(shape: tuple[int, ...]) -> Any:
+    """Return independent random numbers between 1 and 2."""
     return np.random.default_rng(0).uniform(1, 2, shape)
 
 
@@ -124,4 +124,4 @@ def _rounding(values: Any) -> Any:
     return 1e4 * np.finfo(values.dtype).eps * np.max(np.abs(values), initial=0)
 
 
-found_by(limit)
+register_slope_finder(find_slope)

@@ -1,4 +1,4 @@
-"""Derivatives of recorded graphs, by reverse accumulation."""
+"""Gradients of recorded graphs, by reverse accumulation."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ..batching import BatchNode, is_batch
 from ..numeric import require_differentiable
 from ..rules import conform, unbroadcast
 from .leak_warnings import escapes_about, warn_of_leaks
-from .sweep import collect, connected_zeros, owned, owned_nodes, sweep
+from .sweep import collect, connected_zeros, owned_arrays, owned_nodes, sweep
 
 
 class Gradients(Mapping[str, Any]):
-    """Adjoints of variables, found by the variable itself or by its name. Iterates over names."""
+    """Cotangents of variables, by the variable itself or its name. Iterates over names."""
 
     def __init__(self, adjoints: dict[Value, Any], opname: str | None) -> None:
         if not isinstance(adjoints, Mapping) or not all(isinstance(node, Value) for node in adjoints):
             raise TypeError(
                 "Gradients is what autodiff.reverse.gradient returns: adjoints by their variables, not to be made by hand"
             )
-        self._adjoints = dict(adjoints)
+        self._cotangents = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
 
     @functools.cached_property
     def _named(self) -> dict[str, Value | None]:
-        """The variables by their names, None for a name of several; found when first asked for, since most ask by variable."""
+        """The variables by name, None for an ambiguous name; computed on the first use, because most lookups are by variable."""
         named: dict[str, Value | None] = {}
-        for node in self._adjoints:
+        for node in self._cotangents:
             named[node.name] = None if node.name in named else node
         return named
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, Value):
-            if key in self._adjoints:
-                return self._adjoints[key]
+            if key in self._cotangents:
+                return self._cotangents[key]
             raise KeyError(f"{self._output} does not depend on the {describe(key)}, or its gradient was not asked for")
         if key not in self._named:
             known = ", ".join(map(repr, self._named)) or "none"
@@ -51,7 +51,7 @@ class Gradients(Mapping[str, Any]):
         node = self._named[key]
         if node is None:
             raise KeyError(f"several variables are called {key!r}; ask by the variable itself")
-        return self._adjoints[node]
+        return self._cotangents[node]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)
@@ -60,37 +60,36 @@ class Gradients(Mapping[str, Any]):
         return len(self._named)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._adjoints if isinstance(key, Value) else key in self._named
+        return key in self._cotangents if isinstance(key, Value) else key in self._named
 
     def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
-        """The same variables with what `change` makes of the list of their adjoints."""
-        made = Gradients(dict(zip(self._adjoints, change(list(self._adjoints.values())), strict=True)), None)
+        """Return the same variables with cotangents that `change` computes from their list."""
+        made = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
         made._output = self._output
         return made
 
     def __repr__(self) -> str:
-        return f"Gradients({ {node.name: adjoint for node, adjoint in self._adjoints.items()}!r})"
+        return f"Gradients({ {node.name: adjoint for node, adjoint in self._cotangents.items()}!r})"
 
 
 @ops.saying({"retain_graph": "a graph stays as long as its nodes do"})
 def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
-    """Derivatives of a node with respect to its variables, by reverse accumulation.
+    """Differentiate a node with respect to its variables, by reverse accumulation.
 
     Parameters
     ----------
     node : Node
-        What to differentiate. If it is not a scalar, the derivatives are those of the sum of its elements, unless
-        `adjoint` weighs them.
+        The node to differentiate. If it is not a scalar, the derivatives are those of the sum of its elements, weighted by
+        `adjoint`.
     wrt : Node, str, or sequence of them, optional
-        The variables asked for, themselves or by name; by default all that `node` depends on. Any node of the graph
-        may be asked for.
+        The variables, or their names; by default all that `node` depends on. Any node of the graph is allowed.
     adjoint : array_like, optional
-        The adjoint of `node` to start from, of its shape; ones by default.
+        The cotangent of `node`, of its shape; ones by default.
     create_graph : bool
-        Whether the derivatives are nodes themselves, that can be differentiated again.
+        Whether the derivatives are nodes that can be differentiated again.
     unused : {"raise", "zero"}
-        What is done about a node in `wrt` that `node` does not depend on: an error, or a derivative of zero. A name
-        that no variable of the graph has raises in any case.
+        The treatment of a node in `wrt` that `node` does not depend on: an error, or a derivative of zero. A name that no
+        variable of the graph has always raises.
 
     Returns
     -------
@@ -100,11 +99,11 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     Raises
     ------
     TypeError
-        If `node` is not a node, an operation on the way has no derivative, `adjoint` is complex and `node` real, or `node`
-        is complex and there is no `adjoint`.
+        If `node` is not a node, an operation of the graph has no derivative, `adjoint` is complex and `node` real, or `node`
+        is complex and `adjoint` is None.
     ValueError
-        If `node` does not depend on what is asked for, two variables share a name that is asked for, `adjoint` has
-        another shape, or a variable was updated in place after it was used.
+        If `node` does not depend on a node in `wrt`, two variables have the same requested name, `adjoint` has another shape,
+        or a variable was updated in place after its use.
 
     Notes
     -----
@@ -122,7 +121,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     """
     if is_batch(node):
         of_all = functools.partial(gradient, create_graph=create_graph, unused=unused if node.batch_size else "zero")
-        return Gradients(gradients_of_examples(of_all, node, wrt, adjoint), "a function given to vmap")
+        return Gradients(gradients_of_batch(of_all, node, wrt, adjoint), "a function given to vmap")
     require_differentiable("gradient", node)
     _require_real(node, adjoint)
     nodes = collect(node)
@@ -131,10 +130,10 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     if not create_graph:
         seed = seed_of(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), False)
-        return Gradients(owned(found, wanted, seed), node.opname)
+        return Gradients(owned_arrays(found, wanted, seed), node.opname)
     if adjoint is not None:  # without one it is recomputed
         note_lengths("a gradient with an adjoint of its own", node)
-    adjoints = run_isolated(_recorded, nodes, node, wanted, adjoint)
+    adjoints = run_isolated(_sweep_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
         asked, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
         for place, v in enumerate(wanted):
@@ -142,8 +141,8 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     return Gradients(adjoints, node.opname)
 
 
-def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
-    """The adjoints of nodes, as nodes."""
+def _sweep_recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[Any, Any]:
+    """Return the cotangents of nodes, as nodes."""
     with recording_on(), ignoring_guards(adjoint is None):
         since = next_sequence_number()
         seed = _recorded_seed(node, adjoint)
@@ -152,21 +151,21 @@ def _recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> dict[An
 
 
 def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
-    """Derivatives of a node with respect to others, as nodes of the graph themselves.
+    """Differentiate a node with respect to others; the derivatives are nodes.
 
     Parameters
     ----------
     node : Node
-        What to differentiate; if it is not a scalar, the sum of its elements.
+        The node to differentiate; if it is not a scalar, the sum of its elements.
     nodes : sequence of Node
-        What to differentiate with respect to.
+        The nodes to differentiate with respect to.
     unused : {"raise", "zero"}
-        What is done about one that `node` does not depend on: an error, or a derivative of zero, a node as the others.
+        The treatment of a node that `node` does not depend on: an error, or a derivative of zero, also a node.
 
     Returns
     -------
     list of Node
-        One for each of `nodes`, in order.
+        The derivatives, in the order of `nodes`.
 
     Raises
     ------
@@ -187,7 +186,7 @@ def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[An
 
 
 def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
-    """The nodes asked for, each of which must be in the graph, unless it may be unused."""
+    """Return the nodes in `wrt`, which must be in the graph unless `unused` allows otherwise."""
     if unused not in ("raise", "zero"):
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
@@ -222,7 +221,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
 
 
 def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
-    """The variables of a graph, by their names."""
+    """Return the variables of a graph by name."""
     called: dict[str, list[Any]] = {}
     for node in nodes:
         if isinstance(node, VariableNode):
@@ -231,7 +230,7 @@ def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
 
 
 def seed_of(node: Any, adjoint: Any) -> Any:
-    """The adjoint to start from, as a plain array."""
+    """Return the cotangent that a sweep starts from, as a plain array."""
     if adjoint is None:
         return node.raw_value.dtype.type(1) if node.is_scalar else np.ones_like(node.raw_value)
     require_history(adjoint)
@@ -245,7 +244,7 @@ def seed_of(node: Any, adjoint: Any) -> Any:
 
 
 def _recorded_seed(node: Any, adjoint: Any) -> Any:
-    """The adjoint to start from, as a node, which keeps what follows connected to the graph."""
+    """Return the cotangent that a sweep starts from as a node, which connects the derivatives to the graph."""
     if adjoint is None:
         return np.ones_like(node)
     require_history(adjoint)
@@ -254,7 +253,7 @@ def _recorded_seed(node: Any, adjoint: Any) -> Any:
 
 
 def _require_real(node: Any, adjoint: Any) -> None:
-    """Raise a TypeError for a complex node, unless an adjoint says of which combination of its parts the gradient is meant."""
+    """Raise a TypeError for a complex node without a cotangent that selects a combination of its parts."""
     if adjoint is None and node.dtype.kind == "c":
         raise TypeError(
             f"gradient: the {describe(node)} is complex, and has no gradient; take its real part (np.real), or give an adjoint "
@@ -263,19 +262,19 @@ def _require_real(node: Any, adjoint: Any) -> None:
 
 
 def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
-    """Undo broadcasting: sum an adjoint over the axes along which the value of `node` was repeated.
+    """Undo broadcasting: sum a cotangent over the axes along which the value of `node` was broadcast.
 
     Parameters
     ----------
     node : Node or numpy.ndarray
         The operand.
     adjoint : array_like or Node
-        Its adjoint, of a shape that the operand's broadcasts to.
+        Its cotangent, of a shape that the shape of the operand broadcasts to.
 
     Returns
     -------
     array or Node
-        Of the shape of `node`.
+        Has the shape of `node`.
 
     Examples
     --------
@@ -292,49 +291,49 @@ def unbroadcast_adjoint(node: Any, adjoint: Any) -> Any:
 Derive = Callable[[Any, Any, Any], Any]
 
 
-def gradients_of_examples(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dict[Any, Any]:
-    """The gradients of a value that differs between examples, each of which differs too.
+def gradients_of_batch(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dict[Any, Any]:
+    """Return the gradients of a batched value.
 
     Parameters
     ----------
     derive : callable
-        ``derive(values, wrt, adjoint)`` gives those of the values of all examples: a mapping from nodes.
+        ``derive(values, wrt, adjoint)`` returns those of the values of all batch elements: a mapping from nodes.
     node : BatchNode
-        What to differentiate.
+        The value to differentiate.
     wrt, adjoint : object
-        As `gradient` has them.
+        As in `gradient`.
 
     Returns
     -------
     dict
-        The gradients by what was asked for.
+        The gradients by the nodes in `wrt`.
 
     Notes
     -----
-    What differs as well belongs to one example alone, so that one sweep from all of them gives the gradient of each. What the
-    examples share takes a sweep for each.
+    A batched variable has its own value per batch element, so one sweep from all elements gives the gradient of each. For a
+    variable that the elements share, there is one sweep per element.
     """
-    level, values, count = node.level, _in_graph(node), node.batch_size
+    level, values, count = node.level, _unbatched_node(node), node.batch_size
     asked: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
     own = [] if asked is None else [w for w in asked if is_batch(w) and w.level == level]
     shared: Any = None if asked is None else [w for w in asked if not any(w is o for o in own)]
-    seed = _adjoints_of_examples(node, adjoint, level)
+    seed = _batched_seed(node, adjoint, level)
     found: dict[Any, Any] = {}
     if own:
-        inner = [_in_graph(w) for w in own]
+        inner = [_unbatched_node(w) for w in own]
         adjoints = derive(values, inner, seed)
         found = {w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(own, inner, strict=True)}
     if shared is None or shared:
-        rows = [derive(values, shared, _of_one(values, seed, k)) for k in range(count)]
-        known = rows[0]._adjoints if rows else derive(values, shared, None)._adjoints
+        rows = [derive(values, shared, _seed_of_element(values, seed, k)) for k in range(count)]
+        known = rows[0]._cotangents if rows else derive(values, shared, None)._cotangents
         for w in known:
             stacked = np.stack([row[w] for row in rows]) if rows else np.zeros((0, *w.shape), w.dtype)
             found[w] = BatchNode.create_using(stacked, level, is_array=True)
     return found
 
 
-def _in_graph(value: Any) -> Any:
-    """The node of the values of all examples."""
+def _unbatched_node(value: Any) -> Any:
+    """Return the node that holds the values of all batch elements."""
     if not isinstance(value.values, Value):
         raise ValueError(
             f"gradient: the {describe(value)} is of no graph, as the arguments are that vmap gives to a function; differentiate "
@@ -343,8 +342,8 @@ def _in_graph(value: Any) -> Any:
     return value.values
 
 
-def _adjoints_of_examples(node: Any, adjoint: Any, level: int) -> Any:
-    """The adjoint to start from, of all examples; None for ones."""
+def _batched_seed(node: Any, adjoint: Any, level: int) -> Any:
+    """Return the cotangents of all batch elements; None for ones."""
     if adjoint is None:
         return None
     if is_batch(adjoint) and adjoint.level == level:
@@ -354,8 +353,8 @@ def _adjoints_of_examples(node: Any, adjoint: Any, level: int) -> Any:
     return np.broadcast_to(adjoint, (node.batch_size, *node.shape))
 
 
-def _of_one(values: Any, seed: Any, k: int) -> Any:
-    """The adjoints of all examples with zeros but for one."""
+def _seed_of_element(values: Any, seed: Any, k: int) -> Any:
+    """Return the cotangents of all batch elements, zero except for one."""
     chosen = np.zeros((values.shape[0],) + (1,) * (values.ndim - 1), values.dtype)
     chosen[k] = 1
     return np.broadcast_to(chosen, values.shape) if seed is None else chosen * seed

@@ -1,4 +1,4 @@
-"""`check_gradient`: whether gradients are those of the function, by central differences."""
+"""`check_gradient`: compare gradients with central differences."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def check_gradient(
     Parameters
     ----------
     f : callable
-        A function of the arguments that returns a number, or an array whose sum is taken. It is called with plain
+        A function of the arguments that returns a number, or an array whose elements are summed. It is called with plain
         arrays, and with nodes if `gradients` is None; it may write into them.
     args : list or tuple of array_like
         The point; integers become floats.
     gradients : list or tuple of array_like, optional
-        The gradient with respect to each argument, to be checked; computed by reverse accumulation if not given.
+        The gradients to check, one per argument; computed by reverse accumulation by default.
     rtol, atol : float
-        How far they may be apart, relative to the size of each gradient and absolutely.
+        The tolerance relative to the largest element of each gradient, and the absolute one.
 
     Returns
     -------
@@ -42,16 +42,15 @@ def check_gradient(
     Raises
     ------
     TypeError
-        If `args` or `gradients` is not a tuple or list, or an argument no array.
+        If `args` or `gradients` is not a tuple or list, or an argument is not an array.
     ValueError
-        If the number of gradients, or the shape of one, is not that of the arguments.
+        If the number of gradients, or the shape of one, differs from that of the arguments.
     DetachedGradientError
-        If `gradients` is None, the gradient is wrong, and values were noticed to leave the graph, or the result is no
-        node.
+        If `gradients` is None, the gradient is wrong, and values left the graph or the result is not a node.
 
     See Also
     --------
-    autodiff.check_grads : says which operation is off, in both modes and any order.
+    autodiff.check_grads : names the operation with the error, in both modes and any order.
 
     Examples
     --------
@@ -92,7 +91,7 @@ def check_gradient(
 
 
 def _require_lists(f: Any, args: Any, gradients: Any) -> None:
-    """Raise a TypeError unless `check_gradient` is called as it must be."""
+    """Raise a TypeError unless the arguments of `check_gradient` have the right types."""
     if not callable(f):
         raise TypeError(f"check_gradient: the function comes first, not a {type(f).__name__}: check_gradient(f, [x])")
     require_arguments("check_gradient", args)

@@ -1,7 +1,7 @@
-"""Numbers that left a graph and came back into it as constants, so that a part of a derivative is lost.
+"""Leaks: numbers that left a graph and returned as constants, so that a part of a derivative is missing.
 
-The log of escapes holds the node, the line and the time of each. An escape counts for a graph if the graph has a
-variable behind that node, not written since, and a later operation with a constant that is not written in the source.
+The log of leaks holds the node, the line and the time of each number that left. A leak counts for a graph if the graph depends
+on a variable behind that node which was not written since, and a later operation has a constant that is not in the source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a writt
 
 
 def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list[Leak]:
-    """The escapes of some nodes and their descendants that may be constants in a graph, oldest first."""
+    """Return the leaks of some nodes and their descendants that may be constants in a graph, oldest first."""
     found, asked = [], set(map(id, wanted))
     numbers = {id(escape.number) for escape in escapes}
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
@@ -29,8 +29,10 @@ def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list
         use = classify_use(escape.code, escape.instruction)
         escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
         is_exact = use == "returned"
-        if escape.is_open and any(_holds(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number):
-            behind = [node for node in _behind(escape) if isinstance(node, VariableNode) or id(node) in asked]
+        if escape.is_open and any(
+            _has_constant_from(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number
+        ):
+            behind = [node for node in _live_ancestors(escape) if isinstance(node, VariableNode) or id(node) in asked]
             escape.is_open = any(node.sequence_number < escape.sequence_number for node in behind)
             if any(node.sequence_number < escape.sequence_number and id(node) in asked for node in behind):
                 found.append(escape)
@@ -38,9 +40,16 @@ def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list
 
 
 def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> None:
-    """Warn, on the user's line, of numbers that left a graph and may be constants in it, where derivatives are wanted.
+    """Warn, on the user's line, of numbers that left a graph and may be constants in a differentiated one.
 
-    `nodes` are all nodes of the graph, `wanted` those with respect to which it is differentiated.
+    Parameters
+    ----------
+    operator : str
+        The operator that differentiates.
+    nodes : list
+        All nodes of the graph.
+    wanted : iterable of Node
+        The nodes to differentiate with respect to.
     """
     escapes = open_leaks()
     if escapes and not is_tracing() and (found := _leaks(escapes, nodes, wanted)):
@@ -53,37 +62,38 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
 
 
 def escapes_about(escapes: Any, key: Any) -> list[Leak]:
-    """The escapes of a node (or of the variables with a name) and of its descendants."""
-    return [e for e in escapes if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _behind(e))]
+    """Return the leaks of a node, or of the variables with a name, and of their descendants."""
+    return [e for e in escapes if any(n is key or (isinstance(n, VariableNode) and n.name == key) for n in _live_ancestors(e))]
 
 
-def _behind(escape: Leak) -> list[Any]:
-    """The live ancestors of the node whose numbers left its graph, itself included."""
+def _live_ancestors(escape: Leak) -> list[Any]:
+    """Return the live ancestors of the node whose numbers left its graph, itself included."""
     about = None if escape.about is None else escape.about()
     if isinstance(about, Recipe):
         return [node for lineage in sort_recipes([about]) if (node := lineage.node()) is not None]
     return [] if about is None else [about]
 
 
-def _holds(node: Any, escape: Leak, is_exact: bool) -> bool:
-    """Whether an operation has a constant operand that may come from an escape; if `is_exact`, one equal to its number."""
-    return any(_may_come_of(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Value))
+def _has_constant_from(node: Any, escape: Leak, is_exact: bool) -> bool:
+    """Whether an operation has a constant operand that may result from a leak; if `is_exact`, one equal to its number."""
+    return any(_may_result_from(a, node.code, escape, is_exact) for a in node.args if not isinstance(a, Value))
 
 
 def _is_fraction(operand: Any) -> bool:
-    """Whether a constant is no integer by its class or value, and so may be computed from a number that escaped."""
+    """Whether a constant is not an integer, and so may be computed from a leaked number."""
     kind = type(operand)
     return kind is not int and (kind is not float or operand != operand // 1)
 
 
-def _may_come_of(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
+def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
+    """Whether an operand may be computed from a leaked number."""
     taken = escape.number
     if operand is taken:
         return True
     if isinstance(operand, np.ndarray) and operand.size != 1:
         if not has_source(escape.code, escape.instruction):  # it may have been handed to NumPy: plain.fill(x), np.sin([x, y])
             return operand.dtype.kind in "fc"
-        return isinstance(taken, np.ndarray) and _is_same(operand, taken)
+        return isinstance(taken, np.ndarray) and _is_duplicate(operand, taken)
     is_array = isinstance(operand, np.ndarray)
     value = operand.reshape(-1)[0] if is_array else operand
     if not isinstance(value, (float, complex, np.inexact)) or not np.isfinite(value) or value == np.round(value):
@@ -98,5 +108,5 @@ def _may_come_of(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
     return not (is_angle or is_written)
 
 
-def _is_same(operand: Any, taken: Any) -> bool:
+def _is_duplicate(operand: Any, taken: Any) -> bool:
     return operand.shape == taken.shape and np.array_equal(operand, taken) and bool(np.any(taken != np.round(taken)))

@@ -1,4 +1,4 @@
-"""The graph between some nodes and one computed from them, and what passes through it: adjoints back, tangents forward."""
+"""The graph between inputs and a result, as a linear map: cotangents propagate back, tangents forward."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from compgraph.guards import note_lengths
 from compgraph.values import Value, constant_operand
 
 from ..forward import TangentNode
-from .replay import Events
-from .sweep import collect, connected_zeros, depending_on, goes_on, sweep, sweep_batch
+from .replay import Tape
+from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, sweep, sweep_batch
 from .tangent_sweep import push_through
 
 _memory = attrgetter("memory")
@@ -25,23 +25,23 @@ MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch
 
 
 class Linearization:
-    """What lies between some nodes and one that was computed from them, to be passed by adjoints and tangents.
+    """The graph between some nodes and one that was computed from them.
 
     Parameters
     ----------
     operator : str
-        Who asks, for messages.
+        The name of the operator, for messages.
     inputs : list of Node
-        Where the derivatives are taken with respect to.
+        The nodes to differentiate with respect to.
     out : Node
-        What was computed from them, by a function or from the gradient of its result; without a tangent.
+        The result of a function of them, or of its gradient; without a tangent.
     live : bool, optional
-        Whether derivatives are to be nodes.
+        Whether derivatives are nodes.
     outer : bool, optional
-        If nothing is said of `live`: whether they are to be if they depend on something else than the inputs.
+        If `live` is None: whether derivatives are nodes if they depend on anything but the inputs.
     depth : int, optional
-        How many axes of examples lie in front of the inputs and of `out`: within so many vmaps, a Jacobian is one for each
-        example.
+        The number of leading batch axes of the inputs and of `out`: within that many vmaps, there is one Jacobian per batch
+        element.
 
     Attributes
     ----------
@@ -54,28 +54,28 @@ class Linearization:
     ) -> None:
         self.operator, self.inputs, self.out, self.depth = operator, inputs, out, depth
         self.nodes = collect(out, stop=inputs)
-        self.live = outer and goes_on(self.nodes, inputs) if live is None else live
+        self.live = outer and depends_on_outside(self.nodes, inputs) if live is None else live
         if self.live:
             note_lengths(f"a derivative by autodiff.{operator}", out)
 
     @property
     def written(self) -> bool:
-        """Whether arrays on the way were written into, also since they were recorded: no tangent can go forward then."""
-        return type(self.nodes) is Events or any(map(_memory, self.nodes))
+        """Whether arrays of the graph were written in place, also after they were recorded; tangents cannot go forward then."""
+        return type(self.nodes) is Tape or any(map(_memory, self.nodes))
 
     @functools.cached_property
     def needed(self) -> set[int]:
-        """The ids of the nodes that adjoints pass on the way to the inputs."""
-        return depending_on(self.nodes, self.out, set(self.inputs))
+        """The ids of the nodes on paths to the inputs."""
+        return ids_on_paths(self.nodes, self.out, set(self.inputs))
 
     def recording(self) -> AbstractContextManager[Any]:
-        """The context in which derivatives are computed."""
+        """Return the context in which derivatives are computed."""
         return recording_on() if self.live else nullcontext()
 
     def pull(self, seeds: Any, support: Any = None) -> list[Any]:
-        """The adjoints of the inputs, of shape ``(count, *input.shape)``, from plain ones of the output.
+        """Return the cotangents of the inputs, of shape ``(count, *input.shape)``, given plain ones of the output.
 
-        `support` is that of the seeds, or True if all their zeros are structural; see `structural_zeros`.
+        `support` is the support of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
         if self.written and active_watcher() is not None:  # debugging looks at each contribution as it comes
@@ -88,7 +88,7 @@ class Linearization:
             return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
-        """The adjoints of the inputs from a plain one of the output, also where there are writes."""
+        """Return the cotangents of the inputs, given a plain one of the output; the graph may have writes."""
         inputs = self.inputs
         with self.recording():
             start = constant_operand(seed) if self.live else seed
@@ -97,7 +97,7 @@ class Linearization:
             return [found[x] if x in found else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
-        """The tangents of the output from those of inputs: a batch of `count`, or a single one if it is None.
+        """Return the tangents of the output, given those of inputs: a batch of `count`, or a single one if `count` is None.
 
         `support` is True if all zeros of the tangents are structural; see `structural_zeros`.
         """
@@ -114,7 +114,7 @@ class Linearization:
         return np.broadcast_to(connected_zeros(node, np.ones_like(self.out)), shape)
 
     def chunks(self, size: int) -> Iterator[slice]:
-        """Directions 0, ..., size - 1 in batches of bounded memory."""
+        """Split the directions 0, ..., size - 1 into batches of bounded memory."""
         largest = max((n.raw_value.nbytes for n in self.nodes if isinstance(n, Value)), default=1)
         step = max(1, MOST // max(1, largest))
         return (slice(start, min(start + step, size)) for start in range(0, size, step))
@@ -122,12 +122,12 @@ class Linearization:
     # ------------------------------------------------------------------------------------- Jacobians
 
     def rows(self) -> list[Any]:
-        """The Jacobian for each input, of shape ``out.shape + input.shape``: a batch of adjoints of all results."""
+        """Return the Jacobian for each input, of shape ``out.shape + input.shape``, by a batch of cotangents of all results."""
         found = self._all_rows(1)
         if self.out.dtype.kind == "c":
             with self.recording():
                 both = zip(self.inputs, found, self._all_rows(-1j), strict=True)
-                found = [joined(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+                found = [complex_jacobian(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
         return found
 
     def _all_rows(self, unit: complex) -> list[Any]:
@@ -137,12 +137,12 @@ class Linearization:
         if not parts:
             return [self._reshaped(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
         with self.recording():
-            taken: set[int] = set()
-            found = [_own([part[i] for part in parts], taken) for i in range(len(inputs))]
+            used: set[int] = set()
+            found = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
             return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(found, shapes, strict=True)]
 
     def columns(self) -> list[Any]:
-        """As `rows`, with a batch of tangents of all elements of each input."""
+        """Return the Jacobians as `rows` does, by a batch of tangents of all elements of each input."""
         if self.written:
             return self.rows()
         found = []
@@ -153,11 +153,11 @@ class Linearization:
         return found
 
     def along(self, x: Any, along: Any, across: Any) -> Any:
-        """The Jacobian for an input, from its columns; of a complex one from those in the imaginary directions as well."""
+        """Return the Jacobian for an input, given its columns; for a complex input also those in the imaginary directions."""
         if across is None:
             return along
         once, other = along - 1j * across, along + 1j * across
-        return once if self.out.dtype.kind != "c" else joined(self.operator, x, once, other)
+        return once if self.out.dtype.kind != "c" else complex_jacobian(self.operator, x, once, other)
 
     def _all_columns(self, x: Any, unit: complex) -> Any:
         depth = self.depth
@@ -166,7 +166,7 @@ class Linearization:
         parts = [self.push({x: basis(x, c, unit, depth)}, c.stop - c.start, True) for c in chunks]
         if not parts:
             return self._reshaped(self._zeros(self.out, 0), shape)
-        columns = np.moveaxis(_own(parts, set()), 0, -1)
+        columns = np.moveaxis(_concatenate_owned(parts, set()), 0, -1)
         return self._reshaped(columns if self.live else np.ascontiguousarray(columns), shape)
 
     def _reshaped(self, array: Any, shape: tuple[int, ...]) -> Any:
@@ -174,7 +174,7 @@ class Linearization:
 
 
 def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
-    """A batch of unit vectors of the shape of `like`: the same for each example, where axes of examples lie in front."""
+    """Return a batch of unit vectors of the shape of `like`, the same for each element along `depth` leading batch axes."""
     count, around, shape = chunk.stop - chunk.start, like.shape[:depth], like.shape[depth:]
     size = math.prod(shape)
     vectors = np.zeros((count, *around, size), like.dtype)
@@ -185,20 +185,20 @@ def basis(like: Any, chunk: slice, unit: complex = 1, depth: int = 0) -> Any:
     return vectors.reshape(count, *around, *shape)
 
 
-def _own(parts: list[Any], taken: set[int]) -> Any:
-    """Parts put together; an array that shares memory with nothing."""
+def _concatenate_owned(parts: list[Any], used: set[int]) -> Any:
+    """Concatenate parts; the result shares memory with no other array."""
     if len(parts) > 1:
         return np.concatenate(parts)
     (only,) = parts
     if type(only) is np.ndarray:
-        if only.base is not None or not only.flags.writeable or id(only) in taken:
+        if only.base is not None or not only.flags.writeable or id(only) in used:
             only = only.copy()
-        taken.add(id(only))
+        used.add(id(only))
     return only
 
 
-def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
-    """The Jacobian of a complex result, from twice its parts for dz and for its conjugate."""
+def complex_jacobian(operator: str, x: Any, once: Any, other: Any) -> Any:
+    """Return the Jacobian of a complex result, given twice its parts for dz and for its conjugate."""
     if x.dtype.kind != "c":
         return once
     plain, rest = (np.asarray(a.raw_value if isinstance(a, Value) else a) for a in (once, other))
@@ -211,32 +211,32 @@ def joined(operator: str, x: Any, once: Any, other: Any) -> Any:
 
 
 def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
-    """The gradient of a scalar, as nodes of the graph."""
+    """Return the gradient of a scalar, as nodes of the graph."""
     nodes = collect(out, stop=inputs)
     note_lengths(f"a derivative by autodiff.{operator}", out)
     with recording_on():
         seed = np.ones_like(out)
-        swept = sweep(nodes, out, seed, set(inputs), True)
-        return [swept[x] if x in swept else connected_zeros(x, seed) for x in inputs]
+        cotangents = sweep(nodes, out, seed, set(inputs), True)
+        return [cotangents[x] if x in cotangents else connected_zeros(x, seed) for x in inputs]
 
 
 def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-    """What is linear in a result and in directions, where both may carry tangents of outer derivatives.
+    """Apply a map that is linear in a result and in directions, all of which may have tangents of outer derivatives.
 
     Parameters
     ----------
     out : Node or array
-        The result; an array has nothing to do with the inputs.
+        The result; an array does not depend on the inputs.
     directions : list
-        To which `apply` is linear one and all.
+        The directions; `apply` is linear in all of them together.
     apply : callable
         ``apply(out, directions)``, for a result without a tangent, returns a list.
     """
     level = max((x.level for x in (out, *directions) if type(x) is TangentNode), default=0)
     if not level:
         return apply(out, directions)
-    value, moved = _parts(out, level)
-    parted = [_parts(v, level) for v in directions]
+    value, moved = _split(out, level)
+    parted = [_split(v, level) for v in directions]
     primals, tangents = [p for p, _ in parted], [t for _, t in parted]
     first = with_tangents(value, primals, apply)
     second: list[Any] = [None] * len(first)
@@ -249,17 +249,17 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     return [_at_level(level, *pair) for pair in zip(first, second, strict=True)]
 
 
-def _parts(x: Any, level: int) -> tuple[Any, Any]:
-    """A value without its tangent at a level, and that; None where it is zero."""
+def _split(x: Any, level: int) -> tuple[Any, Any]:
+    """Return a value without its tangent at a level, and that tangent; None if it is zero."""
     return (x.primal, x.derivative()) if isinstance(x, TangentNode) and x.level == level else (x, None)
 
 
 def _at_level(level: int, value: Any, tangent: Any) -> Any:
-    """A value with a tangent at a level; below the Jacobians that they carry, if those are of an inner derivative."""
+    """Return a value with a tangent at a level, below the Jacobians of an inner derivative that they carry."""
     inner = max((x for x in (value, tangent) if isinstance(x, TangentNode)), key=attrgetter("level"), default=None)
     if inner is None or inner.level < level:
         return TangentNode.create_using(value, tangent, level)
-    (value, jacobian), (tangent, moved) = _parts(value, inner.level), _parts(tangent, inner.level)
+    (value, jacobian), (tangent, moved) = _split(value, inner.level), _split(tangent, inner.level)
     if jacobian is None and moved is not None:
         jacobian = np.zeros(moved.shape, moved.dtype)
     if jacobian is not None:
@@ -268,7 +268,7 @@ def _at_level(level: int, value: Any, tangent: Any) -> Any:
 
 
 def without_tangents(out: Any) -> list[Any]:
-    """The results, each without a tangent, that `with_tangents` comes to."""
+    """Return the results, each without a tangent, to which `with_tangents` applies its map."""
     if isinstance(out, TangentNode):
         return without_tangents(out.primal) + without_tangents(out.tangent)
     return [out] if isinstance(out, Value) else []

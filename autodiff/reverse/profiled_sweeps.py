@@ -1,7 +1,7 @@
-"""Sweeps that are active_profiler: their adjoints are told, node by node, to a profiler; see `compgraph.profiling`.
+"""Profiled sweeps: a profiler records their cotangents node by node; see `compgraph.profiling`.
 
-The sweeps themselves know nothing of it. A mapping that tells what is put into it stands in the place of a plain one, and where a
-sweep goes back through writes, methods that tell of their calls in the place of two of its own.
+The sweeps contain no profiling code. A mapping that reports its assignments replaces the plain one. In a replay, two methods
+are replaced by ones that report their calls.
 """
 
 from __future__ import annotations
@@ -15,61 +15,61 @@ import numpy as np
 from compgraph.profiling import BACKWARD, TANGENT
 from compgraph.values import Value
 
-from ..rules import DEFERRED, Parts, Scatter
+from ..rules import LAZY_COTANGENTS, OutputCotangents, ScatteredCotangent
 
 ndarray = np.ndarray
 _put = dict.__setitem__
 
 
-def parts_of(adjoint: Any) -> list[Any]:
-    """The arrays of an adjoint, also of one that waits to be put together."""
-    if type(adjoint) is Scatter:
-        parts = [adjoint.dense, *adjoint.pieces[-1:]]  # those before were told already
+def parts_of(cotangent: Any) -> list[Any]:
+    """Return the arrays of a cotangent, also of a lazy one."""
+    if type(cotangent) is ScatteredCotangent:
+        parts = [cotangent.dense, *cotangent.updates[-1:]]  # those before were told already
     else:
-        parts = list(adjoint.found.values()) if type(adjoint) is Parts else [adjoint]
+        parts = list(cotangent.cotangents.values()) if type(cotangent) is OutputCotangents else [cotangent]
     return [part.raw_value if isinstance(part, Value) else part for part in parts]
 
 
-class Adjoints(dict[Any, Any]):
-    """The adjoints of a sweep. What passes until one is put in is the time of the node that the sweep is at.
+class ProfiledCotangents(dict[Any, Any]):
+    """The cotangents of a sweep. The time between two assignments is attributed to the current node of the sweep.
 
     Parameters
     ----------
-    adjoints : dict
-        Those it starts from.
+    cotangents : dict
+        The cotangents that the sweep starts from.
     errors : RuleErrors
-        Whose `at` is the node that the sweep is at.
+        Its `at` is the current node of the sweep.
     profiler : Recorder
-        What is told.
+        Receives the measurements.
     """
 
     __slots__ = ("around", "entry", "errors", "node", "profiler", "since", "start")
 
-    def __init__(self, adjoints: dict[Any, Any], errors: Any, profiler: Any) -> None:
-        super().__init__(adjoints)
+    def __init__(self, cotangents: dict[Any, Any], errors: Any, profiler: Any) -> None:
+        super().__init__(cotangents)
         self.errors, self.profiler, self.node = errors, profiler, None
         self.entry: Any = None
         self.around, profiler.top = profiler.top, None  # the steps of rules are told before their node is known
         self.start = self.since = perf_counter()
 
-    def __setitem__(self, node: Any, adjoint: Any) -> None:
-        _put(self, node, adjoint)
+    def __setitem__(self, node: Any, cotangent: Any) -> None:
+        _put(self, node, cotangent)
         profiler, at = self.profiler, self.errors.at
         steps = profiler.top
         if steps is not None or at is not self.node:
             self._reach(at, steps)
         entry = self.entry
-        if type(adjoint) is ndarray:
-            profiler.hold(entry, adjoint)
-        elif type(adjoint) in DEFERRED or isinstance(adjoint, Value):
-            for part in parts_of(adjoint):
+        if type(cotangent) is ndarray:
+            profiler.hold(entry, cotangent)
+        elif type(cotangent) in LAZY_COTANGENTS or isinstance(cotangent, Value):
+            for part in parts_of(cotangent):
                 profiler.hold(entry, part)
         now = perf_counter()
         entry.seconds += now - self.since
         self.since = now
 
     def _reach(self, at: Any, steps: Any) -> None:
-        """Find the entry of the node that the sweep has come to, and give it its steps."""
+        """Find the entry of the current node and add its steps."""
         profiler = self.profiler
         profiler.top = self.around
         if at is not self.node:
@@ -80,20 +80,20 @@ class Adjoints(dict[Any, Any]):
         self.around, profiler.top = profiler.top, None
 
     def close(self, found: dict[Any, Any]) -> None:
-        """End the sweep, which has found these adjoints."""
+        """End the sweep with its results."""
         profiler = self.profiler
         steps, profiler.top = profiler.top, self.around
         profiler.adopt(steps)
         if self.entry is not None:
-            for adjoint in found.values():  # what was put together last
-                for part in parts_of(adjoint):
+            for cotangent in found.values():  # what was put together last
+                for part in parts_of(cotangent):
                     profiler.hold(self.entry, part)
         profiler.swept(self.start)
         self.node = self.errors = None
 
 
-class Told(dict[Any, Any]):
-    """What a sweep through time keeps: adjoints, or buffers, whose memory a profiler is told."""
+class ProfiledBuffers(dict[Any, Any]):
+    """The cotangents or buffers of a replay; the profiler records their memory."""
 
     __slots__ = ("profiler",)
 
@@ -106,56 +106,60 @@ class Told(dict[Any, Any]):
         self.profiler.held(parts_of(getattr(value, "buffer", value)))
 
 
-def told_pass(
-    profiler: Any, output: Any, adjoints: dict[Any, Any], errors: Any, sweep: Callable[[Any], dict[Any, Any]]
+def profile_pass(
+    profiler: Any, output: Any, cotangents: dict[Any, Any], errors: Any, sweep: Callable[[Any], dict[Any, Any]]
 ) -> dict[Any, Any]:
-    """One pass, ``sweep(adjoints)``, over a graph without writes."""
-    _tell_seed(profiler, output, adjoints)
-    told = Adjoints(adjoints, errors, profiler)
+    """Profile one pass, ``sweep(cotangents)``, over a graph without writes."""
+    _record_seed(profiler, output, cotangents)
+    profiled_sweep = ProfiledCotangents(cotangents, errors, profiler)
     found: dict[Any, Any] = {}
     log = errors.log
     errors.log = [] if log is None else log  # a sweep with a log puts in each piece of an adjoint by itself
     try:
-        found = sweep(told)
+        found = sweep(profiled_sweep)
     finally:
         errors.log = log
-        told.close(found)
+        profiled_sweep.close(found)
     return found
 
 
-def told_past(profiler: Any, past: Any, output: Any, seed: Any, sweep: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
-    """One pass, ``sweep()``, over a graph with writes, or of many adjoints, by a `Past`."""
+def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+    """Profile one pass, ``sweep()``, by a `Replay`."""
     start = perf_counter()
-    past.adjoints, past.shadows, past.values = Told(profiler), Told(profiler), Told(profiler)
-    pass_on, undo = past.pass_on, past.undo
+    replay.cotangents, replay.cotangent_buffers, replay.value_buffers = (
+        ProfiledBuffers(profiler),
+        ProfiledBuffers(profiler),
+        ProfiledBuffers(profiler),
+    )
+    propagate, undo = replay.propagate, replay.undo
 
-    def told_pass_on(node: Any, *args: Any) -> None:
+    def profiled_propagate(node: Any, *args: Any) -> None:
         opened = profiler.begin_at(BACKWARD, node)
         try:
-            pass_on(node, *args)
+            propagate(node, *args)
         finally:
             profiler.end(opened)
 
-    def told_undo(write: Any, needed: Any) -> None:
+    def profiled_undo(write: Any, needed: Any) -> None:
         opened = profiler.begin(BACKWARD, write.opname, write.code, write.instruction, write.scope)
         try:
             undo(write, needed)
         finally:
             profiler.end(opened)
 
-    past.pass_on, past.undo = told_pass_on, told_undo
-    _tell_seed(profiler, output, {output: seed})
+    replay.propagate, replay.undo = profiled_propagate, profiled_undo
+    _record_seed(profiler, output, {output: seed})
     try:
         return sweep()
     finally:
-        del past.pass_on, past.undo  # they refer to it, and no graph should wait for the garbage collector
+        del replay.propagate, replay.undo  # they refer to it, and no graph should wait for the garbage collector
         profiler.swept(start)
 
 
-def told_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A step of a pass forward, ``step(node, tangents)``, that is told."""
+def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Profile a step of a forward pass, ``step(node, tangents)``."""
 
-    def told(node: Any, given: Any) -> Any:
+    def profiled_sweep(node: Any, given: Any) -> Any:
         opened = profiler.begin_at(TANGENT, node)
         try:
             tangent = step(node, given)
@@ -164,11 +168,11 @@ def told_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, 
         finally:
             profiler.end(opened)
 
-    return told
+    return profiled_sweep
 
 
-def _tell_seed(profiler: Any, output: Any, adjoints: dict[Any, Any]) -> None:
-    """Tell the adjoints that a sweep starts from, which belong to the output."""
-    for adjoint in adjoints.values():
-        for part in parts_of(adjoint):
+def _record_seed(profiler: Any, output: Any, cotangents: dict[Any, Any]) -> None:
+    """Record the cotangents that a sweep starts from, at the output."""
+    for cotangent in cotangents.values():
+        for part in parts_of(cotangent):
             profiler.hold(profiler.entry_of(BACKWARD, output), part)

@@ -1,4 +1,4 @@
-"""Jacobians of recorded values: several inputs at once, and one sweep back for all elements of the result in a batch."""
+"""Jacobians of recorded values with respect to several variables, by one sweep with a batch of cotangents."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
     Parameters
     ----------
     *values : array_like
-        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats; integer arrays, complex
-        numbers and nodes are refused.
+        One or more inputs: numbers, vectors, arrays of any shape. Python numbers become floats. Integer arrays, complex
+        numbers and nodes raise.
     names : sequence of str, optional
-        A name for each.
+        The names, in order.
 
     Returns
     -------
     VariableNode or tuple of VariableNode
-        A variable for one value, a tuple for several; each has copied its value.
+        A variable for one value, a tuple for several; each holds a copy of its value.
 
     Raises
     ------
     TypeError
         If a value has no derivatives, is complex, or is a node.
     ValueError
-        If there are not as many names as values.
+        If the numbers of names and values differ.
 
     Examples
     --------
@@ -59,29 +59,29 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
-    """The Jacobian of a node with respect to variables, by one sweep for a batch of all its elements.
+    """Compute the Jacobian of a node with respect to variables, by one sweep with a batch of cotangents.
 
     Parameters
     ----------
     node : Node
-        What to differentiate, of any shape.
+        The node to differentiate, of any shape.
     wrt : VariableNode or sequence of VariableNode
-        The variables. Of one that `node` does not depend on, the Jacobian is zero.
+        The variables. The Jacobian with respect to a variable that `node` does not depend on is zero.
     create_graph : bool
-        Whether the Jacobians are nodes themselves, that can be differentiated again.
+        Whether the Jacobians are nodes that can be differentiated again.
 
     Returns
     -------
     array or list of array
-        For each variable an array of the shape of `node` followed by that of the variable, in the precision of `node`; a
-        list of them, in order, if `wrt` is a sequence. They are those that `autodiff.forward.variables` carries.
+        For each variable an array of shape ``node.shape + variable.shape`` in the precision of `node`; a list in order if
+        `wrt` is a sequence. They equal those of `autodiff.forward.variables`.
 
     Raises
     ------
     TypeError
-        If `node` is no node, or has no derivatives, or something else than variables is asked for.
+        If `node` is not a node or has no derivatives, or `wrt` has an entry that is not a variable.
     ValueError
-        If a variable was updated in place after it was used.
+        If a variable was updated in place after its use.
 
     See Also
     --------

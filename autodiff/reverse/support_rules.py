@@ -1,15 +1,15 @@
-"""How the supports of adjoints pass through operations, and how adjoints are kept within them; see `structural_zeros`.
+"""How the supports of cotangents propagate through operations, and how cotangents are masked by them; see `structural_zeros`.
 
-A support is 1 where there is something, and 0 at structural zeros. How it passes follows from the kind of a rule:
+A support is 0 at structural zeros and 1 elsewhere. How it propagates follows from the kind of a rule:
 
 ============  =============================================================================================
-moving        by the formula itself, which adds up ones; of a product, with ones for the other operands
-elementwise   as it is
-reduction     spread over what was reduced
-others        all of an operand, if there is anything at all: what mixes elements ends structural zeros
+moving        by the formula itself, which adds ones; for a product, with ones in place of the other operands
+elementwise   unchanged
+reduction     broadcast to the reduced array
+others        all of an operand, if any element is 1: mixing elements ends structural zeros
 ============  =============================================================================================
 
-What a rule says to take no part (`Rule.selecting`) is zero besides.
+Elements that a rule does not select (`Rule.selecting`) are zero in addition.
 """
 
 from __future__ import annotations
@@ -26,11 +26,21 @@ from compgraph import ops
 from compgraph.values import Value
 
 from ..batching import pad_ndim, pull_batch, pull_batch_several, push_node, reduced_axes
-from ..rules import DEFERRED, Formula, Rule, RuleErrors, Shared, by_function, spread, unowned, with_keywords
+from ..rules import (
+    LAZY_COTANGENTS,
+    Formula,
+    Rule,
+    RuleErrors,
+    SharedFormulas,
+    by_function,
+    restore_axes,
+    rule_with_keywords,
+    unowned,
+)
 
 
 def as_support(value: Any) -> Any:
-    """Ones where there is anything, counts and nan included."""
+    """Return 1 for each nonzero element, counts and nan included."""
     if isinstance(value, tuple):
         return tuple([None if part is None else as_support(part) for part in value])
     if isinstance(value, Value):
@@ -39,7 +49,7 @@ def as_support(value: Any) -> Any:
 
 
 def _anywhere(s: Any, operand: Any, batched: bool) -> Any:
-    """The support of what mixes elements: all of an operand, if there is anything at all."""
+    """Return the support of an operand whose elements are mixed: all of it, if any element of the output is in the support."""
     if isinstance(s, tuple):
         found = [_anywhere(part, operand, batched) for part in s if part is not None]
         return sum(found[1:], start=found[0])
@@ -52,18 +62,18 @@ def _anywhere(s: Any, operand: Any, batched: bool) -> Any:
 
 
 def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The support of what a reduction was made of."""
+    """Return the support of a reduced array."""
     if position == rule.initial:
         return s
     if not batched:
-        return np.broadcast_to(spread(s, x, axis, keepdims), x.shape)
+        return np.broadcast_to(restore_axes(s, x, axis, keepdims), x.shape)
     axes = reduced_axes(x, axis)
-    kept = np.reshape(s, (s.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
-    return np.broadcast_to(kept, (s.shape[0], *x.shape))
+    mask_tangent = np.reshape(s, (s.shape[0], *[1 if i + 1 in axes else n for i, n in enumerate(x.shape)]))
+    return np.broadcast_to(mask_tangent, (s.shape[0], *x.shape))
 
 
-def _carries(rule: Rule, options: dict[str, Any]) -> bool:
-    """Whether the formulas of a rule tell where their results have structural zeros."""
+def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
+    """Whether the formulas of a rule map structural zeros to structural zeros."""
     return rule.carries(**options) if callable(rule.carries) else rule.carries
 
 
@@ -73,9 +83,9 @@ def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands
     return rule.formulas[position](g, out, *operands, **options)  # type: ignore[misc]
 
 
-def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    """The support of a contribution, from that of the adjoint of the output."""
-    if _carries(rule, options):
+def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    """Return the support of a contribution, given that of the cotangent of the output."""
+    if _propagates_zeros(rule, options):
         if rule.kind == "multilinear":
             operands = tuple([np.ones(np.shape(x)) for x in operands])
         if rule.opname in ("window", "laid"):  # where a part lies is told in bytes
@@ -86,7 +96,7 @@ def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operand
     elif rule.kind == "reduction":
         lengths = {k: v for k, v in options.items() if k in ("axis", "keepdims")}
         found = _reduced(position, s, rule, batched, out, operands[0], **lengths)
-    elif _sweeps_itself(options):
+    elif _has_own_sweep(options):
         found = options["call"].supports(position, s, out, *operands)
     else:
         found = _anywhere(s, operands[position], batched)
@@ -95,10 +105,12 @@ def _passed(rule: Rule, position: int, batched: bool, s: Any, out: Any, *operand
     return found
 
 
-def _touched(rule: Rule, position: int, batched: bool, s: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Where a product that adds up has a term that is not finite, and no structural zero in it; None if all are finite."""
-    if _sweeps_itself(options):
-        return Starting(s)
+def _nonfinite_terms(
+    rule: Rule, position: int, batched: bool, s: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    """Return where a sum of products has a term that is not finite and no structural zero; None if all operands are finite."""
+    if _has_own_sweep(options):
+        return SeedSupport(s)
     if rule.kind != "multilinear" or not rule.carries:
         return None
     ones = [np.ones(np.shape(x)) for x in operands]
@@ -111,23 +123,23 @@ def _touched(rule: Rule, position: int, batched: bool, s: Any, out: Any, operand
     return total
 
 
-def _cleaned(operands: Sequence[Any], position: int) -> list[Any]:
-    """Operands, all but one, with zeros where they are not finite."""
+def _replace_nonfinite(operands: Sequence[Any], position: int) -> list[Any]:
+    """Return the operands, all but one with zeros in place of elements that are not finite."""
     return [x if q == position or _is_finite(x) else np.where(np.isfinite(x), x, 0) for q, x in enumerate(operands)]
 
 
-def _sweeps_itself(options: dict[str, Any]) -> bool:
-    """Whether an operation is a call that is swept by itself, one direction after the other."""
+def _has_own_sweep(options: dict[str, Any]) -> bool:
+    """Whether an operation is a call that runs a sweep of its own, for one direction after the other."""
     return hasattr(options.get("call"), "supports")
 
 
-class Starting:
-    """A context in which a call that is swept by itself starts from an adjoint with structural zeros.
+class SeedSupport:
+    """A context in which a call with a sweep of its own starts from a cotangent with structural zeros.
 
     Parameters
     ----------
     support : array, Node or tuple
-        The support of the adjoint.
+        The support of the cotangent.
     """
 
     _now: ContextVar[Any] = ContextVar("starting", default=None)
@@ -142,15 +154,15 @@ class Starting:
         self._now.reset(self._token)
 
     @classmethod
-    def taken(cls) -> Any:
-        """The support, for the call at work and none inside it; None where there are no structural zeros."""
+    def take(cls) -> Any:
+        """Return the support for the current call, and hide it from inner ones; None if there are no structural zeros."""
         support = cls._now.get()
         cls._now.set(None)
         return support
 
 
-class _Each(Sequence[Formula | None]):
-    """For each operand with a derivative, what is made of its position."""
+class _ByPosition(Sequence[Formula | None]):
+    """Formulas that are made from the position, for each operand with a derivative."""
 
     def __init__(self, rule: Rule, make: Callable[[int], Formula]) -> None:
         self.rule, self.make = rule, make
@@ -162,56 +174,56 @@ class _Each(Sequence[Formula | None]):
         return None if self.rule.formulas[position] is None else self.make(position)
 
 
-def _like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
-    """A rule for the operands of another; `several` answers for several of them in one call, where that does."""
+def _rule_like(rule: Rule, single: Callable[[int], Formula], batch: Formula, several: Formula) -> Rule:
+    """Return a rule for the operands of another; `several` replaces a shared formula, which serves several operands per call."""
     theirs = rule.formulas
-    if type(theirs) is Shared:
+    if type(theirs) is SharedFormulas:
         batched = theirs.batched or rule.is_batchable
-        return Rule(rule.opname, "general", Shared(several, theirs.fixed, batched), ()).batched(batch)
-    return Rule(rule.opname, "general", _Each(rule, single), ()).batched(batch)
+        return Rule(rule.opname, "general", SharedFormulas(several, theirs.fixed, batched), ()).batched(batch)
+    return Rule(rule.opname, "general", _ByPosition(rule, single), ()).batched(batch)
 
 
-class _OfSupports(dict[Any, Rule]):
-    """How supports pass, by the function a node carries."""
+class _SupportRules(dict[Any, Rule]):
+    """The propagation of supports, as rules by the function of a node."""
 
     def __missing__(self, function: Any) -> Rule:
         if isinstance(function, ops.Keyworded):
-            made = with_keywords(self[function.function], function)
+            made = rule_with_keywords(self[function.function], function)
         else:
             rule = by_function[function]
 
             def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-                return _passed(rule, position, True, s, out, *operands, **options)
+                return _propagate(rule, position, True, s, out, *operands, **options)
 
             def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
                 batched = rule.is_batchable and np.ndim(s) > np.ndim(out)
-                if _carries(rule, options):
+                if _propagates_zeros(rule, options):
                     pulled = functools.partial(pull_batch_several, rule) if batched else rule.formulas.formula  # type: ignore[attr-defined]
                     return pulled(positions, s, out, *operands, **options)
-                return [_passed(rule, position, batched, s, out, *operands, **options) for position in positions]
+                return [_propagate(rule, position, batched, s, out, *operands, **options) for position in positions]
 
-            made = _like(rule, lambda position: functools.partial(_passed, rule, position, False), batch, several)
+            made = _rule_like(rule, lambda position: functools.partial(_propagate, rule, position, False), batch, several)
         self[function] = made
         return made
 
 
-class Through(dict[Any, Rule]):
-    """The rules of a pass that finds supports.
+class RecordingSupportRules(dict[Any, Rule]):
+    """The rules of a pass that computes supports.
 
     Parameters
     ----------
-    given : list
-        Where they are put, in order.
+    supports : list
+        Collects the supports in order.
     errors : RuleErrors
-        Knows at which node the pass is.
+        Holds the current node of the pass.
     known : dict
         By sequence number, the supports of nodes that were recorded as derivatives.
     """
 
-    def __init__(self, given: list[tuple[Any, Any]], errors: RuleErrors, known: dict[int, Any]) -> None:
-        self.given, self.errors, self.known = given, errors, known
-        self.passed = _OfSupports()
-        self.last: tuple[Any, Any] = (None, None)
+    def __init__(self, supports: list[tuple[Any, Any]], errors: RuleErrors, known: dict[int, Any]) -> None:
+        self.supports, self.errors, self.known = supports, errors, known
+        self.passed = _SupportRules()
+        self.cached: tuple[Any, Any] = (None, None)
 
     def __missing__(self, function: Any) -> Rule:
         rule = self.passed[function]
@@ -220,52 +232,52 @@ class Through(dict[Any, Rule]):
             formula: Any = rule.formulas[position]
 
             def call(s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-                s = self._of_node(s)
-                touched = _touched(by_function[function], position, False, s, out, operands, options)
-                return self._noted(formula(s, out, *operands, **options), touched)
+                s = self._support_at_node(s)
+                touched = _nonfinite_terms(by_function[function], position, False, s, out, operands, options)
+                return self._record(formula(s, out, *operands, **options), touched)
 
             return call
 
         def batch(position: int, s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            if _sweeps_itself(options):
+            if _has_own_sweep(options):
                 return NotImplemented
-            s = self._of_node(s)
-            touched = _touched(by_function[function], position, True, s, out, operands, options)
-            return self._noted(pull_batch(rule, position, s, out, *operands, **options), touched)
+            s = self._support_at_node(s)
+            touched = _nonfinite_terms(by_function[function], position, True, s, out, operands, options)
+            return self._record(pull_batch(rule, position, s, out, *operands, **options), touched)
 
         def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            s = self._of_node(s)
-            touched = Starting(s) if _sweeps_itself(options) else None  # what is shared is no product
+            s = self._support_at_node(s)
+            touched = SeedSupport(s) if _has_own_sweep(options) else None  # what is shared is no product
             found = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
-            return [self._noted(each, touched) for each in found]
+            return [self._record(each, touched) for each in found]
 
-        self[function] = made = _like(rule, single, batch, several)
+        self[function] = made = _rule_like(rule, single, batch, several)
         return made
 
-    def _of_node(self, s: Any) -> Any:
-        if s is self.last[0]:  # that of the operand before
-            return self.last[1]
+    def _support_at_node(self, s: Any) -> Any:
+        if s is self.cached[0]:  # that of the operand before
+            return self.cached[1]
         at, found = self.errors.at, as_support(s)
         known = self.known.get(at.sequence_number)
         if known is not None and np.shape(known) == np.shape(at.raw_value):
             found = found * known
-        self.last = s, found
+        self.cached = s, found
         return found
 
-    def _noted(self, found: Any, touched: Any) -> Any:
-        if type(found) in DEFERRED:
-            self.given.append((None, None))
+    def _record(self, found: Any, touched: Any) -> Any:
+        if type(found) in LAZY_COTANGENTS:
+            self.supports.append((None, None))
             return found
         found = as_support(found)
-        self.given.append((found, touched))
+        self.supports.append((found, touched))
         return unowned(found)
 
 
-class Within(dict[Any, Rule]):
-    """The rules of a pass whose contributions are kept within supports."""
+class MaskedRules(dict[Any, Rule]):
+    """The rules of a pass whose contributions are masked by supports."""
 
-    def __init__(self, zeros: list[tuple[Any, Any]], errors: RuleErrors) -> None:
-        self.next, self.errors = iter(zeros).__next__, errors
+    def __init__(self, supports: list[tuple[Any, Any]], errors: RuleErrors) -> None:
+        self.next_support, self.errors = iter(supports).__next__, errors
 
     def __missing__(self, function: Any) -> Rule:
         rule = by_function[function]
@@ -274,48 +286,48 @@ class Within(dict[Any, Rule]):
             formula: Any = rule.formulas[position]
 
             def call(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-                return self._kept(lambda *xs: formula(g, out, *xs, **options), operands, position, 0)
+                return self._mask_formula(lambda *xs: formula(g, out, *xs, **options), operands, position, 0)
 
             return call
 
         def batch(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            if _sweeps_itself(options):
+            if _has_own_sweep(options):
                 return NotImplemented
-            return self._kept(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
+            return self._mask_formula(lambda *xs: pull_batch(rule, position, g, out, *xs, **options), operands, position, 1)
 
         def several(positions: list[int], g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            zeros = [self.next() for _ in positions]
-            before = len(self.errors.met or ())
+            supports = [self.next_support() for _ in positions]
+            before = len(self.errors.pending or ())
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
             pulled = functools.partial(pull_batch_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
-            with zeros[0][1] if isinstance(zeros[0][1], Starting) else nullcontext():
+            with supports[0][1] if isinstance(supports[0][1], SeedSupport) else nullcontext():
                 found = pulled(positions, g, out, *operands, **options)
-            return [self._masked(each, support, axes, before) for each, (support, _) in zip(found, zeros, strict=True)]
+            return [self._mask(each, support, axes, before) for each, (support, _) in zip(found, supports, strict=True)]
 
-        self[function] = made = _like(rule, single, batch, several)
+        self[function] = made = _rule_like(rule, single, batch, several)
         return made
 
-    def _kept(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
-        """What a formula gives, and zero outside the support; errors met there alone are none."""
-        support, touched = self.next()
-        before = len(self.errors.met or ())
-        with touched if isinstance(touched, Starting) else nullcontext():
+    def _mask_formula(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
+        """Return the value of a formula, zero outside the support; errors only there are dropped."""
+        support, touched = self.next_support()
+        before = len(self.errors.pending or ())
+        with touched if isinstance(touched, SeedSupport) else nullcontext():
             found = formula(*operands)
         changed = False
-        if touched is not None and not isinstance(touched, Starting):
-            found, changed = np.where(touched != 0, found, formula(*_cleaned(operands, position))), True
-        return self._masked(found, support, axes, before, changed)
+        if touched is not None and not isinstance(touched, SeedSupport):
+            found, changed = np.where(touched != 0, found, formula(*_replace_nonfinite(operands, position))), True
+        return self._mask(found, support, axes, before, changed)
 
-    def _masked(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
-        """What a formula gave, and zero outside the support; errors met since `before` are none if only zeros met them."""
-        met: Any = self.errors.met
+    def _mask(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
+        """Mask the value of a formula; errors since `before` are dropped if only masked elements caused them."""
+        pending: Any = self.errors.pending
         if support is not None and (isinstance(support, Value) or not np.all(support)):
             missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
             if axes and missing > 0:
                 support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
             found, changed = np.where(support != 0, found, 0)[()], True
-        if changed and len(met) > before and _is_finite(found):
-            del met[before:]
+        if changed and len(pending) > before and _is_finite(found):
+            del pending[before:]
         return found
 
 
@@ -328,25 +340,27 @@ def _is_finite(value: Any) -> bool:
 # structural, and so are those of adjoints in a gradient that is differentiated along a direction.
 
 
-def pushed_support(node: Any, given: list[Any], create_graph: bool, count: int) -> Any:
-    """The support of a batch of tangents of a node, from those of its operands, None where these are zero."""
-    given = [None if s is None else as_support(s) for s in given]
+def push_support(node: Any, supports: list[Any], create_graph: bool, count: int) -> Any:
+    """Return the support of a batch of tangents of a node, given those of its operands, None where these are zero."""
+    supports = [None if s is None else as_support(s) for s in supports]
     function, plain = node.function, node.raw_value
     rule = None if isinstance(function, ops.Output) else by_function[function]
-    if rule is None or (rule.kind != "multilinear" and _carries(rule, node.options)):
-        return push_node(node, given, create_graph, count)
+    if rule is None or (rule.kind != "multilinear" and _propagates_zeros(rule, node.options)):
+        return push_node(node, supports, create_graph, count)
     if rule.kind == "elementwise":
-        parts = [pad_ndim(s, plain.ndim) for s in given if s is not None]
+        parts = [pad_ndim(s, plain.ndim) for s in supports if s is not None]
         return np.broadcast_to(sum(parts[1:], start=parts[0]), (count, *plain.shape))
-    found = [_anywhere(s, out, True) for s in given if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))]
+    found = [
+        _anywhere(s, out, True) for s in supports if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))
+    ]
     if isinstance(plain, tuple):
         return tuple([sum(found[k :: len(plain)]) for k in range(len(plain))])
     return sum(found[1:], start=found[0])
 
 
-def kept(tangent: Any, support: Any) -> Any:
-    """Tangents, and zero outside their support."""
+def mask_tangent(tangent: Any, support: Any) -> Any:
+    """Return tangents with zeros outside their support."""
     if isinstance(tangent, tuple):
         supports = support if isinstance(support, tuple) else (support,) * len(tangent)
-        return tuple([None if t is None else kept(t, s) for t, s in zip(tangent, supports, strict=True)])
+        return tuple([None if t is None else mask_tangent(t, s) for t, s in zip(tangent, supports, strict=True)])
     return tangent if tangent is None or support is None else np.where(support != 0, tangent, 0)[()]

@@ -1,4 +1,4 @@
-"""Tangents forward through a recorded graph, where nothing was written in place: a batch of them, or a single one."""
+"""Propagation of tangents forward through a recorded graph without writes, one or a batch of them."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from compgraph.values import Value, next_sequence_number
 
 from ..batching import propagate, push_node
 from ..rules import RuleErrors
-from .profiled_sweeps import told_step
-from .structural_zeros import holds_nan, known_zeros
-from .support_rules import as_support, kept, pushed_support
+from .profiled_sweeps import profile_step
+from .structural_zeros import holds_nan, known_supports
+from .support_rules import as_support, mask_tangent, push_support
 
 
 def push_through(
     nodes: list[Any], tangents: dict[Any, Any], output: Any, create_graph: bool, count: int | None, support: Any = None
 ) -> Any:
-    """Pass tangents forward through a graph, to its output.
+    """Propagate tangents forward through a graph to its output.
 
     Parameters
     ----------
     nodes : list
-        The graph as `collect` gives it, without writes.
+        The graph, as `collect` returns it, without writes.
     tangents : dict
         Those of the inputs, of shape ``(count, *node.shape)``, or of the shape of the node if `count` is None.
     output : Node
-        Whose tangents are wanted.
+        The node whose tangents are returned.
     create_graph : bool
-        Whether rules are given nodes, so that what they compute is recorded.
+        Whether rules receive nodes, so that their computations are recorded.
     count : int or None
-        How long the batch is; None for a single direction, without an axis.
+        The batch size; None for a single direction without a batch axis.
     support : True, optional
         Whether all zeros of the tangents are structural; see `structural_zeros`.
 
     Returns
     -------
     array, Node or None
-        None where the output does not depend on the inputs.
+        None if the output does not depend on the inputs.
     """
     found = _forward(nodes, tangents, output, create_graph, count, {}, {})
     if holds_nan(found if isinstance(found, tuple) else (found,)):
-        known = known_zeros(nodes, create_graph)
-        supports = {} if support is None or count is None else _supports(nodes, tangents, create_graph, count)
+        known = known_supports(nodes, create_graph)
+        supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)
         if known or supports:
             return _forward(nodes, tangents, output, create_graph, count, known, supports)
     return found
 
 
-def _supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
-    """The supports of the tangents of all nodes, from those of the inputs."""
+def _compute_supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
+    """Return the supports of the tangents of all nodes, given those of the inputs."""
     found = {x: as_support(t.raw_value if isinstance(t, Value) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
-        return propagate(reversed(nodes), found, lambda node, given: pushed_support(node, given, create_graph, count))
+        return propagate(reversed(nodes), found, lambda node, given: push_support(node, given, create_graph, count))
 
 
 def _forward(
@@ -68,7 +68,7 @@ def _forward(
     known: dict[int, Any],
     supports: dict[Any, Any],
 ) -> Any:
-    """One pass forward; tangents are kept within supports, those known by sequence number and those of nodes."""
+    """Make one forward pass; tangents are masked by supports, which are known by sequence number or by node."""
     waiting = dict(tangents)
     last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
@@ -79,22 +79,22 @@ def _forward(
         tangent = push_node(node, given, create_graph, count)
         zeros = known.get(node.sequence_number)
         if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
-            tangent = kept(tangent, zeros)
-        tangent = kept(tangent, supports[node]) if node in supports else tangent
+            tangent = mask_tangent(tangent, zeros)
+        tangent = mask_tangent(tangent, supports[node]) if node in supports else tangent
         if tangent is not None and create_graph:
             set_lines_since(tangent, before, node.code, node.instruction, node.scope)
         return tangent
 
     profiler = active_profiler()
-    told = step if profiler is None else told_step(profiler, step)
+    told = step if profiler is None else profile_step(profiler, step)
     errors.run(lambda: propagate(reversed(nodes), waiting, told, last_uses))
     return waiting.get(output)
 
 
-def _last_uses(nodes: list[Any], kept: Iterable[Any]) -> dict[Any, list[Any]]:
-    """For each node, the operands that no younger node uses."""
+def _last_uses(nodes: list[Any], mask_tangent: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Return for each node the operands that no younger node uses."""
     done: dict[Any, list[Any]] = {}
-    seen = set(kept)
+    seen = set(mask_tangent)
     for node in nodes:
         for position in node.parent_argnums:
             operand = node.args[position]

@@ -1,18 +1,35 @@
-"""How a derivative is declared and found: rules and their kinds, and what a rule is handed and hands back."""
+"""Derivative rules: how they are declared and looked up, what their formulas receive, and what they return."""
 
-from .broadcasting import conform, conform_batch, spread, unbroadcast
-from .corner_slope import found_by, limit_value, slope_at_corner
-from .lazy_cotangents import DEFERRED, Parts, Scatter, added, fetched, fetched_at, scatter
-from .rule import Rule, by_function, makers, push, rules, with_keywords
+from .broadcasting import conform, conform_batch, restore_axes, unbroadcast
+from .corner_slope import limit_value, register_slope_finder, slope_at_corner
+from .lazy_cotangents import (
+    LAZY_COTANGENTS,
+    OutputCotangents,
+    ScatteredCotangent,
+    add_contribution,
+    record_getitem,
+    scatter,
+    scatter_lazily,
+)
+from .rule import Rule, by_function, makers, push, rule_with_keywords, rules
 from .rule_errors import RuleErrors
-from .rule_kinds import elementwise, gather, general, linear, moved, multilinear, reduction, weighed
+from .rule_kinds import elementwise, gather, general, linear, moved_positions, multilinear, reduction, weigh_tangent
 from .user_rule import rule
-from .variadic_formulas import Formula, Shared, Variadic, unowned
-from .written_buffers import BatchedShadow, Gone, Shadow, as_node, plain_operands, plain_result
+from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas, unowned
+from .written_buffers import (
+    BatchedDerivativeBuffer,
+    DerivativeBuffer,
+    OverwrittenValue,
+    as_node,
+    plain_operands,
+    plain_result,
+)
 
 __all__ = [
-    "DEFERRED", "BatchedShadow", "Formula", "Gone", "Parts", "Rule", "RuleErrors", "Scatter", "Shadow", "Shared", "Variadic",
-    "added", "as_node", "by_function", "conform", "conform_batch", "elementwise", "fetched", "fetched_at", "found_by", "gather",
-    "general", "limit_value", "linear", "makers", "moved", "multilinear", "plain_operands", "plain_result", "push", "reduction",
-    "rule", "rules", "scatter", "slope_at_corner", "spread", "unbroadcast", "unowned", "weighed", "with_keywords",
+    "LAZY_COTANGENTS", "BatchedDerivativeBuffer", "DerivativeBuffer", "Formula", "OutputCotangents", "OverwrittenValue", "Rule",
+    "RuleErrors", "ScatteredCotangent", "SharedFormulas", "VariadicFormulas", "add_contribution", "as_node", "by_function",
+    "conform", "conform_batch", "elementwise", "gather", "general", "limit_value", "linear", "makers", "moved_positions",
+    "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction", "register_slope_finder",
+    "restore_axes", "rule", "rule_with_keywords", "rules", "scatter", "scatter_lazily", "slope_at_corner", "unbroadcast",
+    "unowned", "weigh_tangent",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Undoing of broadcasting, in one place.
+"""Broadcasting is undone here, for all rules.
 
-NumPy repeats an operand along axes it lacks, and along axes where it has length one. The adjoint of a repeated
-element is the sum of the adjoints of its copies.
+NumPy repeats an operand along missing axes and along axes of length one. The cotangent of a repeated element is the sum of the
+cotangents of its copies.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from compgraph.graph import stack_nested
 from compgraph.values import Value, describe, require_computed, require_history
 
 
-def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `adjoint` over the axes along which an operand of `shape` was repeated.
+def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `cotangent` over the axes along which an operand of `shape` was broadcast.
 
     Parameters
     ----------
-    adjoint : array_like or Node
-        An adjoint of a broadcast shape.
+    cotangent : array_like or Node
+        A cotangent of the broadcast shape.
     shape : tuple of int
-        The shape of the operand, which broadcasts to that of `adjoint`.
+        The shape of the operand, which broadcasts to that of `cotangent`.
 
     Returns
     -------
     array or Node
-        Of the given shape.
+        Has the given shape.
 
     Examples
     --------
@@ -39,101 +39,101 @@ def unbroadcast(adjoint: Any, shape: tuple[int, ...]) -> Any:
            [3.],
            [3.]])
     """
-    have = adjoint.shape
+    have = cotangent.shape
     extra = len(have) - len(shape)
     if extra > 0 and have[extra:] == shape:
-        return np.add.reduce(adjoint, axis=0 if extra == 1 else tuple(range(extra)))
+        return np.add.reduce(cotangent, axis=0 if extra == 1 else tuple(range(extra)))
     if extra < 0 or any(n not in (1, m) for n, m in zip(shape, have[extra:], strict=True)):
-        return _repeated(adjoint, shape)
+        return _repeat(cotangent, shape)
     if extra:
-        adjoint = np.add.reduce(adjoint, axis=tuple(range(extra)))
+        cotangent = np.add.reduce(cotangent, axis=tuple(range(extra)))
     axes = tuple([i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1])
-    return np.add.reduce(adjoint, axis=axes, keepdims=True) if axes else adjoint
+    return np.add.reduce(cotangent, axis=axes, keepdims=True) if axes else cotangent
 
 
-def unbroadcast_batch(adjoints: Any, shape: tuple[int, ...]) -> Any:
-    """As `unbroadcast`, for a batch of adjoints, whose axis comes first.
+def unbroadcast_batch(cotangents: Any, shape: tuple[int, ...]) -> Any:
+    """Apply `unbroadcast` to a batch of cotangents along a first axis.
 
     Parameters
     ----------
-    adjoints : array_like or Node
-        Of a shape ``(count, *broadcast)``.
+    cotangents : array_like or Node
+        Has the shape ``(count, *broadcast)``.
     shape : tuple of int
         The shape of the operand.
 
     Returns
     -------
     array or Node
-        Of shape ``(count, *shape)``.
+        Has the shape ``(count, *shape)``.
     """
-    count, *have = adjoints.shape
+    count, *have = cotangents.shape
     extra = len(have) - len(shape)
     if extra < 0:
-        adjoints = np.reshape(adjoints, (count, *[1] * -extra, *have))
-    summed = unbroadcast(adjoints, (count, *[1] * extra, *shape))
+        cotangents = np.reshape(cotangents, (count, *[1] * -extra, *have))
+    summed = unbroadcast(cotangents, (count, *[1] * extra, *shape))
     return np.reshape(summed, (count, *shape)) if extra > 0 else summed
 
 
-def _repeated(adjoint: Any, shape: tuple[int, ...]) -> Any:
-    """An adjoint that is the same for many elements, written out for each."""
-    if isinstance(adjoint, Value):
-        return np.broadcast_to(adjoint, shape)
-    full = np.empty(shape, adjoint.dtype)
-    full[...] = adjoint
+def _repeat(cotangent: Any, shape: tuple[int, ...]) -> Any:
+    """Repeat a cotangent that broadcasts to an operand."""
+    if isinstance(cotangent, Value):
+        return np.broadcast_to(cotangent, shape)
+    full = np.empty(shape, cotangent.dtype)
+    full[...] = cotangent
     return full
 
 
 def conform(contribution: Any, operand: Any) -> Any:
-    """Give a contribution the shape and dtype of the operand it belongs to.
+    """Convert a contribution to the shape and dtype of its operand.
 
     Parameters
     ----------
     contribution : array_like or Node
-        What a formula returned.
+        The value of a formula.
     operand : array_like or Node
         The operand.
 
     Returns
     -------
     array or Node
-        Broadcasting undone; of a complex contribution to a real operand, the real part.
+        Broadcasting is undone. A complex contribution to a real operand is replaced by its real part.
     """
     if type(contribution) in ops.SAME_BITS and type(contribution) is type(operand):
         return contribution
     plain = contribution.raw_value if isinstance(contribution, Value) else contribution
     if plain.shape != operand.shape:
         contribution = unbroadcast(contribution, operand.shape)
-    return contribution if plain.dtype is operand.dtype else _of_dtype(contribution, operand.dtype)
+    return contribution if plain.dtype is operand.dtype else _astype(contribution, operand.dtype)
 
 
 def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
-    """As `conform`, for a batch of `count` contributions, whose axis comes first."""
+    """Apply `conform` to a batch of `count` contributions along a first axis."""
     if not contributions.ndim or contributions.shape[0] != count:
         raise ValueError(f"a rule was given {count} directions together, and returned shape {contributions.shape}")
     if contributions.shape[1:] != operand.shape:
         contributions = unbroadcast_batch(contributions, operand.shape)
-    return _of_dtype(contributions, operand.dtype)
+    return _astype(contributions, operand.dtype)
 
 
-def as_adjoint(value: Any, node: Any) -> Any:
-    """What is given for the adjoint of a node, in the shape in which the sweep hands it to a rule.
+def as_cotangent(value: Any, node: Any) -> Any:
+    """Convert a value to a cotangent of a node.
 
     Parameters
     ----------
     value : array_like or Node
-        A number, nested lists of numbers, an array, or a node, that broadcasts to `node`.
+        A number, nested lists of numbers, an array, or a node, which broadcasts to `node`.
     node : Node
-        What the adjoint belongs to.
+        The node.
 
     Returns
     -------
     array or Node
-        Of the shape of `node`, and of its dtype if that is floating or complex; a scalar if that is one.
+        Has the shape of `node`, and its dtype if that is floating or complex; a scalar if the node is one.
 
     Raises
     ------
     TypeError
-        If `value` is no number, or is complex and `node` real.
+        If `value` is not numeric, or is complex and `node` real.
     ValueError
         If `value` does not broadcast to `node`.
     """
@@ -153,12 +153,12 @@ def as_adjoint(value: Any, node: Any) -> Any:
             raise ValueError(f"the adjoint has shape {given.shape}, and does not broadcast to the {describe(node)}") from None
         given = given if isinstance(given, Value) else given.copy()
     if node.dtype.kind in "fc":
-        given = _of_dtype(given, node.dtype)
+        given = _astype(given, node.dtype)
     return given[()] if node.is_scalar and not isinstance(given, Value) else given
 
 
-def _of_dtype(contribution: Any, dtype: Any) -> Any:
-    """A contribution as an operand's dtype has it."""
+def _astype(contribution: Any, dtype: Any) -> Any:
+    """Convert a contribution to the dtype of an operand."""
     if contribution.dtype != dtype:
         if contribution.dtype.kind == "c" and dtype.kind != "c":
             contribution = np.real(contribution)
@@ -166,17 +166,17 @@ def _of_dtype(contribution: Any, dtype: Any) -> Any:
     return contribution
 
 
-def spread(reduced: Any, x: Any, axis: Any, keepdims: Any) -> Any:
-    """A reduced array with its reduced axes back, of length one, so that it broadcasts against `x`.
+def restore_axes(reduced: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    """Insert the reduced axes of a reduction, with length one, so that the result broadcasts against `x`.
 
     Parameters
     ----------
     reduced : array_like or Node
-        The result of a reduction of `x`, or its adjoint.
+        The result of a reduction of `x`, or its cotangent.
     x : array_like or Node
-        What was reduced.
+        The reduced array.
     axis : None, int or tuple of int
-        The axes that were reduced.
+        The reduced axes.
     keepdims : bool
         Whether the reduction kept them.
 

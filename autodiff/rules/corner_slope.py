@@ -1,6 +1,6 @@
-"""The slope of an adjoint at a corner: rules ask for it, and what finds it, in a recorded sweep, is above them.
+"""The slope of a cotangent at a corner: a hook that rules call and `autodiff.reverse.corner_slopes` implements.
 
-See `autodiff.grads.corners`, which says what it is for, and `autodiff.reverse.corner_slopes`.
+`autodiff.grads.corners` explains its use. The implementation needs the sweeps, which are built on the rules.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
 _limit: list[Limit] = []
 
 
-def found_by(limit: Limit) -> None:
-    """Say how the slope of an adjoint by the value it belongs to is found."""
+def register_slope_finder(limit: Limit) -> None:
+    """Set the function that finds the slope of a cotangent with respect to the value it belongs to."""
     _limit[:] = [limit]
 
 
 def limit_value(x: Any) -> Any:
-    """A slope that stands for a quotient."""
+    """Return a slope: the limit of a quotient 0 / 0. The operation marks the slope in the graph."""
     return x
 
 
@@ -30,7 +30,7 @@ ops.enter(limit_value, "limit_value")
 
 
 def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
-    """Where the adjoint is 0 at a corner and how fast it falls, if that can be known."""
+    """Return where the cotangent is 0 at a corner, and its slope there if that can be determined."""
     if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _limit:
         return False, None
     return _limit[0](g, out, corner)

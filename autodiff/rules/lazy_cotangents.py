@@ -1,8 +1,8 @@
-"""Adjoints that wait to be put together until their node is reached.
+"""Lazy cotangents, materialized when the sweep reaches their node.
 
-The adjoint of ``x`` from ``x[i]`` is zero but for a few places. Adding up whole arrays would make a loop over the
-elements of ``x`` quadratic in its length; a `Scatter` keeps the pieces, and fills one array when all are there.
-`Parts` does the same for an operation with several outputs.
+The cotangent of ``x`` from ``x[i]`` is zero except at a few elements. Adding dense arrays would make a loop over the elements
+of ``x`` quadratic in its length. A `ScatteredCotangent` collects the updates instead and fills one array at the end.
+`OutputCotangents` collects the cotangents of the outputs of a multi-output operation.
 """
 
 from __future__ import annotations
@@ -18,24 +18,34 @@ from compgraph.ops import getitem
 from compgraph.values import Value
 
 
-class Scatter:
-    """Pieces of an adjoint, each with the index it belongs to."""
+class ScatteredCotangent:
+    """A sum of updates to an array of zeros, each with its index.
 
-    __slots__ = ("dense", "indices", "pieces")
+    Attributes
+    ----------
+    updates : list
+        The values to add.
+    indices : list of tuple
+        For each update, its index.
+    dense : array, Node or None
+        The sum of the contributions that are whole arrays.
+    """
+
+    __slots__ = ("dense", "indices", "updates")
     __array_ufunc__ = None  # an array to the left of + leaves the addition to us
 
-    def __init__(self, piece: Any, index: tuple[Any, ...]) -> None:
-        self.pieces, self.indices = [piece], [index]
+    def __init__(self, update: Any, index: tuple[Any, ...]) -> None:
+        self.updates, self.indices = [update], [index]
         self.dense: Any = None
 
-    def take(self, piece: Any, index: tuple[Any, ...]) -> None:
-        """Add one more piece."""
-        self.pieces.append(piece)
+    def append(self, update: Any, index: tuple[Any, ...]) -> None:
+        """Append one update."""
+        self.updates.append(update)
         self.indices.append(index)
 
-    def __add__(self, other: Any) -> Scatter:
-        if type(other) is Scatter:
-            self.pieces += other.pieces
+    def __add__(self, other: Any) -> ScatteredCotangent:
+        if type(other) is ScatteredCotangent:
+            self.updates += other.updates
             self.indices += other.indices
             other = other.dense
         if other is not None:
@@ -44,11 +54,11 @@ class Scatter:
 
     __radd__ = __add__
 
-    def settle(self, node: Any) -> Any:
-        """The whole adjoint of `node`."""
-        kinds = {*map(type, self.pieces), *map(type, chain.from_iterable(self.indices))}
+    def materialize(self, node: Any) -> Any:
+        """Return the dense cotangent of `node`."""
+        kinds = {*map(type, self.updates), *map(type, chain.from_iterable(self.indices))}
         if any(issubclass(kind, Value) for kind in kinds):
-            flat = [part for piece, index in zip(self.pieces, self.indices, strict=True) for part in (piece, *index)]
+            flat = [part for update, index in zip(self.updates, self.indices, strict=True) for part in (update, *index)]
             scattered = bind(scatter, (node, *flat), {"layout": tuple(map(len, self.indices))})
         else:
             scattered = _zeros(node.raw_value)
@@ -56,42 +66,45 @@ class Scatter:
         return scattered if self.dense is None else scattered + self.dense
 
     def add_to(self, total: Any) -> None:
-        """Add the pieces to an array, in place."""
-        places = [*chain.from_iterable(self.indices)]
-        if len(places) > 8 and set(map(type, places)) == {int} and set(map(len, self.indices)) == {1}:  # a loop over rows
-            np.add.at(total, places, self.pieces)
+        """Add the updates to an array in place."""
+        positions = [*chain.from_iterable(self.indices)]
+        if len(positions) > 8 and set(map(type, positions)) == {int} and set(map(len, self.indices)) == {1}:  # a loop over rows
+            np.add.at(total, positions, self.updates)
             return
-        for piece, index in zip(self.pieces, self.indices, strict=True):
-            _put(total, piece, index)
+        for update, index in zip(self.updates, self.indices, strict=True):
+            _add_at(total, update, index)
 
 
 def scatter(like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    """Zeros of the shape of `like` with pieces added at indices: what undoes ``like[index]``.
+    """Add updates at indices to zeros of the shape of `like`: the transpose of ``like[index]``.
 
     Parameters
     ----------
     like : array
-        Gives shape and dtype.
+        Determines shape and dtype.
     *flat
-        For each piece: the piece, then the parts of its index.
+        For each update: the update, then the parts of its index.
     layout : tuple of int
-        For each piece, the number of parts of its index.
+        For each update, the number of parts of its index.
     """
     total = _zeros(like)
     start = 0
     for count in layout:
-        _put(total, flat[start], flat[start + 1 : start + 1 + count])
+        _add_at(total, flat[start], flat[start + 1 : start + 1 + count])
         start += 1 + count
     return total
 
 
-def fetched(g: Any, out: Any, x: Any, *index: Any) -> Scatter:
-    """The formula of ``x[index]``. Where `x` has a `Scatter` already, a sweep does not call it: that one takes the piece."""
-    return Scatter(g, index)
+def scatter_lazily(g: Any, out: Any, x: Any, *index: Any) -> ScatteredCotangent:
+    """Return the cotangent of ``x`` from ``x[index]``: the formula of getitem.
+
+    If the cotangent of `x` is a `ScatteredCotangent` already, a sweep appends to it instead of calling this function.
+    """
+    return ScatteredCotangent(g, index)
 
 
-def fetched_at(x: Any, *index: Any) -> Any:
-    """``x[index]``, recorded also where only a part of the index is a node."""
+def record_getitem(x: Any, *index: Any) -> Any:
+    """Compute ``x[index]``, recorded also if only a part of the index is a node."""
     return bind(getitem, (x, *index))
 
 
@@ -99,13 +112,13 @@ def _zeros(like: Any) -> Any:
     return np.zeros(like.shape, like.dtype)
 
 
-def _put(total: Any, piece: Any, index: tuple[Any, ...]) -> None:
-    """Add a piece at an index; at places that the index names several times, as often."""
+def _add_at(total: Any, update: Any, index: tuple[Any, ...]) -> None:
+    """Add an update at an index, repeatedly for repeated indices."""
     place = index[0] if len(index) == 1 else index
     if type(place) in _BASIC or (type(place) is tuple and _BASIC.issuperset(map(type, place))):
-        total[place] += piece
+        total[place] += update
     else:
-        np.add.at(total, place, piece)
+        np.add.at(total, place, update)
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
@@ -113,41 +126,49 @@ ops.enter(scatter, "scatter")
 ops.INDEXED.add(scatter)
 
 
-class Parts:
-    """The adjoints of the outputs of one operation that have arrived."""
+class OutputCotangents:
+    """The cotangents of the outputs of a multi-output operation, by output position."""
 
-    __slots__ = ("found",)
+    __slots__ = ("cotangents",)
 
-    def __init__(self, found: dict[int, Any]) -> None:
-        self.found = found
+    def __init__(self, cotangents: dict[int, Any]) -> None:
+        self.cotangents = cotangents
 
-    def __add__(self, other: Parts) -> Parts:
-        for index, adjoint in other.found.items():
-            earlier = self.found.get(index)
-            self.found[index] = adjoint if earlier is None else earlier + adjoint
+    def __add__(self, other: OutputCotangents) -> OutputCotangents:
+        for index, cotangent in other.cotangents.items():
+            earlier = self.cotangents.get(index)
+            self.cotangents[index] = cotangent if earlier is None else earlier + cotangent
         return self
 
-    def settle(self, joint: Any) -> tuple[Any, ...]:
-        """The adjoints of all outputs, in order, None for those that did not arrive."""
-        return tuple(self.found.get(k) for k in range(len(joint.raw_value)))
+    def materialize(self, joint: Any) -> tuple[Any, ...]:
+        """Return the cotangents of all outputs of `joint` in order, None for those that are zero."""
+        return tuple(self.cotangents.get(k) for k in range(len(joint.raw_value)))
 
 
-DEFERRED: frozenset[Any] = frozenset({Scatter, Parts})
+LAZY_COTANGENTS: frozenset[Any] = frozenset({ScatteredCotangent, OutputCotangents})
 PLAIN = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
 
 
-def added(earlier: Any, contribution: Any, adjoint: Any, key: int, sums: set[int]) -> Any:
-    """The sum of two contributions to an operand, in place where one is an array of the sweep's own.
+def add_contribution(earlier: Any, contribution: Any, cotangent: Any, key: int, owned: set[int]) -> Any:
+    """Return the sum of two contributions to an operand, computed in place if the sweep owns one of the arrays.
 
-    `adjoint` is the argument of the formula, if one was called; `key` is the id of the operand, and `sums` has the ids of
-    operands whose adjoints are sums allocated here. A formula of plain arrays returns a new array, its adjoint, or a view.
+    Parameters
+    ----------
+    earlier, contribution : array, Node or lazy cotangent
+        The contributions. A formula of plain arrays returns a new array, its cotangent, or a view.
+    cotangent : array, Node or None
+        The cotangent that the formula received, if one was called.
+    key : int
+        The id of the operand.
+    owned : set of int
+        The ids of operands whose cotangents are sums that were allocated here.
     """
     if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:  # one element takes longer in place
-        if contribution.base is None and contribution is not adjoint and type(adjoint) in PLAIN:
+        if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN:
             contribution += earlier
             return contribution
-        if key in sums:
+        if key in owned:
             earlier += contribution
             return earlier
-        sums.add(key)
+        owned.add(key)
     return earlier + contribution

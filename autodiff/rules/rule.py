@@ -1,12 +1,12 @@
-"""What a rule is, and how it is found.
+"""The class `Rule`, its application to cotangents and tangents, and the lookup of rules.
 
-A rule says, for each operand, how the adjoint of the output becomes a contribution to the operand's adjoint::
+For each operand, a rule has a formula that maps the cotangent of the output to a contribution to the operand's cotangent::
 
-    formula(adjoint, out, *operands, **options) -> contribution
+    formula(cotangent, out, *operands, **options) -> contribution
 
-Formulas are pure mathematics on arrays (or on nodes, for higher orders). They do not undo broadcasting, and do
-not convert dtypes; `broadcasting.conform` does both, once, for all of them. A formula of None says that the
-derivative is zero. Declare one by its kind; see `kinds`.
+Formulas are pure mathematics on arrays, or on nodes for higher orders. They neither undo broadcasting nor convert dtypes:
+`broadcasting.conform` does both for all of them. A formula of None means that the derivative is zero. See `rule_kinds` for
+the declaration of rules.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from compgraph.bind import bind
 from compgraph.ops import keep, kept
 from compgraph.values import INERT, Node
 
-from .broadcasting import as_adjoint, conform
-from .lazy_cotangents import DEFERRED, Parts
-from .variadic_formulas import Formula, Shared, Variadic
+from .broadcasting import as_cotangent, conform
+from .lazy_cotangents import LAZY_COTANGENTS, OutputCotangents
+from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas
 from .written_buffers import plain_operands, plain_result
 
 
@@ -35,26 +35,26 @@ class Rule:
     opname : str
         The operation.
     kind : str
-        One of the kinds; see `kinds`.
+        One of the kinds in `rule_kinds`.
     formulas : sequence
         For each operand, its formula, or None where the derivative is zero.
     tangents : sequence
         For each operand, ``(tangent, out, *operands, **options) -> tangent of the output``.
     weights : sequence
-        Of a reduction, for each operand what gives its partial derivatives.
+        For a reduction: for each operand, the function that returns its partial derivatives.
     initial : int or None
-        Of a reduction, the position of the number it begins with.
+        For a reduction: the position of its initial value.
     positions : callable or None
-        Of a gather, where in the first operand each element comes from.
+        For a gather: returns the flat position in the first operand of each element of the output.
     batch : tuple of callables or None
-        How the rule takes a batch of adjoints, and of tangents; see `batched`.
+        How the rule processes a batch of cotangents and of tangents; see `batched`.
     is_batchable : bool
-        Whether formulas take batched adjoints and tangents, as functions within `vmap` do: they take no decision by their
-        numbers.
+        Whether formulas accept batched cotangents and tangents, as functions within `vmap` do. They must not branch on
+        their values.
     texts : sequence of str
-        For each operand, its derivative in words of mathematics; see `said`.
+        For each operand, its derivative as formula text; see `said`.
     carries, begins, part : bool or callable, bool or callable, callable or None
-        How supports of adjoints pass; see `moving` and `selecting`.
+        How structural zeros pass the rule; see `moving` and `selecting`.
     """
 
     weights: Sequence[Formula | None] = ()
@@ -77,32 +77,32 @@ class Rule:
         return f"<{self.kind} rule of {self.opname}>"
 
     def __call__(self, adjoint: Any, node: Node) -> list[Any]:
-        """Return the adjoints of all operands of `node`, given its own; of a unary one ``[adjoint, None]``.
+        """Return the cotangents of all operands of `node`, given its own; ``[cotangent, None]`` for a unary operation.
 
         Parameters
         ----------
         adjoint : array_like
-            The adjoint of `node`: a number, a list or an array that broadcasts to it.
+            The cotangent of `node`: a number, a list or an array that broadcasts to it.
         node : Node
             A node of this operation.
 
         Returns
         -------
         list
-            An array of the shape and dtype of each operand, None for constants and those without a derivative.
+            An array of the shape and dtype of each operand; None for constants and operands without a derivative.
 
         Raises
         ------
         TypeError
-            If the adjoint is complex and the node real, or it is no number.
+            If the cotangent is complex and the node real, or it is not numeric.
         ValueError
-            If the node is of another operation, or the adjoint does not broadcast to it.
+            If the node belongs to another operation, or the cotangent does not broadcast to it.
         """
         made_by: Any = node
-        adjoint = as_adjoint(adjoint, node)
+        cotangent: Any = as_cotangent(adjoint, node)
         if isinstance(node.function, ops.Output):
             made_by = node.args[0]
-            adjoint = Parts({node.function.index: adjoint}).settle(made_by)
+            cotangent = OutputCotangents({node.function.index: cotangent}).materialize(made_by)
         if made_by.function is None or by_function[made_by.function].opname != self.opname:
             raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
         formulas = by_function[made_by.function].formulas
@@ -112,27 +112,27 @@ class Rule:
             operand = made_by.args[position]
             formula = None if type(operand) in INERT else formulas[position]
             if formula is not None:
-                contribution = formula(adjoint, out, *values, **made_by.options)
-                if type(contribution) in DEFERRED:
-                    contribution = contribution.settle(operand)
+                contribution = formula(cotangent, out, *values, **made_by.options)
+                if type(contribution) in LAZY_COTANGENTS:
+                    contribution = contribution.materialize(operand)
                 found[position] = conform(contribution, operand.raw_value)
         return found if len(found) > 1 else [*found, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:
-        """Give the tangent formulas of a general rule; returns the rule."""
+        """Set the tangent formulas of a general rule and return the rule."""
         self.tangents = formulas
         return self
 
     def batched(self, pull: Formula | None = None, push: Formula | None = None) -> Rule:
-        """Declare how the rule takes a batch of adjoints, or of tangents, whose axis comes first; returns the rule.
+        """Declare how the rule processes a batch of cotangents, or of tangents, along a first axis; return the rule.
 
-        It is for rules that batched values do not serve: `vmap` has no entry for an operation in their formulas, or they take
-        a batch unless their result has equal values.
+        Needed only by rules whose formulas cannot process batched values, because an operation in them has no batching rule or
+        they branch on values.
 
         Parameters
         ----------
         pull : callable
-            ``(position, adjoints, out, *operands, **options)`` returns the contributions to the adjoints of one operand.
+            ``(position, cotangents, out, *operands, **options)`` returns the contributions to the cotangents of one operand.
         push : callable
             ``(tangents, out, *operands, **options)`` returns the tangents of the output; `tangents` has an entry for each
             operand, None where it is zero.
@@ -140,44 +140,44 @@ class Rule:
         Returns
         -------
         Rule
-            Both may be None, or return NotImplemented: as if nothing were said.
+            Both functions may be None or return NotImplemented; the batch is then processed as if they were not declared.
         """
         self.batch = (pull, push)
         return self
 
     def batchable(self) -> Rule:
-        """Declare that formulas take batched adjoints and tangents; returns the rule."""
+        """Declare that formulas accept batched cotangents and tangents; return the rule."""
         self.is_batchable = True
         return self
 
     def one_by_one(self) -> Rule:
-        """Declare that formulas depend on the numbers of the adjoint or tangent: they are called for each; returns the rule."""
+        """Declare that formulas branch on the cotangent or tangent and are called per batch element; return the rule."""
         self.is_batchable = False
         return self
 
     def moving(self, when: bool | Callable[..., bool] = True) -> Rule:
-        """Say that formulas move or add up the elements of the adjoint, and subtract none; returns the rule.
+        """Declare that formulas only move or add elements of the cotangent, without subtraction; return the rule.
 
-        Where the adjoint has structural zeros (see `structural_zeros`), the formulas themselves tell where contributions do.
+        The formulas themselves then map the structural zeros of the cotangent (see `structural_zeros`).
 
         Parameters
         ----------
         when : bool or callable
-            Of the options, whether they do so.
+            Whether this holds, or a predicate of the options.
         """
         self.carries = when
         return self
 
     def selecting(self, part: Formula | None = None, begins: bool | Callable[[Any], bool] = True) -> Rule:
-        """Say that some elements may pass nothing on, since they are not chosen: structural zeros; returns the rule.
+        """Declare that elements which are not selected contribute structural zeros; return the rule.
 
         Parameters
         ----------
         part : callable, optional
-            ``(*operands, **options)`` returns which elements of the first operand take part. Without it formulas tell,
-            which are then `moving`.
+            ``(*operands, **options)`` returns the mask of the selected elements of the first operand. By default the formulas
+            themselves map structural zeros, as after `moving`.
         begins : bool or callable
-            Of a node, whether it leaves out any.
+            Whether any element may be left out, or a predicate of the node.
 
         Returns
         -------
@@ -187,20 +187,20 @@ class Rule:
         return self
 
     def said(self, *texts: str) -> Rule:
-        """Say the derivative as one would write it, for those who look at a sweep; returns the rule.
+        """Set the formula text of each derivative, which animations of a sweep show; return the rule.
 
         Parameters
         ----------
         *texts : str
-            For each operand, an expression in NumPy's functions and these letters: ``a``, ``b``, ``c`` for the operands,
-            ``y`` for the result, ``n`` for how many elements of the first operand each element of the result is made of.
-            It is the factor at the adjoint, ``"cos(a)"``, or, where ``g``, the adjoint, stands in it, the whole
-            contribution, ``"g @ b.T"``.
+            For each operand, an expression of NumPy functions and these letters: ``a``, ``b``, ``c`` are the operands, ``y`` is
+            the result, ``n`` the number of elements of the first operand that contribute to each element of the result. The text
+            is the factor of the cotangent, ``"cos(a)"``, or the whole contribution if it contains the cotangent ``g``:
+            ``"g @ b.T"``.
 
         Returns
         -------
         Rule
-            Nothing is computed with the texts, and one is shown only where it gives the number that the formula gives.
+            Texts are never evaluated in derivatives. A text is shown only where its value equals that of the formula.
         """
         self.texts = texts
         return self
@@ -210,24 +210,24 @@ class Rule:
 
 rules: dict[str, Rule] = {}  # by opname
 makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of callable of which each has a rule of its own
-users: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `ops.attached`
+user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `ops.attached`
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
-    """Enter a rule under its opname; one of a user's function is for that function alone, which keeps it."""
+    """Register a rule by its opname, or for one user function."""
     if function is None:
         rules[rule.opname] = rule
     elif not keep(function, "rule", rule):
-        users[function] = rule
+        user_rules[function] = rule
     by_function.clear()
     return rule
 
 
-ops.KNOWN_ELSEWHERE["rule"] = users.get, lambda function, rule: declare(rule, function)
+ops.KNOWN_ELSEWHERE["rule"] = user_rules.get, lambda function, rule: declare(rule, function)
 
 
-class ByFunction(dict[Any, Rule]):
-    """Rules by the function a node carries, found by opname the first time."""
+class RulesByFunction(dict[Any, Rule]):
+    """Rules by the function of a node; a missing one is looked up by opname."""
 
     def __missing__(self, function: Any) -> Rule:
         own = kept(function, "rule")
@@ -237,7 +237,7 @@ class ByFunction(dict[Any, Rule]):
             rule = makers[type(function)](function)
         else:
             opname = ops.opname_of(function)
-            found = users.get(function) or rules.get(opname)
+            found = user_rules.get(function) or rules.get(opname)
             if found is None:
                 raise TypeError(
                     f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
@@ -248,16 +248,16 @@ class ByFunction(dict[Any, Rule]):
         return rule
 
 
-by_function = ByFunction()
+by_function = RulesByFunction()
 
 
 def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The tangent of an operation's output, from those of its operands (None where zero), by the rule's kind."""
+    """Return the tangent of an operation's output, given the tangents of its operands (None where zero)."""
     if rule.kind == "linear":
         count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
         moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
         return bind(function, (*moved, *primals[count:]), options)
-    if type(rule.tangents) is Shared:
+    if type(rule.tangents) is SharedFormulas:
         return rule.tangents.formula(tangents, out, *primals, **options)
     total = None
     for position, tangent in enumerate(tangents):
@@ -281,18 +281,18 @@ def _or_zeros(tangent: Any, primal: Any) -> Any:
 
 
 def _add(a: Any, b: Any) -> Any:
-    """The sum of two tangents; of an operation with several outputs, part by part."""
+    """Return the sum of two tangents, element by element for a multi-output operation."""
     if isinstance(a, tuple):
         return tuple(y if x is None else x if y is None else x + y for x, y in zip(a, b, strict=True))
     return a + b
 
 
-def with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
-    """The rule of a call whose last operands were given by keyword; those are options to the formulas."""
+def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
+    """Return the rule of a call whose last operands were passed by keyword; formulas receive those as options."""
     parameters = ops.operand_names(function.function)
 
     def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
-        def call(position: int, adjoint: Any, out: Any, *operands: Any, **options: Any) -> Any:
+        def call(position: int, cotangent: Any, out: Any, *operands: Any, **options: Any) -> Any:
             cut = len(operands) - len(function.names)
             name = function.names[position - cut] if position >= cut else ""
             place = parameters.index(name) if name in parameters else position
@@ -301,9 +301,9 @@ def with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
-            return formula(adjoint, out, *operands[:cut], **function.named(operands[cut:]), **options)
+            return formula(cotangent, out, *operands[:cut], **function.named(operands[cut:]), **options)
 
-        return Variadic(call)
+        return VariadicFormulas(call)
 
     made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
     made.carries, made.begins, made.part = rule.carries, rule.begins, rule.part
@@ -311,12 +311,14 @@ def with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
 
 
 def _output_rule(function: ops.Output) -> Rule:
-    """The rule of one output of several: its adjoint is stack_nested with those of the others."""
+    """Return the rule of one output of a multi-output operation, which collects the cotangents of all outputs."""
     index = function.index
-    rule = Rule("output", "linear", [lambda adjoint, out, outputs: Parts({index: adjoint})], ()).moving()
-    return rule.batched(lambda position, g, out, outputs: Parts({index: g}), lambda tangents, out, outputs: tangents[0][index])
+    rule = Rule("output", "linear", [lambda cotangent, out, outputs: OutputCotangents({index: cotangent})], ()).moving()
+    return rule.batched(
+        lambda position, g, out, outputs: OutputCotangents({index: g}), lambda tangents, out, outputs: tangents[0][index]
+    )
 
 
 makers[ops.Configured] = lambda function: by_function[function.function]
-makers[ops.Keyworded] = lambda function: with_keywords(by_function[function.function], function)
+makers[ops.Keyworded] = lambda function: rule_with_keywords(by_function[function.function], function)
 makers[ops.Output] = _output_rule

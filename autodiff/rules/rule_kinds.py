@@ -1,14 +1,14 @@
-"""The kinds of rules, and how one of each is declared.
+"""The kinds of rules and their declaration.
 
-The kind of a rule gives its tangent rule for nothing:
+The tangent formulas of most rules follow from their kind:
 
 ============  ==========================================================================================
-elementwise   the Jacobian is diagonal: the same formula, fed the tangent
+elementwise   the Jacobian is diagonal: the same formula, applied to the tangent
 linear        linear in all its operands together: the operation itself, applied to the tangents
 multilinear   linear in each operand: the operation with one operand replaced by its tangent, summed
 reduction     ``out = sum(weight * x)`` to first order: one formula, the weights, serves both modes
 gather        ``out = x.ravel()[positions]``: one formula, the positions, serves both modes
-general       the tangent formulas are written beside the rule, one for each operand
+general       tangent formulas are declared with the rule, one per operand
 ============  ==========================================================================================
 """
 
@@ -22,10 +22,10 @@ import numpy as np
 
 from compgraph.bind import bind
 
-from .broadcasting import spread
+from .broadcasting import restore_axes
 from .lazy_cotangents import scatter
 from .rule import Rule, declare
-from .variadic_formulas import Formula, Shared, Variadic
+from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas
 
 
 def elementwise(opname: str, *formulas: Formula | None) -> Rule:
@@ -34,22 +34,21 @@ def elementwise(opname: str, *formulas: Formula | None) -> Rule:
 
 
 def linear(opname: str, *formulas: Formula | None, shared: Formula | None = None) -> Rule:
-    """Declare an operation that is linear in all its operands together; see `Shared`."""
-    return declare(Rule(opname, "linear", Shared(shared) if shared else formulas, ()).batchable())
+    """Declare an operation that is linear in all its operands together. `shared` is the formula of `SharedFormulas`."""
+    return declare(Rule(opname, "linear", SharedFormulas(shared) if shared else formulas, ()).batchable())
 
 
 def multilinear(opname: str, *formulas: Formula | None, variadic: Formula | None = None) -> Rule:
-    """Declare an operation that is linear in each of its operands."""
-    return declare(Rule(opname, "multilinear", Variadic(variadic) if variadic else formulas, ()).batchable())
+    """Declare an operation that is linear in each of its operands. `variadic` is the formula of `VariadicFormulas`."""
+    return declare(Rule(opname, "multilinear", VariadicFormulas(variadic) if variadic else formulas, ()).batchable())
 
 
 def reduction(opname: str, *weights: Formula | None, initial: Formula | None = None) -> Rule:
     """Declare a reduction along ``axis`` by its partial derivatives.
 
     For each operand, ``weights(out, *operands, axis=..., ...)`` returns the partial derivatives of the output with
-    respect to each element of the operand, in a form that broadcasts against it, or None where all are one; `out`
-    keeps the reduced axes, with length one. `initial` does so for the number that the reduction begins with, which is
-    the second operand.
+    respect to each element of the operand, in a form that broadcasts against it, or None if all are one; `out`
+    keeps the reduced axes with length one. `initial` does the same for the initial value, which is the second operand.
     """
     rule = Rule(opname, "reduction", (), ())
     pairs = [_reduction_formulas(rule, w) if w else (None, None) for w in weights]
@@ -64,33 +63,33 @@ def reduction(opname: str, *weights: Formula | None, initial: Formula | None = N
 
 
 def _initial_formula(weights: Formula) -> Formula:
-    """The formula of the number a reduction begins with, which is an operand of each result."""
+    """Return the formula of the initial value, an operand of each element of the result."""
 
     def formula(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        factor = weights(spread(out, x, axis, keepdims), x, *others, axis=axis, **options)
+        factor = weights(restore_axes(out, x, axis, keepdims), x, *others, axis=axis, **options)
         return np.broadcast_to(g, out.shape) if factor is None else g * np.reshape(factor, out.shape)
 
     return formula
 
 
 def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
-    def formula(adjoint: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        kept = spread(out, x, axis, keepdims)
+    def formula(cotangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        kept = restore_axes(out, x, axis, keepdims)
         factor = weights(kept, x, *others, axis=axis, **options)
-        adjoint = spread(adjoint, x, axis, keepdims)
-        return adjoint if factor is None else adjoint * factor
+        cotangent = restore_axes(cotangent, x, axis, keepdims)
+        return cotangent if factor is None else cotangent * factor
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        kept = spread(out, x, axis, keepdims)
+        kept = restore_axes(out, x, axis, keepdims)
         factor = weights(kept, x, *others, axis=axis, **options)
-        weighted = tangent if factor is None else weighed(rule, tangent, factor, x, *others, axis=axis, **options)
+        weighted = tangent if factor is None else weigh_tangent(rule, tangent, factor, x, *others, axis=axis, **options)
         return np.sum(weighted, axis=axis, keepdims=bool(keepdims))
 
     return formula, tangent
 
 
-def weighed(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
-    """The tangent of what is reduced times the partial derivatives; of elements that take no part zero, whatever theirs is."""
+def weigh_tangent(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
+    """Multiply the tangent of a reduced operand by the partial derivatives; unselected elements give zero for any tangent."""
     weighted = tangent * factor
     if not rule.begins:
         return weighted
@@ -98,8 +97,8 @@ def weighed(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: An
     return weighted if part is True else np.where(part, weighted, 0)
 
 
-def moved(function: Callable[..., Any]) -> Formula:
-    """The positions of an operation that moves elements whatever their values: what it does to 0, 1, 2, ..."""
+def moved_positions(function: Callable[..., Any]) -> Formula:
+    """Return positions computed by the operation itself from ``0, 1, 2, ...``, for operations that only move elements."""
 
     def positions(out: Any, x: Any, *others: Any, **options: Any) -> Any:
         return bind(function, (np.arange(math.prod(x.shape)).reshape(x.shape), *others), options)
@@ -108,16 +107,16 @@ def moved(function: Callable[..., Any]) -> Formula:
 
 
 def gather(opname: str, positions: Formula) -> Rule:
-    """Declare an operation each of whose results is an element of its first operand, or a zero.
+    """Declare an operation whose result consists of elements of its first operand and zeros.
 
-    ``positions(out, x, *others, **options)`` returns where in ``x.ravel()`` each element of the result comes from, in
-    the shape of the result; -1 where it comes from nowhere.
+    ``positions(out, x, *others, **options)`` returns the position in ``x.ravel()`` of each element of the result, in
+    the shape of the result; -1 for a zero.
     """
 
-    def formula(adjoint: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def formula(cotangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         places = np.ravel(positions(out, x, *others, **options))
         there = places >= 0
-        flat = bind(scatter, (np.ravel(x), np.ravel(adjoint)[there], places[there]), {"layout": (1,)})
+        flat = bind(scatter, (np.ravel(x), np.ravel(cotangent)[there], places[there]), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
@@ -132,5 +131,5 @@ def gather(opname: str, positions: Formula) -> Rule:
 
 
 def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:
-    """Declare any other operation; its tangent formulas follow by ``.tangent(...)``. See `Shared`."""
-    return declare(Rule(opname, "general", Shared(shared, fixed) if shared else formulas, ()).batchable())
+    """Declare an operation of no special kind; its tangent formulas follow by ``.tangent(...)``. See `SharedFormulas`."""
+    return declare(Rule(opname, "general", SharedFormulas(shared, fixed) if shared else formulas, ()).batchable())

@@ -1,4 +1,4 @@
-"""Formulas of operations with any number of operands, where a list with one for each would not do."""
+"""Formulas of operations with any number of operands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ Formula = Callable[..., Any]
 
 
 def unowned(contribution: Any) -> Any:
-    """What a user's function gave, which may be kept there: a view, so that no sweep takes the array for its own."""
+    """Return a view of a contribution from a user's function, which may keep the array; sweeps never write into views."""
     return contribution.view() if type(contribution) is np.ndarray else contribution
 
 
-class Variadic(Sequence[Formula | None]):
-    """Formulas of an operation with any number of operands, made from one that takes the position too.
+class VariadicFormulas(Sequence[Formula | None]):
+    """Formulas of an operation with any number of operands, derived from one that also takes the position.
 
-    The first `fixed` operands have no derivative.
+    Parameters
+    ----------
+    formula : callable
+        ``(position, cotangent, out, *operands, **options)`` returns one contribution.
+    fixed : int
+        The number of leading operands without a derivative.
     """
 
     def __init__(self, formula: Formula, fixed: int = 0) -> None:
@@ -32,23 +37,23 @@ class Variadic(Sequence[Formula | None]):
     def __getitem__(self, position: Any) -> Any:
         if position < self.fixed:
             return None
-        return lambda adjoint, out, *operands, **options: self.formula(position, adjoint, out, *operands, **options)
+        return lambda cotangent, out, *operands, **options: self.formula(position, cotangent, out, *operands, **options)
 
 
-class Shared(Variadic):
-    """Formulas of an operation with any number of operands, made from one that answers for several operands in one call.
+class SharedFormulas(VariadicFormulas):
+    """Formulas of an operation with any number of operands, derived from one that serves several operands per call.
 
-    Asked one by one, each call would be handed all n operands, and find out anew where its own stands: n * n steps.
+    With one call per operand, each call would receive all n operands and locate its own: n * n steps.
 
     Parameters
     ----------
     formula : callable
-        ``(positions, adjoint, out, *operands, **options)`` returns a list with one contribution for each position. (Of
-        tangents, ``(tangents, out, *operands, **options)`` returns the tangent of the output; see `push`.)
+        ``(positions, cotangent, out, *operands, **options)`` returns a list with a contribution per position. As a
+        tangent formula, ``(tangents, out, *operands, **options)`` returns the tangent of the output; see `push`.
     fixed : int
-        How many operands, the first, have no derivative.
+        The number of leading operands without a derivative.
     batched : bool
-        Whether the formula takes adjoints with a batch axis before their own.
+        Whether the formula accepts cotangents with a batch axis.
     """
 
     def __init__(self, formula: Formula, fixed: int = 0, batched: bool = False) -> None:
@@ -58,28 +63,28 @@ class Shared(Variadic):
     def __getitem__(self, position: Any) -> Any:
         if position < self.fixed:
             return None
-        return lambda adjoint, out, *operands, **options: self.formula([position], adjoint, out, *operands, **options)[0]
+        return lambda cotangent, out, *operands, **options: self.formula([position], cotangent, out, *operands, **options)[0]
 
-    def answers(self, node: Any, needed: Any, adjoint: Any, out: Any, operands: Any) -> Answers:
-        """What stands for these formulas while a sweep is at one node; the formula is asked once.
+    def evaluate(self, node: Any, needed: Any, cotangent: Any, out: Any, operands: Any) -> Contributions:
+        """Call the formula once for a node and return the contributions in the form of formulas.
 
         Parameters
         ----------
-        node : Node or MultiOutput
-            Where the sweep is.
+        node : Node or Joint
+            The current node of the sweep.
         needed : container of int
-            The ids of the operands that need an adjoint.
-        adjoint, out, operands
-            What the formula is given.
+            The ids of the operands that need a cotangent.
+        cotangent, out, operands
+            The arguments of the formula.
         """
         args = node.args
         positions = [p for p in node.parent_argnums if p >= self.fixed and id(args[p]) in needed]
-        found = self.formula(positions, adjoint, out, *operands, **node.options) if positions else []
-        return Answers(dict(zip(positions, found, strict=True)))
+        found = self.formula(positions, cotangent, out, *operands, **node.options) if positions else []
+        return Contributions(dict(zip(positions, found, strict=True)))
 
 
-class Answers:
-    """The contributions of one node, in the place of formulas: each is handed out once."""
+class Contributions:
+    """The contributions of one node in the form of formulas; each is returned once."""
 
     __slots__ = ("_asked", "_found")
 
@@ -93,6 +98,6 @@ class Answers:
         self._asked = position
         return self
 
-    def __call__(self, adjoint: Any, out: Any) -> Any:
-        """The contribution to the operand that was looked up last."""
+    def __call__(self, cotangent: Any, out: Any) -> Any:
+        """Return the contribution to the operand that was indexed last."""
         return self._found.pop(self._asked)

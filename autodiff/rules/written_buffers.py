@@ -1,4 +1,4 @@
-"""Derivatives laid out as the buffer they belong to, so that writing and views mean the same to both."""
+"""Buffers that are written in place: the values that an operation read, and derivatives with the layout of a buffer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from compgraph.storage import BufferCopy, root_of, scatter_to_buffer, value_at, 
 from compgraph.values import MultiOutput, OperationalNode, Value, VariableNode, describe, new_leaf
 
 
-class Shadow(BufferCopy):
-    """A twin that holds adjoints or tangents, which may be nodes.
+class DerivativeBuffer(BufferCopy):
+    """Cotangents or tangents in a buffer with the layout of another, so that views and writes apply to both alike.
 
     Parameters
     ----------
     like : numpy.ndarray
-        The array that first had the buffer.
+        The array that allocated the buffer.
     recorded : bool
-        Whether what is written into the shadow is recorded.
+        Whether writes into the derivative buffer are recorded.
     """
 
     __slots__ = ()
@@ -30,8 +30,8 @@ class Shadow(BufferCopy):
         if recorded:
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
-    def holding(self, like: Any, values: Any) -> Shadow:
-        """The shadow itself, with `values`, an array or node, in the place of `like`."""
+    def holding(self, like: Any, values: Any) -> DerivativeBuffer:
+        """Write `values`, an array or node, at the position of `like`, and return the buffer."""
         if isinstance(values, Value):
             place = self.place(like)
             self.hold(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
@@ -40,28 +40,28 @@ class Shadow(BufferCopy):
         return self
 
     def hold(self, buffer: Any) -> None:
-        """Let another array or node, over the same memory, be the buffer."""
+        """Replace the array or node that is the buffer."""
         self.buffer = buffer
         self._windows.clear()
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A part of the buffer."""
+        """Return a view of the buffer."""
         if type(self.buffer) is np.ndarray:
             return super().cut(shape, **place)
         return bind(window, (self.buffer,), {"shape": shape, **place})
 
 
-class BatchedShadow(Shadow):
-    """A shadow with a batch of adjoints or tangents, one behind the other in the buffer; its windows have the batch axis first.
+class BatchedDerivativeBuffer(DerivativeBuffer):
+    """A batch of cotangents or tangents, one after the other in one buffer; views have the batch axis first.
 
     Parameters
     ----------
     like : numpy.ndarray
-        The array that first had the buffer.
+        The array that allocated the buffer.
     length : int
-        How long the batch is.
+        The batch size.
     recorded : bool
-        Whether what is written into the shadow is recorded.
+        Whether writes into the derivative buffer are recorded.
     """
 
     __slots__ = ("_length", "_step")
@@ -75,27 +75,30 @@ class BatchedShadow(Shadow):
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
     def place(self, plain: Any) -> dict[str, Any]:
-        """Where the adjoints or tangents of a view lie."""
+        """Return offset and strides of the cotangents or tangents of a view."""
         place = super().place(plain)
         return {**place, "strides": (self._step, *place["strides"])}
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A part of the buffer."""
+        """Return a view of the buffer."""
         return super().cut((self._length, *shape), **place)
 
 
-def seen_by(reader: Any, operand: Any) -> Any:
-    """The plain value of an operand when `reader`, a node or joint, was computed from it."""
+def value_seen_by(reader: Any, operand: Any) -> Any:
+    """Return the value of an operand when `reader`, a node or joint, was computed from it."""
     if not isinstance(operand, Value):
         return operand.raw_value if hasattr(operand, "raw_value") else operand
     root = root_of(operand)
     if isinstance(root, VariableNode) and root.sequence_number > reader.sequence_number:
-        return Gone(root, operand, reader)
+        return OverwrittenValue(root, operand, reader)
     return value_at(operand, reader.sequence_number) if root.memory else operand.raw_value
 
 
-class Gone:
-    """The value of a variable before it was updated: its shape and dtype are known, the numbers are gone."""
+class OverwrittenValue:
+    """The value of a variable before an update: its shape and dtype are known, its data is overwritten.
+
+    Every use of the data raises.
+    """
 
     def __init__(self, variable: Any, node: Any, reader: Any) -> None:
         self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
@@ -118,17 +121,17 @@ class Gone:
 
 
 def as_node(node: Any) -> Any:
-    """A node as itself; the outputs of an operation with several, as nodes; raw operands as they are."""
+    """Return a node itself; for a multi-output operation, the tuple of its outputs as nodes."""
     if type(node) is not MultiOutput:
         return node
     return tuple(attach(part, ops.output(k), (node,)) for k, part in enumerate(node.raw_value))
 
 
 def plain_operands(node: Any) -> list[Any]:
-    """The operands of a node as plain arrays, as they were when it was computed."""
-    return [seen_by(node, a) for a in node.args]
+    """Return the operands of a node as plain arrays, as of the time when it was computed."""
+    return [value_seen_by(node, a) for a in node.args]
 
 
 def plain_result(node: Any) -> Any:
-    """What a node or joint was when it was computed."""
+    """Return the value of a node or joint as of the time when it was computed."""
     return value_at(node, node.sequence_number + 0.5) if isinstance(node, Value) else node.raw_value

@@ -17,8 +17,8 @@ from compgraph.graph import breadth_first
 from compgraph.storage import Write
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, require_history
 
-from ..reverse import collect, depending_on, owned, seed_of, sweep, wanted_variables
-from ..rules import DEFERRED, RuleErrors, by_function, conform, push
+from ..reverse import collect, ids_on_paths, owned_arrays, seed_of, sweep, wanted_variables
+from ..rules import LAZY_COTANGENTS, RuleErrors, by_function, conform, push
 
 WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
@@ -97,7 +97,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     nodes = _still(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
-    needed = depending_on(nodes, node, set(wanted))
+    needed = ids_on_paths(nodes, node, set(wanted))
     adjoints = sweep(nodes, node, adjoint, {n for n in nodes if id(n) in needed}.union(wanted), False)
     arrived: dict[Any, Any] = {}
     steps = []
@@ -112,7 +112,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
                 continue
             with np.errstate(all="ignore"):  # the sweep has given the same warnings
                 part = formula(adjoints[event], event.raw_value, *values, **event.options)
-            part = part.settle(operand) if type(part) in DEFERRED else conform(part, operand.raw_value)
+            part = part.materialize(operand) if type(part) in LAZY_COTANGENTS else conform(part, operand.raw_value)
             part = _chosen(part, adjoints[operand])
             before = arrived.get(operand)
             arrived[operand] = part if before is None else _sum(before, part)
@@ -120,7 +120,7 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
     last = {step.operand: place for place, step in enumerate(steps)}
     for operand, place in last.items():  # the sweep may have added in another order, with other rounding
         steps[place] = replace(steps[place], total=adjoints[operand])
-    return Pass("reverse", node, {node: adjoint}, steps, owned(adjoints, wanted, *adjoints.values()))
+    return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wanted, *adjoints.values()))
 
 
 def _chosen(part: Any, total: Any) -> Any:
@@ -142,7 +142,7 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
         )
     (start,) = wanted
     tangents = {start: _tangent(start, seed)}
-    needed = depending_on(nodes, node, {start})
+    needed = ids_on_paths(nodes, node, {start})
     steps: list[Step] = []
     for event in reversed(nodes):
         if id(event) in needed and event is not start and event.args:
@@ -246,7 +246,7 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
         formula = rule.formulas[at]
         if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
             local = formula(np.ones_like(event.raw_value), event.raw_value, *values, **event.options)
-            local = local.settle(operand) if type(local) in DEFERRED else local
+            local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
             wide = step.given * local if np.shape(local) == event.shape else np.nan
             local = local if _gives(wide, step.part, to) else None
         said = evaluate(text, event, values, step.given) if text and not (is_forward and "g" in letters(text)) else None

@@ -19,7 +19,7 @@ from compgraph import ops
 from compgraph.bind import bind
 from compgraph.values import NO_OPTIONS
 
-from ...rules import Variadic, by_function
+from ...rules import VariadicFormulas, by_function
 from ..levels import broadcast_batch, pad_ndim
 
 
@@ -146,7 +146,7 @@ def has_elementwise_derivative(function: Any) -> bool:
         rule = by_function[function]
     except TypeError:  # no rule
         return False
-    return rule.kind == "elementwise" and type(rule.formulas) is not Variadic
+    return rule.kind == "elementwise" and type(rule.formulas) is not VariadicFormulas
 
 
 def apply_batch_rule(call: Call) -> Any:

@@ -23,7 +23,7 @@ from compgraph.storage import memory_of
 from compgraph.values import INERT, Value, describe, is_plain_array, require_unbatched, save_operand
 
 from ...forward import TangentNode
-from ...reverse import collect, connected_zeros, owned, sweep
+from ...reverse import collect, connected_zeros, owned_arrays, sweep
 from ..call import Opaque, has_node, require_same
 from ..closure import Closure
 from ..implicit import jacobian_of
@@ -205,7 +205,7 @@ class Solution:
         nodes = collect(result, stop=[*closure.inputs, *self.closed])
         if not live:
             weights = to_values(weights)
-            found = owned(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
+            found = owned_arrays(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
             return [found[x] for x in wanted]
         with recording_on():
             found = sweep(nodes, result, np.ones_like(result) * weights, set(wanted), True, frozenset(wanted))

@@ -20,7 +20,7 @@ from compgraph.values import MultiOutput, describe
 from ...batching import propagate
 from ...forward import TangentNode
 from ...reverse import Linearization, gradient_nodes
-from ...rules import by_function, plain_operands, spread
+from ...rules import by_function, plain_operands, restore_axes
 from ..trace import Trace
 from .coloring import color_columns, longest_row
 from .patterns import Patterns
@@ -83,7 +83,7 @@ def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
 
 def _reduced(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: Any) -> Any:
     """Into which element of the result each element goes."""
-    return np.broadcast_to(spread(_numbered(node.raw_value), x, axis, keepdims), x.shape)
+    return np.broadcast_to(restore_axes(_numbered(node.raw_value), x, axis, keepdims), x.shape)
 
 
 def _joined(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from autodiff.reverse.replay import Events
+from autodiff.reverse.replay import Tape
 from autodiff.reverse.sweep import collect, sweep, sweep_batch
 from autodiff.reverse.tangent_sweep import push_through
 from tests.support.arguments import Case
@@ -56,7 +56,7 @@ def check_graph(out: Any, variables: list[Any], rng: np.random.Generator, rtol: 
     The first is zero: a formula that took a decision by it for all the others would be found out.
     """
     nodes = collect(out)
-    if isinstance(nodes, Events):
+    if isinstance(nodes, Tape):
         return  # a graph with writes passes each direction by itself
     seeds, wanted = random_batch(out, rng), set(variables)
     tangents = {x: random_batch(x, rng) for x in variables}
@@ -83,7 +83,7 @@ def check_one_tangent(case: Case) -> None:
     variables = [cg.variable(x) for x in case.args]
     out: Any = case.function(*variables)
     nodes = collect(out)
-    if not isinstance(nodes, Events):
+    if not isinstance(nodes, Tape):
         tangents = {x: random_batch(x, rng, 1)[0] for x in variables}
         pushed = push_through(nodes, tangents, out, False, None)
         expected = jvp(case.function, case.args, list(tangents.values()))[1]

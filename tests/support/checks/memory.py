@@ -8,7 +8,7 @@ import numpy as np
 
 from autodiff.batching import pull_batch, rule_operands
 from autodiff.reverse import collect, gradient, sweep
-from autodiff.rules import Shared, by_function, plain_operands, plain_result
+from autodiff.rules import SharedFormulas, by_function, plain_operands, plain_result
 from compgraph.graph import to_values
 from compgraph.values import INERT
 from tests.support.arguments import Case
@@ -22,7 +22,7 @@ def parts_of(value: Any) -> tuple[Any, ...]:
 def contributions(node: Any, adjoint: Any) -> list[Any]:
     """The contributions of a node to the adjoints of its operands."""
     formulas, operands, out = by_function[node.function].formulas, plain_operands(node), plain_result(node)
-    if isinstance(formulas, Shared):
+    if isinstance(formulas, SharedFormulas):
         positions = [p for p in node.parent_argnums if p >= formulas.fixed]
         return list(formulas.formula(positions, adjoint, out, *operands, **node.options))
     positions = [p for p in node.parent_argnums if p < len(formulas) and node.args[p].__class__ not in INERT]

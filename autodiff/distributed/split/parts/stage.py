@@ -17,7 +17,7 @@ from compgraph.values import Value, describe
 
 from ....operators import as_joint
 from ....reverse import collect, sweep, sweep_supports
-from ....rules import Parts
+from ....rules import OutputCotangents
 
 Key = Any  # ("port", number), ("parameter", index), ("feed", index), or RESULT
 Adjoint = tuple[Any, ...]  # an adjoint; if careful also its support: where it has no structural zeros
@@ -96,14 +96,14 @@ class Record:
             return {key: (zero, np.zeros(zero.shape)) if careful else (zero,) for key, zero in zeros.items()}
         joint = as_joint([self.ends[key] for key in adjoints])
         graph = collect(joint)
-        seeds = Parts({k: parts[0] for k, parts in enumerate(adjoints.values())})
+        seeds = OutputCotangents({k: parts[0] for k, parts in enumerate(adjoints.values())})
         if not careful:
             with np.errstate(invalid="ignore", divide="ignore"):  # if NaN comes of it, the pass is repeated with supports
                 found = sweep(graph, joint, seeds, set(nodes), False)
             return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
         supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}
-        found = sweep(graph, joint, seeds, set(nodes), False, support=Parts(dict(supports)))
-        where = sweep_supports(graph, joint, Parts(dict(supports)), set(nodes), False, ())
+        found = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
+        where = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
         full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
         return {key: (_or_zeros(found, node), full[node]) for node, key in nodes.items()}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from ....rules import Rule, elementwise, general, spread
+from ....rules import Rule, elementwise, general, restore_axes
 
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
@@ -17,13 +17,13 @@ def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> An
     if return_sign and np.result_type(a).kind == "c":
         raise TypeError("scipy.special.logsumexp: of complex numbers, return_sign=True is not analytic; leave it out")
     log, sign = out if return_sign else (out, None)
-    log = spread(log, a, axis, keepdims)
+    log = restore_axes(log, a, axis, keepdims)
     share = np.exp(a - np.where(log == -np.inf, 0, log))
-    return share if sign is None else share * spread(sign, a, axis, keepdims)
+    return share if sign is None else share * restore_axes(sign, a, axis, keepdims)
 
 
 def _passed(g: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
-    return spread(g[0] if return_sign else g, a, axis, keepdims)
+    return restore_axes(g[0] if return_sign else g, a, axis, keepdims)
 
 
 def _signed(return_sign: Any, log: Any) -> Any:
