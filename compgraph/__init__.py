@@ -26,6 +26,7 @@ from .arrays import (
     constant,
     empty,
     full,
+    kaiser,
     ones,
     patched_numpy,
     placeholder,
@@ -54,7 +55,6 @@ from .nn import (
     softmax_cross_entropy,
     softplus,
 )
-from .ops.compositions.pieces import kaiser
 from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables

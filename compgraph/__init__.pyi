@@ -10,7 +10,6 @@ from .graph import topological_order as topological_order
 from .guards import GuardError as GuardError, reset as reset
 from .interception import interception as interception
 from .nn import max_pool as max_pool, mean_pool as mean_pool
-from .ops.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
 from .tracing import LeakError as LeakError, strict as strict
 from .values import BatchedValueError as BatchedValueError, ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
