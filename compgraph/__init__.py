@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_places[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
-        raise ops.missing("compgraph", name, NAMES_ELSEWHERE)
+        raise ops.missing_attribute_error("compgraph", name, NAMES_ELSEWHERE)
     return globals().setdefault(name, hinting(name, named(function)))
 
 
