@@ -96,4 +96,4 @@ else:
         if name in _LATE:
             room = import_lazily(f"autodiff.{_LATE[name]}")
             return room if name == _LATE[name] else getattr(room, name)
-        raise ops.missing_attribute_error("autodiff", name, _ELSEWHERE)
+        raise ops.missing("autodiff", name, _ELSEWHERE)

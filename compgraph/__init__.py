@@ -26,7 +26,6 @@ from .arrays import (
     constant,
     empty,
     full,
-    kaiser,
     ones,
     patched_numpy,
     placeholder,
@@ -55,6 +54,7 @@ from .nn import (
     softmax_cross_entropy,
     softplus,
 )
+from .ops.compositions.pieces import kaiser
 from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_gradient
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_places[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
-        raise ops.missing_attribute_error("compgraph", name, NAMES_ELSEWHERE)
+        raise ops.missing("compgraph", name, NAMES_ELSEWHERE)
     return globals().setdefault(name, hinting(name, named(function)))
 
 

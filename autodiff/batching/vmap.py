@@ -52,7 +52,7 @@ from .randomness import RANDOMNESS, DrawWatch, draw_interception
 Axes = Any  # an axis, None, or a tree of these
 
 
-@ops.rejecting_options(
+@ops.saying(
     {
         "in_dims": "use in_axes=",
         "out_dims": "use out_axes=",

@@ -146,5 +146,5 @@ added_at_grad = linear(
     lambda g, out, region, values, places: np.reshape(_totals(g, region, places), region.shape),
     lambda g, out, region, values, places: _totals(g, region, places)[places],
 ).moving()
-ops.register(window, "window")
-ops.register(scatter_to_buffer, "laid")
+ops.enter(window, "window")
+ops.enter(scatter_to_buffer, "laid")

@@ -71,7 +71,7 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
 
-ops.register_piecewise(_row_weights, "row_weights")
+ops.enter_piecewise(_row_weights, "row_weights")
 
 
 def _shares(rows: Any, values: Any) -> Any:

@@ -59,12 +59,12 @@ class Optimizer:
         If parameters share memory or are read-only, or a setting is out of its range.
     """
 
-    zero_grad = ops.MissingAttribute("gradients are values that are handed to step; nothing gathers in the parameters")
-    param_groups = ops.MissingAttribute("one optimiser has one rate; make an optimiser for each group of parameters")
+    zero_grad = ops.Missing("gradients are values that are handed to step; nothing gathers in the parameters")
+    param_groups = ops.Missing("one optimiser has one rate; make an optimiser for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """A new optimiser; settings as other packages name them raise, and say what they are called here."""
-        ops.raise_for_options(cls.__name__, options, _ELSEWHERE)
+        ops.refuse_options(cls.__name__, options, _ELSEWHERE)
         return super().__new__(cls)
 
     def __init__(self, parameters: Any, rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:

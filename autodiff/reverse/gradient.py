@@ -72,7 +72,7 @@ class Gradients(Mapping[str, Any]):
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._cotangents.items()}!r})"
 
 
-@ops.rejecting_options({"retain_graph": "a graph stays as long as its nodes do"})
+@ops.saying({"retain_graph": "a graph stays as long as its nodes do"})
 def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
     """Differentiate a node with respect to its variables, by reverse accumulation.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.ops import attach, attached
+from compgraph.ops import keep, kept
 from compgraph.values import INERT, Node
 
 from .broadcasting import as_cotangent, conform
@@ -217,20 +217,20 @@ def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
     """Register a rule by its opname, or for one user function."""
     if function is None:
         rules[rule.opname] = rule
-    elif not attach(function, "rule", rule):
+    elif not keep(function, "rule", rule):
         user_rules[function] = rule
     by_function.clear()
     return rule
 
 
-ops.UNATTACHED["rule"] = user_rules.get, lambda function, rule: declare(rule, function)
+ops.KNOWN_ELSEWHERE["rule"] = user_rules.get, lambda function, rule: declare(rule, function)
 
 
 class RulesByFunction(dict[Any, Rule]):
     """Rules by the function of a node; a missing one is looked up by opname."""
 
     def __missing__(self, function: Any) -> Rule:
-        own = attached(function, "rule")
+        own = kept(function, "rule")
         if own is not None:
             return own  # type: ignore[no-any-return]  # and do not hold it
         if type(function) in makers:

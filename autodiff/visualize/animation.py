@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import html
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compgraph.graph import breadth_first, operands_of
+from compgraph.view import DIRECTIONS, GraphDrawing, draw_graph, notebook_frame, page_of
 
 from ..numeric import require_differentiable
-from . import page, pictures
-from .frames import frames_of
-from .layout import Layout, lay_out
-from .steps import Pass, backward, forward
+from .equations import Writer, has_chosen_name, letter, named, on_node, short
+from .frame_images import Frame, images_of, save_gif
+from .sweep_steps import Pass, Step, backward, forward
 
-DIRECTIONS = ("LR", "TB")
 FORMATS = ("html", "gif")
-USES = 4  # an animation shows at most so many edges for each node that it may have
+MAX_USES = 4  # at most so many edges for each node of the limit
+LISTED = 4  # variables in a title, at most
 
 
 class Animation:
-    """The frames of a derivative on its way through a graph; a notebook shows it.
+    """The frames of a derivative on its way through a graph, which a notebook displays.
 
     Attributes
     ----------
     sweep : Pass
         The steps, as data.
     frames : list of Frame
-        One for the start, one for each step, and one for the result. ``str(frame)`` says what happens in it.
+        One for the start, one for each step, and one for the result. ``str(frame)`` describes the frame.
     """
 
-    __slots__ = ("_direction", "_layout", "_title", "frames", "sweep")
+    __slots__ = ("_direction", "_drawing", "_title", "frames", "sweep")
 
-    def __init__(self, sweep: Pass, layout: Layout, direction: str) -> None:
-        self.sweep = sweep
-        self._layout, self._direction = layout, direction
-        self._title, self.frames = frames_of(sweep, layout)
+    def __init__(self, sweep: Pass, direction: str) -> None:
+        self.sweep, self._direction = sweep, direction
+        graph = draw_graph(sweep.output)
+        names = named(list(graph.numbers))
+        _reserve_space(graph, sweep, names)
+        self._drawing = graph.drawing
+        self._title, self.frames = _frames_of(sweep, graph, names)
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -47,27 +50,24 @@ class Animation:
         return f"<Animation of {len(self)} frames: a notebook shows it, .save('sweep.html') writes it to a file>"
 
     def _repr_html_(self) -> str:
-        height = min(int(self._layout.height) + 420, 900)
-        return (
-            f'<iframe srcdoc="{html.escape(self.html())}" width="100%" height="{height}" style="border:0" '
-            f'sandbox="allow-scripts" title="{html.escape(self._title)}"></iframe>'
-        )
+        return notebook_frame(self.html(), self._title, 720)
 
     def html(self, seconds: float = 1.5) -> str:
-        """The animation as one self-contained page. On a narrow screen the graph is turned where that makes it narrower.
+        """Return the animation as one self-contained page. On a narrow screen the graph is turned if it is larger then.
 
         Parameters
         ----------
         seconds : float
-            How long each frame stays while the animation plays.
+            The duration of a frame while the animation plays.
 
         Returns
         -------
         str
         """
         _require_positive(seconds)
-        turned = lay_out(self.sweep, "TB" if self._direction == "LR" else "LR")
-        return page.page(self._title, self._layout, turned, self.frames, self.sweep.mode, seconds)
+        frames = [frame.page_data() for frame in self.frames]
+        data = {**self._drawing.page_data(self._direction), "frames": frames, "seconds": seconds, "mode": self.sweep.mode}
+        return page_of("animation", self._title, data)
 
     def save(self, filename: str | os.PathLike[str], seconds: float = 1.5) -> None:
         """Write the animation to a file: a page with controls, or a GIF.
@@ -77,12 +77,12 @@ class Animation:
         filename : str or path
             The file, which ends in ``.html`` or ``.gif``; an existing one is replaced.
         seconds : float
-            How long each frame stays while the animation plays.
+            The duration of a frame while the animation plays.
 
         Raises
         ------
         ValueError
-            If the file ends in something else, or the time is not positive.
+            If the file has a different ending, or the duration is not positive.
         ImportError
             For a GIF, if Matplotlib is not installed.
         """
@@ -94,7 +94,7 @@ class Animation:
             path.write_text(self.html(seconds), encoding="utf-8")
         else:
             _require_positive(seconds)
-            pictures.save_gif(path, self._title, self._layout, self.frames, self.sweep.mode, seconds)
+            save_gif(path, self._images(), seconds)
 
     def save_frames(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write each frame as a PNG.
@@ -102,7 +102,7 @@ class Animation:
         Parameters
         ----------
         folder : str or path
-            The folder to write into; it is made if it does not exist.
+            The folder to write into, which is created if needed.
 
         Returns
         -------
@@ -114,14 +114,16 @@ class Animation:
         ImportError
             If Matplotlib is not installed.
         """
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        drawn = pictures.draw(self._title, self._layout, self.frames, self.sweep.mode)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         paths = []
-        for count, picture in enumerate(drawn):
-            paths.append(place / f"frame-{count:03d}.png")
-            picture.save(paths[-1])
+        for count, image in enumerate(self._images()):
+            paths.append(folder / f"frame-{count:03d}.png")
+            image.save(paths[-1])
         return paths
+
+    def _images(self) -> Iterator[Any]:
+        return images_of(self._title, self._drawing, self._direction, self.frames)
 
 
 def animate(
@@ -135,17 +137,16 @@ def animate(
 ) -> Animation:
     """Follow a derivative through a graph, one edge at a time.
 
-    In each frame the operation at work is green. In reverse mode it passes on a contribution to the adjoint of one operand, and
-    contributions add up on the operand; in forward mode the operation gets the contribution of one operand to its tangent.
-    The chain rule of the step, with its numbers, stands under the graph.
+    In each frame the operation at work is green. In reverse mode it passes a contribution to the adjoint of one operand, and
+    the operand sums its contributions. In forward mode the operation receives the contribution of one operand to its tangent.
+    The chain rule of the step, with its numbers, is shown below the graph.
 
     Parameters
     ----------
     node : Node
-        What is differentiated; of an array, the sum of its elements, weighted by `seed`.
+        The node to differentiate; for an array, the sum of its elements, weighted by `seed`.
     wrt : Node, str, or sequence of them, optional
-        With respect to what, as in `autodiff.reverse.gradient`; by default all variables. In forward mode it is one node,
-        where the tangent starts.
+        The variables, as in `autodiff.reverse.gradient`; by default all. In forward mode one node, where the tangent starts.
     mode : {"reverse", "forward"}
         Whether adjoints pass from the result to the variables, or a tangent from a variable to the result.
     seed : array_like, optional
@@ -153,12 +154,12 @@ def animate(
     direction : {"LR", "TB"}
         Whether the graph is drawn from left to right or from top to bottom.
     limit : int
-        How many nodes may be drawn, and with them at most four times as many edges: the layout of large graphs takes minutes.
+        The maximal number of nodes, with at most four times as many edges. The layout of large graphs takes minutes.
 
     Returns
     -------
     Animation
-        A notebook shows it; ``.save("sweep.html")`` and ``.save("sweep.gif")`` write it to a file, ``.save_frames(folder)``
+        A notebook displays it; ``.save("sweep.html")`` and ``.save("sweep.gif")`` write it to a file, ``.save_frames(folder)``
         writes a PNG for each frame.
 
     Raises
@@ -166,8 +167,8 @@ def animate(
     TypeError
         If `node` is not a node, or an operation on the way has no derivative.
     ValueError
-        If the mode or the direction is unknown, the graph is too large, something in it was written in place, the seed
-        has another shape, `node` does not depend on `wrt`, or in forward mode `wrt` is not one node.
+        If the mode or the direction is unknown, the graph is too large, an array in it was written in place, the shape of the
+        seed is wrong, `node` does not depend on `wrt`, or in forward mode `wrt` is not one node.
 
     Examples
     --------
@@ -185,23 +186,75 @@ def animate(
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     require_differentiable("animate", node)
-    found = breadth_first(node)  # type: ignore[arg-type]
-    size = len(found)
-    uses = sum([len(operands_of(each)) for each in found])
-    if size <= limit < uses / USES:
+    nodes = breadth_first(node)  # type: ignore[arg-type]
+    size, uses = len(nodes), sum(len(operands_of(each)) for each in nodes)
+    if size <= limit < uses / MAX_USES:
         raise ValueError(
-            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each: at most {USES} a node, "
-            f"{USES * limit} for limit={limit}; animate a smaller case, or say limit=; visualize_at draws large graphs"
+            f"the graph has only {size} nodes, but uses them {uses} times, and an animation shows each use: at most {MAX_USES} a "
+            f"node, {MAX_USES * limit} for limit={limit}; animate a smaller case, or pass limit=; visualize_at draws large graphs"
         )
     if size > limit:
         raise ValueError(
             f"the graph has {size} nodes, and an animation shows at most {limit}: animate a smaller case or a node nearer "
-            "to the variables, or say limit=; visualize_at draws large graphs"
+            "to the variables, or pass limit=; visualize_at draws large graphs"
         )
-    sweep = (backward if mode == "reverse" else forward)(node, wrt, seed)
-    return Animation(sweep, lay_out(sweep, direction), direction)
+    return Animation((backward if mode == "reverse" else forward)(node, wrt, seed), direction)
 
 
 def _require_positive(seconds: float) -> None:
     if not seconds > 0:
         raise ValueError(f"seconds must be positive, not {seconds}")
+
+
+# ------------------------------------------------------------------------------------------ the frames
+
+
+def _reserve_space(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> None:
+    """Label the entries with names and values, and reserve space for the adjoints or tangents that arrive."""
+    entries, arrows = graph.drawing.entries, graph.drawing.arrows
+    for node, number in graph.numbers.items():
+        title = short(f"{node.opname}: {names[node]}") if has_chosen_name(node) else names[node]
+        value = on_node(node.raw_value)  # type: ignore[union-attr]  # no writes: `backward` and `forward` raise for them
+        entries[number].label = title if value == title else f"{title}\n{value}"
+        entries[number].sign = False
+        entries[number].details["title"] = names[node]
+    arriving = [(node, seed) for node, seed in sweep.start.items()]
+    for step in sweep.steps:
+        arriving.append((step.operand if sweep.mode == "reverse" else step.node, step.total))
+        arrows[graph.arrows[step.node, _position(step)]].label = on_node(step.passed)
+    for node, value in arriving:
+        entry = entries[graph.numbers[node]]
+        entry.slot = max(entry.slot, on_node(value), key=len)
+
+
+def _position(step: Step) -> int:
+    """Return the position of a step's operand among the drawn ones, which include plain numbers."""
+    earlier = sum(step.node.args[k] is step.operand for k in step.node.parent_argnums if k < step.position)
+    return [k for k, operand in enumerate(operands_of(step.node)) if operand is step.operand][earlier]
+
+
+def _frames_of(sweep: Pass, graph: GraphDrawing, names: dict[Any, str]) -> tuple[str, list[Frame]]:
+    """Return the title and the frames of a sweep."""
+    is_reverse, output = sweep.mode == "reverse", sweep.output
+    result = names[output] if has_chosen_name(output) or not output.opname else letter("f", names)
+    writer = Writer(names, result if is_reverse else letter("t", names), sweep.mode)
+    ((first, seed),) = sweep.start.items()
+    words = "The adjoint of the result is the start" if is_reverse else f"The tangent of {names[first]} is the start"
+    frames = [Frame(words, [writer.start(sweep)], target=graph.numbers[first], shown=on_node(seed))]
+    for step in sweep.steps:
+        work, target = graph.numbers[step.node], graph.numbers[step.operand if is_reverse else step.node]
+        arrow = graph.arrows[step.node, _position(step)]
+        frames.append(Frame(writer.words(step), writer.step(step), work, arrow, target, on_node(step.total)))
+    frames.append(Frame("The gradient is complete" if is_reverse else "The tangent has arrived", writer.result(sweep)))
+    if is_reverse:
+        return f"Reverse mode: {_derivative(result, [names[node] for node in sweep.result])}", frames
+    return f"Forward mode: {result} as {names[first]} moves", frames
+
+
+def _derivative(result: str, names: list[str]) -> str:
+    """Name the derivative that is computed, with its variables if they are few."""
+    if len(names) > LISTED:
+        return f"the gradient of {result}"
+    *others, last = names
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return f"the {'gradient' if others else 'derivative'} of {result} with respect to {listed}"

@@ -1,37 +1,36 @@
-"""The equations of a step of a sweep: the chain rule in symbols, and with its numbers."""
+"""The equations of a step of a sweep: the chain rule in symbols and in numbers, and the names and numbers in them."""
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from compgraph import ops
-from compgraph.values import MultiOutput, Value
+from compgraph.values import ConstantNode, MultiOutput, Value
+from compgraph.view import as_mathematics, chosen_name, name_of, showable
 
-from .names import inner, outer, shape
-from .steps import Pass, Step, letters
+from .sweep_steps import Pass, Step, letters
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-# The pieces of a rule's text (what `Rule.said` wrote): a power, a transpose, a word, an operator, another character.
-PIECES = re.compile(r"\*\*(?:\(([^()]*)\)|(\w+))|\.T\b|(\w+)|(\s*[-+*/@>]\s*)|(.)")
+# The tokens of the formula text of a rule (`Rule.said`): a power, a transpose, a word, an operator, another character.
+TOKENS = re.compile(r"\*\*(?:\(([^()]*)\)|(\w+))|\.T\b|(\w+)|(\s*[-+*/@>]\s*)|(.)")
 SIGNS = {"*": " · ", "/": " / ", "-": " − ", "+": " + ", "@": " @ ", ">": " > "}
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of an equation.
+    """A token of an equation.
 
     Attributes
     ----------
     kind : {"text", "name", "partial", "up"}
         Plain text, the name of a node, the partial derivative of `text` by `below`, or an exponent.
     text, below : str
-        What is written; `below` is used by "partial" only.
+        The text; `below` is used by "partial" only.
     """
 
     kind: str
@@ -39,32 +38,19 @@ class Token:
     below: str = ""
 
     def plain(self) -> str:
-        """The token in one line of text."""
+        """Return the token in one line of text."""
         if self.kind == "partial":
             return f"∂{self.text}/∂{self.below}"
-        return (
-            self.text
-            if self.kind != "up"
-            else f"^{self.text}"
-            if re.fullmatch(r"[\w.]+|\(.*\)", self.text)
-            else f"^({self.text})"
-        )
-
-    def html(self) -> str:
-        """The token in HTML."""
-        words = html.escape(self.text)
-        if self.kind == "partial":
-            below = html.escape(self.below)
-            return f'<span class="fraction"><span>∂<i>{words}</i></span><span>∂<i>{below}</i></span></span>'
-        tag = {"text": "span", "name": "i", "up": "sup"}[self.kind]
-        return f"<{tag}>{words}</{tag}>"
+        if self.kind == "up":
+            return f"^{self.text}" if re.fullmatch(r"[\w.]+|\(.*\)", self.text) else f"^({self.text})"
+        return self.text
 
 
 Line = list[Token]
 
 
 def plain(line: Iterable[Token]) -> str:
-    """An equation in one line of text."""
+    """Return an equation in one line of text."""
     return "".join(token.plain() for token in line)
 
 
@@ -77,7 +63,7 @@ class Writer:
     names : dict
         The name of each node.
     letter : str
-        The name of what is differentiated; in forward mode, of the parameter t by which all nodes are differentiated.
+        The name of the differentiated result; in forward mode, of the parameter t by which all nodes are differentiated.
     mode : {"reverse", "forward"}
         The mode of the pass.
     """
@@ -87,39 +73,39 @@ class Writer:
     mode: str
 
     def derivative(self, node: Any) -> Token:
-        """The symbol for the adjoint or tangent of a node."""
+        """Return the symbol of the adjoint or tangent of a node."""
         name = self.names[node]
         return Token("partial", self.letter, name) if self.mode == "reverse" else Token("partial", name, self.letter)
 
     def step(self, step: Step) -> list[Line]:
-        """The equations of a step: the chain rule with its numbers, the local derivative, the sum so far."""
+        """Write the equations of a step: the chain rule with its numbers, the local derivative, the sum so far."""
         node, operand = step.node, step.operand
-        back = self.mode == "reverse"
-        target = operand if back else node
+        is_reverse = self.mode == "reverse"
+        target = operand if is_reverse else node
         local = Token("partial", self.names[node], self.names[operand])
-        given = self.derivative(node if back else operand)
-        symbols, numbers = _product(step, local, given, back)
+        passed = self.derivative(node if is_reverse else operand)
+        symbols, numbers = _product(step, local, passed, is_reverse)
         lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.part))]]
-        said = self._said(step, local, given)
-        if said:
-            lines.append(said)
+        formula = self._formula(step, local, passed)
+        if formula:
+            lines.append(formula)
         if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
-            lines.append([_text(_shapes(step, back))])
+            lines.append([_text(_shapes(step, is_reverse))])
         if step.before is not None:
             lines.append([self.derivative(target), _text(f" = {outer(step.before)} + {inner(step.part)} = {outer(step.total)}")])
         return lines
 
-    def _said(self, step: Step, local: Token, given: Token) -> Line:
-        """The line ``with ∂y/∂x = ...``: the rule's text with the names of the nodes and, for scalars, with their numbers."""
+    def _formula(self, step: Step, local: Token, passed: Token) -> Line:
+        """Write ``with ∂y/∂x = ...``: the formula of the rule with names and, for scalars, with numbers."""
         if not step.text:
             return []
         used = letters(step.text)
         operands = [a.raw_value if isinstance(a, Value) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
         names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(inner(a)) for a in step.node.args]
-        known = {"y": Token("name", self.names[step.node]), "g": given, "n": _text(f"{count:g}")}
+        known = {"y": Token("name", self.names[step.node]), "g": passed, "n": _text(f"{count:g}")}
         known |= dict(zip("abc", names, strict=False))
-        line = [_text("with "), *([given, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]
+        line = [_text("with "), *([passed, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]
         if step.local is None and "g" not in used:
             return [*line, _text(" for each element")]
         if step.local is None or not used:
@@ -135,7 +121,7 @@ class Writer:
         return line if line[-1].kind == "text" and line[-1].text == inner(step.local) else [*line, _text(" = "), *ends]
 
     def words(self, step: Step) -> str:
-        """What happens in a step, in a sentence."""
+        """Describe a step in a sentence."""
         node, operand = self.names[step.node], self.names[step.operand]
         if isinstance(step.node.function, ops.Output):
             which = f"result {step.node.function.index + 1} of {operand}"
@@ -146,12 +132,12 @@ class Writer:
         return f"{node} takes the tangent of {place}{operand}"
 
     def start(self, sweep: Pass) -> Line:
-        """The line that says what the sweep starts from."""
+        """Write the equation of the start."""
         ((node, seed),) = sweep.start.items()
         return [self.derivative(node), _text(f" = {outer(seed)}")]
 
     def result(self, sweep: Pass) -> list[Line]:
-        """The lines that say what the sweep has found."""
+        """Write the equations of the results."""
         return [[self.derivative(node), _text(f" = {outer(value)}")] for node, value in sweep.result.items()]
 
 
@@ -159,44 +145,44 @@ def _text(words: str) -> Token:
     return Token("text", words)
 
 
-def _product(step: Step, local: Token, given: Token, back: bool) -> tuple[Line, Line]:
-    """The chain rule of a step in symbols, and in numbers; no numbers where the step is no product of two arrays."""
+def _product(step: Step, local: Token, passed: Token, is_reverse: bool) -> tuple[Line, Line]:
+    """Write the chain rule of a step in symbols and in numbers; no numbers unless the step is a product of two arrays."""
     scalar = (
         not isinstance(step.node, MultiOutput)
         and not isinstance(step.operand, MultiOutput)
         and not (step.node.ndim or step.operand.ndim)
     )
     if isinstance(step.node.function, ops.Output):
-        return [given], []
+        return [passed], []
     if step.local is None:
-        # Of complex numbers the derivative may be no factor: that of conj is a Jacobian of real and imaginary parts.
+        # The derivative of complex numbers may not be a factor: conj has a Jacobian of real and imaginary parts.
         sign = " · " if scalar and not np.iscomplexobj(step.given) else " @ "
-        return ([given, _text(sign), local] if back else [local, _text(sign), given]), []
+        return ([passed, _text(sign), local] if is_reverse else [local, _text(sign), passed]), []
     sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
-    first, second = (given, local) if back else (local, given)
-    one, two = (step.given, step.local) if back else (step.local, step.given)
+    first, second = (passed, local) if is_reverse else (local, passed)
+    one, two = (step.given, step.local) if is_reverse else (step.local, step.given)
     symbols, numbers = (
         [first, _text(sign), second],
         [_text(f"{inner(one) if np.iscomplexobj(one) else outer(one)}{times}{inner(two)}")],
     )
-    if back and np.shape(step.part) != step.node.shape:
+    if is_reverse and np.shape(step.part) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]
     elif np.iscomplexobj(step.given * step.local) and not np.iscomplexobj(step.part):
         symbols, numbers = [_text("Re("), *symbols, _text(")")], [_text("Re("), *numbers, _text(")")]
     return symbols, [_text(" = "), *numbers]
 
 
-def _shapes(step: Step, back: bool) -> str:
-    """The shapes in the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
+def _shapes(step: Step, is_reverse: bool) -> str:
+    """Write the shapes of the vector form of the chain rule: adjoint @ Jacobian, or Jacobian @ tangent."""
     node, operand = shape(step.node.raw_value), shape(step.operand.raw_value)
     jacobian = f"Jacobian ({node}, {operand}){', diagonal' if step.local is not None and node == operand else ''}"
-    return f"adjoint ({node}) @ {jacobian} → ({operand})" if back else f"{jacobian} @ tangent ({operand}) → ({node})"
+    return f"adjoint ({node}) @ {jacobian} → ({operand})" if is_reverse else f"{jacobian} @ tangent ({operand}) → ({node})"
 
 
-def written(text: str, known: dict[str, Token]) -> Line:
-    """A rule's text as mathematics, with each letter of `known` replaced by its token."""
+def written(text: str, known: Mapping[str, Token]) -> Line:
+    """Return the formula text of a rule as mathematics, with each letter of `known` replaced by its token."""
     line: Line = []
-    for power, exponent, word, sign, other in PIECES.findall(text):
+    for power, exponent, word, sign, other in TOKENS.findall(text):
         if power or exponent:
             line.append(Token("up", plain(written(power or exponent, known))))
         elif word:
@@ -207,3 +193,94 @@ def written(text: str, known: dict[str, Token]) -> Line:
         else:
             line.append(_text(other or "ᵀ"))
     return line
+
+
+# -------------------------------------------------------------------------------------- names and numbers
+
+LONGEST = 24  # characters of a name
+
+
+def named(nodes: Sequence[Any]) -> dict[Any, str]:
+    """Return a unique name for each node; scalar constants without a name share the text of their number."""
+    names: dict[Any, str] = {}
+    taken: set[str] = set()
+    # Automatic names are numbered on first use: in the order of computation, the oldest first.
+    for node in sorted(nodes, key=lambda node: node.sequence_number):
+        if isinstance(node, ConstantNode) and chosen_name(node) is None and node.ndim == 0:
+            names[node] = number(node.raw_value)
+            continue
+        name = node.opname if isinstance(node, MultiOutput) else name_of(node) or node.name
+        name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
+        count = 1
+        while name + "′" * (count - 1) in taken:
+            count += 1
+        names[node] = name + "′" * (count - 1)
+        taken.add(names[node])
+    return names
+
+
+def has_chosen_name(node: Any) -> bool:
+    """Whether the user named an operation (``y``); automatic names are its opname and a number (``mul_0``)."""
+    return bool(node.opname) and not isinstance(node, MultiOutput) and chosen_name(node) is not None
+
+
+def letter(preferred: str, names: dict[Any, str]) -> str:
+    """Return a letter that is not the name of a node: `preferred` if possible."""
+    return next(x for x in (preferred, "F", "φ", "τ", *(f"{preferred}{k}" for k in range(len(names)))) if x not in names.values())
+
+
+def short(text: str, longest: int = LONGEST) -> str:
+    """Cut a text to a length, with ``…`` for the rest."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def number(value: Any, digits: int = 5) -> str:
+    """Return a number as text."""
+    value = np.asarray(value)[()]
+    if isinstance(value, np.complexfloating):
+        return f"{number(value.real, digits)}{'' if np.signbit(value.imag) else '+'}{number(value.imag, digits)}i"
+    text = f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
+    return text.replace("-", "−")
+
+
+def inner(value: Any) -> str:
+    """Return a value within an equation: a number, in parentheses if it has a sign; an abbreviated array; a tuple of these."""
+    if isinstance(value, tuple):
+        return "(" + ", ".join("–" if v is None else inner(v) for v in value) + ")"
+    value = np.asarray(value)
+    if value.ndim == 0:
+        text = number(value)
+        return f"({text})" if text.startswith("−") or text.endswith("i") else text
+    return rows(value, 3, 4)
+
+
+def outer(value: Any) -> str:
+    """Return a value at the end of an equation: as `inner`, but without parentheses around a number."""
+    return number(value) if not isinstance(value, tuple) and np.ndim(value) == 0 else inner(value)
+
+
+def rows(value: Any, most: int, digits: int) -> str:
+    """Return an array as text, without the middle of axes longer than ``most + 1``."""
+    if value.ndim == 0:
+        return number(value, digits)
+    length = len(value)
+    positions = range(length) if length <= most + 1 else [*range(most - 1), -1]
+    words = [rows(value[k], most, digits) for k in positions]
+    if len(words) < length:
+        words.insert(-1, "…")
+    return "[" + " ".join(words) + "]"
+
+
+def shape(value: Any) -> str:
+    """Return the shape of an array, ``2×3``, or the shapes of a tuple of arrays."""
+    if isinstance(value, tuple):
+        return ", ".join(map(shape, (v for v in value if v is not None)))
+    return "×".join(map(str, np.shape(value))) or "1"
+
+
+def on_node(value: Any) -> str:
+    """Return the text of a value on a node: a number, a short array, or its shape."""
+    if isinstance(value, tuple):
+        return short(f"{len(value)} results")
+    text = number(value) if np.ndim(value) == 0 else rows(np.asarray(value), 3, 3)
+    return text if len(text) <= 20 else f"array {shape(value)}"

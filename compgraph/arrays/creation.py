@@ -66,7 +66,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 
 def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
-    copied = ops.copy_mode(copy)
+    copied = ops.copies(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
@@ -213,39 +213,3 @@ def _laid_out(node: Any, order: str) -> Any:
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
         return bind(ops.copy, (node,), {"order": order})
     return node
-
-
-def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
-    """``numpy.kaiser``, whose `beta` may be a node.
-
-    Parameters
-    ----------
-    M : int
-        The number of points.
-    beta : float or Node
-        The shape of the window; a single number.
-
-    Returns
-    -------
-    array or Node
-
-    Examples
-    --------
-    >>> import compgraph as cg
-    >>> beta = cg.variable(2.0, "beta")
-    >>> print(cg.kaiser(3, beta).opname, cg.kaiser(3, beta).value.round(6))
-    div [0.438676 1.       0.438676]
-    """
-    if isinstance(M, Value):
-        raise TypeError("kaiser: the number of points M cannot be a node; give node.value")
-    if not isinstance(beta, Value):
-        return np.kaiser(M, beta)
-    if beta.ndim:
-        raise ValueError(f"kaiser: beta must be a single number, not an array of shape {beta.shape}")
-    dtype = np.result_type(beta.dtype, np.float64)
-    beta, count = beta.astype(dtype), dtype.type(M)
-    if count == 1:
-        return np.ones_like(np.reshape(beta, 1))
-    half = (count - 1) / 2.0
-    distance = (np.arange(0, count) - half) / half
-    return np.i0(beta * np.sqrt(1 - distance**2.0)) / np.i0(beta)

@@ -13,7 +13,7 @@ from ..guards import watch_shapes
 from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, new_leaf, require_computed
 
 
-@ops.rejecting_options(
+@ops.saying(
     {
         "requires_grad": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
         "constant": "what is made by cg.variable has derivatives, what is made by cg.constant has none",

@@ -11,7 +11,7 @@ import numpy as np
 from .. import ops
 
 
-@ops.rejecting_options(
+@ops.saying(
     {
         "static_argnums": "it is static_argnames=, and their names",
         **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments stay as they are"),

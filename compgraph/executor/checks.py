@@ -71,5 +71,5 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
     if function in TYPED or getattr(function, "function", None) in TYPED:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     chosen = any(a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value))
-    if chosen or ops.has_value_dependent_shape(function, operation.args, operation.parent_argnums):
+    if chosen or ops.counts(function, operation.args, operation.parent_argnums):
         checks.setdefault(item, []).append((require_shape, item.raw_value.shape))

@@ -185,7 +185,7 @@ class _Replay:
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, MultiOutput):
             made = bind(item.function, args, options)
-            if item.function in ops.VIEWS_WHERE_POSSIBLE:
+            if item.function in ops.VIEWS_IF_THEY_CAN:
                 _require_copy(item, made)
             return made
         parts = bind(item.function, args, options)

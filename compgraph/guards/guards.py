@@ -22,7 +22,7 @@ import numpy as np
 from ..context import Setting, is_recording, layered_variable, trace_guards
 from ..frames import source_lines
 from ..interpreters import on_value_dependent_shape
-from ..ops import attached
+from ..ops import kept
 from ..storage import owner_of
 from ..tracing import is_compiling, is_tracing
 from ..values import TRACKED, Value, mark_used, next_sequence_number, require_history, require_unbatched
@@ -268,7 +268,7 @@ def note_points(*line: Any) -> None:
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Note a guard on the shapes of new nodes, which depend on the values of operands."""
-    if _forgetting.get() or (not is_compiling() and attached(nodes[0].function, "opname") is not None):
+    if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
     first, answer = nodes[0], shapes(*[node.raw_value for node in nodes])
     what, is_within = f"the shape that {first.opname} gave", is_tracing()

@@ -180,7 +180,7 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
 
 def _open(root: Any) -> None:
     """Begin the log of a buffer."""
-    if root.function in ops.VIEWS_WHERE_POSSIBLE:
+    if root.function in ops.VIEWS_IF_THEY_CAN:
         note_copy(root)
     if isinstance(root.function, ops.Output):  # the joint must keep the output as it was computed, for the rule
         joint, place = root.args[0], root.function.index

@@ -13,7 +13,7 @@ from typing import Any
 _PREFIX = "__compgraph_"
 
 
-def attach(function: Any, what: str, value: Any) -> bool:
+def keep(function: Any, what: str, value: Any) -> bool:
     """Attach a value to a function, under the name `what`; False if the callable is no plain Python function."""
     if type(function) is not FunctionType:
         return False
@@ -22,7 +22,7 @@ def attach(function: Any, what: str, value: Any) -> bool:
     return True
 
 
-def attached(function: Any, what: str) -> Any:
+def kept(function: Any, what: str) -> Any:
     """The value that `keep` attached to a function under the name `what`, or None."""
     if type(function) is not FunctionType:
         return None
@@ -31,12 +31,12 @@ def attached(function: Any, what: str) -> Any:
 
 
 # For callables that `keep` refuses: what is known -> (how it is asked for, how it is entered where the callable is unpickled).
-UNATTACHED: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+KNOWN_ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
-def unattached(function: Any) -> dict[str, Any]:
+def known_elsewhere(function: Any) -> dict[str, Any]:
     """What is known of a callable that `keep` refuses, as the entries of `KNOWN_ELSEWHERE` tell."""
     if type(function) is FunctionType:
         return {}
-    found = {what: ask(function) for what, (ask, _) in UNATTACHED.items()}
+    found = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
     return {what: value for what, value in found.items() if value is not None}

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class MissingAttribute:
+class Missing:
     """An attribute that other packages' objects have, and ours do not: reading and setting it raises and says what to do.
 
     Parameters
@@ -36,26 +36,26 @@ class MissingAttribute:
         self.__get__(instance)
 
 
-def list_attributes(names: Iterable[str], owner: type) -> list[str]:
+def without_missing(names: Iterable[str], owner: type) -> list[str]:
     """Names for ``dir``, without those that only say what to do."""
-    return [name for name in names if not any(isinstance(vars(c).get(name), MissingAttribute) for c in owner.__mro__)]
+    return [name for name in names if not any(isinstance(vars(c).get(name), Missing) for c in owner.__mro__)]
 
 
-def raise_for_options(name: str, given: Iterable[str], advice: Mapping[str, str]) -> None:
+def refuse_options(name: str, given: Iterable[str], advice: Mapping[str, str]) -> None:
     """Raise a TypeError where a keyword argument is one of another package, and say what to do instead."""
     for option in given:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 
 
-def rejecting_options(advice: Mapping[str, str]) -> Callable[[F], F]:
+def saying(advice: Mapping[str, str]) -> Callable[[F], F]:
     """A decorator of functions: keyword arguments that other packages have raise, and say what to do instead."""
 
     def decorated(function: F) -> F:
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
             if kwargs:
-                raise_for_options(function.__name__, kwargs, advice)
+                refuse_options(function.__name__, kwargs, advice)
             return function(*args, **kwargs)
 
         return called  # type: ignore[return-value]
@@ -63,7 +63,7 @@ def rejecting_options(advice: Mapping[str, str]) -> Callable[[F], F]:
     return decorated
 
 
-def missing_attribute_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
+def missing(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
     """The error for a name that a module does not have."""
     told = f": {advice[name]}" if name in advice else ""
     return AttributeError(f"{module} has no {name!r}{told}", name=name)

@@ -8,13 +8,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .attached import attach, attached
+from .attached import keep, kept
 from .callables import Configured, Keyworded, Output, Packed, UfuncMethod
 from .spec import OpSpec, Policy, is_elementwise
 from .tables import (
     ALIASES,
     COMPOSED_FUNCTIONS,
     INDEXED,
+    INSTEAD_FUNCTIONS,
     OPNAMES,
     PACKED_FUNCTIONS,
     PIECEWISE,
@@ -23,13 +24,12 @@ from .tables import (
     SMOOTH_FUNCTIONS,
     SMOOTH_UFUNCS,
     SPECS,
-    STEPS_FUNCTIONS,
 )
 
 
 def opname_of(function: Any) -> str:
     """The opname under which a function is recorded."""
-    opname = OPNAMES.get(function) or attached(function, "opname")
+    opname = OPNAMES.get(function) or kept(function, "opname")
     if opname is not None:
         return opname
     if isinstance(function, (Keyworded, Configured)):
@@ -52,7 +52,7 @@ def function_named(opname: str) -> Any:
     return _users.get(opname) if found is None else found
 
 
-def register(function: Any, opname: str, policy: Policy = "rule", **data: Any) -> None:
+def enter(function: Any, opname: str, policy: Policy = "rule", **data: Any) -> None:
     """Let a function be recorded under an opname, for good; `data` is what else its `OpSpec` says."""
     if is_elementwise(function):
         data.setdefault("kind", "elementwise")
@@ -61,17 +61,17 @@ def register(function: Any, opname: str, policy: Policy = "rule", **data: Any) -
     _by_opname[opname] = function
 
 
-def register_users(function: Any, opname: str) -> None:
+def enter_users(function: Any, opname: str) -> None:
     """Let a user's function be recorded under an opname, which is free again when the function is garbage-collected."""
-    if attach(function, "opname", opname):
+    if keep(function, "opname", opname):
         _users[opname] = function
     else:
-        register(function, opname)
+        enter(function, opname)
 
 
-def register_piecewise(function: Any, opname: str) -> None:
+def enter_piecewise(function: Any, opname: str) -> None:
     """Let a piecewise constant function be recorded; it needs no rule."""
-    register(function, opname, "piecewise")
+    enter(function, opname, "piecewise")
     PIECEWISE.add(function)
 
 
@@ -111,7 +111,7 @@ def public_functions(module: Any = np) -> dict[str, Any]:
         *PACKED_FUNCTIONS,
         *PIECEWISE_FUNCTIONS,
         *COMPOSED_FUNCTIONS,
-        *STEPS_FUNCTIONS,
+        *INSTEAD_FUNCTIONS,
     }
     recorded |= {*ALIASES, np.einsum}
     return {name: f for name in module.__all__ if callable(f := getattr(module, name)) and _hashable(f) and f in recorded}

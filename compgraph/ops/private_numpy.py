@@ -27,7 +27,7 @@ def implementation(function: Any) -> Any:
     return getattr(function, "_implementation", function)
 
 
-def copy_mode(copy: Any) -> bool | None:
+def copies(copy: Any) -> bool | None:
     """What ``copy=`` asks for: True always, False never, None only if needed."""
     if isinstance(copy, np._CopyMode):
         return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .attached import attached
+from .attached import kept
 from .callables import Keyworded, Packed, getitem, power, ufunc_method
 from .compositions import selection
 from .families import OPERATIONS
@@ -42,12 +42,12 @@ PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
 FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}
 COMPOSED_FUNCTIONS: frozenset[Any] = _functions("composed")
-STEPS_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _of("steps") if s.steps is not None}
+INSTEAD_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _of("steps") if s.steps is not None}
 CALLING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.calls)
 STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.stacks)
 PLAIN_FUNCTIONS: frozenset[Any] = _functions("plain")
 INDICES_OF_SHAPE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.gives_indices)
-VIEWS_WHERE_POSSIBLE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
+VIEWS_IF_THEY_CAN: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
 WRITING_FUNCTIONS: frozenset[Any] = _functions("writes")
 REFUSED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _of("refused")}
 
@@ -116,12 +116,12 @@ OPNAMES: dict[Any, str] = {s.function: s.opname for s in _of("rule", "piecewise"
 OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _of("packed")}
 
 # Functions whose result's length depends on values of operands; for `_CHOOSING`, on integers and booleans alone.
-VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.length == "values")
+COUNTING: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.length == "values")
 _WHERE = np.where  # bound here, because the name in `np` is replaced within operators
 _CHOOSING = frozenset(s.function for s in OPERATIONS if s.length == "integers")
 
 
-def has_value_dependent_shape(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
     """Whether the shape of a result depends on the values of the operands at `parent_argnums`."""
     if function is getitem:  # a mask; how many elements integers choose follows from their shape
         return any(args[i].raw_value.dtype.kind == "b" for i in edges if i)
@@ -129,12 +129,10 @@ def has_value_dependent_shape(function: Any, args: tuple[Any, ...], edges: tuple
         return True
     if function is _WHERE:
         return len(args) == 1
-    if type(function) is FunctionType and attached(function, "opname") is not None:  # a user's primitive
+    if type(function) is FunctionType and kept(function, "opname") is not None:  # a user's primitive
         return True
     function = getattr(function, "function", function)
-    return function in VALUE_DEPENDENT_SHAPES or (
-        function in _CHOOSING and any(args[i].raw_value.dtype.kind in "biu" for i in edges if i)
-    )
+    return function in COUNTING or (function in _CHOOSING and any(args[i].raw_value.dtype.kind in "biu" for i in edges if i))
 
 
 # Functions of several steps that an executor may record step by step, to share steps with other operations.

@@ -100,7 +100,7 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function not in _STRUCTURED:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
-    return ops.STEPS_FUNCTIONS[function](*args, **kwargs)
+    return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
 
 
 _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
@@ -207,7 +207,7 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **{f: _recorded(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
     **{f: _packed(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
     **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _composed),
-    **dict.fromkeys(ops.STEPS_FUNCTIONS, _instead),
+    **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _instead),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
     np.einsum: _einsum,
     np.copyto: _called(copyto),

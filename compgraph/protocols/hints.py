@@ -44,11 +44,11 @@ _ATTRIBUTES = {
 
 
 def _names(node: Any) -> list[str]:
-    return ops.list_attributes(np.ndarray.__dir__(node), type(node))
+    return ops.without_missing(np.ndarray.__dir__(node), type(node))
 
 
 for _name, _advice in _ATTRIBUTES.items():
-    _hint = ops.MissingAttribute(_advice)
+    _hint = ops.Missing(_advice)
     _hint.__set_name__(Node, _name)
     setattr(Value, _name, _hint)
 Value.__dir__ = _names  # type: ignore[method-assign, assignment]

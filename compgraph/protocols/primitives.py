@@ -110,7 +110,7 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     known = ops.function_named(made.opname)
     if known is not None and getattr(known, "__module__", None) != function.__module__:
         raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
-    ops.register_users(function, made.opname)
+    ops.enter_users(function, made.opname)
     return made
 
 
@@ -137,7 +137,7 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
-            if function in ops.STEPS_FUNCTIONS:
+            if function in ops.INSTEAD_FUNCTIONS:
                 return _called(name, _known(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)

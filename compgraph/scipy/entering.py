@@ -37,9 +37,9 @@ def enter(policy: Policy, only: str | None = None) -> None:
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
             ufunc_name = ufunc_opname(policy.module, found.__name__)
             if kind == "piecewise_ufuncs":
-                ops.register_piecewise(found, ufunc_name)
+                ops.enter_piecewise(found, ufunc_name)
             else:
-                ops.register(found, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
+                ops.enter(found, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
             continue
         function = _function(found)
         if kind in ("smooth", "piecewise"):
@@ -88,7 +88,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
     (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
-    (ops.register_piecewise if is_piecewise else ops.register)(function, opname)
+    (ops.enter_piecewise if is_piecewise else ops.enter)(function, opname)
     operands = tuple(names.split())
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

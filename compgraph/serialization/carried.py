@@ -28,7 +28,7 @@ class Carried:
     def __reduce__(self) -> Any:
         place, opname = place_of(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
-            return _arrived, (self.function, opname, place, ops.unattached(self.function))
+            return _arrived, (self.function, opname, place, ops.known_elsewhere(self.function))
         if import_function(*place) is not self.function:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
@@ -97,16 +97,16 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
 
 
 def _enter(function: Any, opname: str, known: dict[str, Any]) -> None:
-    ops.register_users(function, opname)
-    if not ops.attach(function, "arrived", True):
+    ops.enter_users(function, opname)
+    if not ops.keep(function, "arrived", True):
         _others[opname] = function
     for what, value in known.items():
-        ops.UNATTACHED[what][1](function, value)
+        ops.KNOWN_ELSEWHERE[what][1](function, value)
 
 
 def _has_arrived(here: Any, opname: str) -> bool:
     """Whether a function came with an earlier pickle, and was not defined here: a newer one of its opname may replace it."""
-    return ops.attached(here, "arrived") is not None or _others.get(opname) is here
+    return ops.kept(here, "arrived") is not None or _others.get(opname) is here
 
 
 def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:

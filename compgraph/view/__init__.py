@@ -1,30 +1,32 @@
-"""Pictures of graphs. A graph becomes a `Drawing` (plain data), which is written as DOT or as HTML; Graphviz renders DOT.
+"""Pictures of graphs, animations and profiles. HTML pages share one template; other formats are drawn by Graphviz.
 
-==============  ===============================================================================================
-`visualize`     what users call: `visualize_at`, and the `GraphPicture` that it returns
-`words`         names as mathematics, values in short
-`writes`        the steps behind a result, in their order, where arrays were written into
-`labels`        the texts of a step: its sign or name, its index, its formula
-`folding`       the parts of a graph that repeat
-`programs`      what is asked of a compiled program that is drawn
-`data`          what is drawn: entries, arrows and boxes, as plain data without nodes
-`entries`       a step -> an entry
-`drawing`       a graph -> a drawing
-`colors`        the two themes
-`dot`           a drawing -> DOT, Graphviz's language
-`rendering`     DOT -> SVG, PNG, PDF
-`page`          a drawing -> one HTML file, laid out in the browser by ``layout.js``
-==============  ===============================================================================================
+A graph becomes a `Drawing`, plain data. Two engines lay it out, because neither can replace the other: Graphviz for files (SVG,
+PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes open and close and no Graphviz is needed.
+
+===============  ==============================================================================================
+`visualize`      `visualize_at` and the `GraphPicture` that it returns; the protocol of compiled programs
+`drawing`        a graph as a `Drawing`: entries, arrows and boxes
+`write_history`  the steps behind a result, with each write in place as a step
+`repeats`        equal consecutive parts of a graph, which are drawn once
+`labels`         the label, title, index and formula of a step
+`short_texts`    names as mathematics, abbreviated values, lines of code
+`colors`         the light and the dark theme
+`dot`            a drawing in DOT, Graphviz's language, and its rendering
+`page`           HTML pages: ``page.html``, ``page.css`` and ``page.js``, with ``graph.js``, ``animation.js``,
+                 ``flame.js`` or ``memory.js``
+===============  ==============================================================================================
 """
 
-from .dot import render, showable
-from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry
+from .colors import LIGHT, hex_of
+from .dot import dot_of, render, showable
+from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
 from .labels import INFIX, SIGNS
-from .page import as_script, theme_colors
+from .page import notebook_frame, page_of, require_folder
 from .short_texts import GREEK, as_mathematics, chosen_name, name_of, place_of
-from .visualize import GraphPicture, ProgramOptions, visualize_at
+from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [
-    "FOLDED_FROM", "GREEK", "INFIX", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphPicture", "ProgramOptions",
-    "as_mathematics", "as_script", "chosen_name", "name_of", "place_of", "render", "showable", "theme_colors", "visualize_at",
+    "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
+    "GraphPicture", "ProgramOptions", "as_mathematics", "chosen_name", "dot_of", "draw_graph", "hex_of", "name_of",
+    "notebook_frame", "page_of", "place_of", "render", "require_folder", "showable", "visualize_at",
 ]  # fmt: skip

@@ -6,6 +6,7 @@
 "use strict";
 
 const GAP = 34;        // between layers, at least
+const LABEL_GAP = 18;  // between a layer with labels of arrows and its neighbors
 const BETWEEN = 14;    // between neighbours in a layer
 const PAD = 14;        // between the border of a box and what is in it
 const TITLE = 24;      // room for the title of a box
@@ -278,7 +279,7 @@ function measure(box, layers, segments, vertexOf) {
   let along = box.ins.size ? 0 : startAlong;
   layers.forEach((layer, i) => {
     starts.push(along);
-    along += widths[i] + (i < layers.length - 1 ? gapAfter(layer, i === 0 && box.ins.size ? startAlong : 0) : 0);
+    along += widths[i] + (i < layers.length - 1 ? gapAfter(layer, layers[i + 1], i === 0 && box.ins.size ? startAlong : 0) : 0);
   });
   for (const vertex of layers.flat()) {
     vertex.layer = layers.findIndex((layer) => layer[0].rank === vertex.rank);
@@ -297,12 +298,13 @@ function measure(box, layers, segments, vertexOf) {
   for (const each of segments) each.points = pointsOf(each, starts, widths);
 }
 
-/* Steep arrows ask for more room. */
-function gapAfter(layer, least) {
+/* Steep arrows need a larger gap. */
+function gapAfter(layer, following, least) {
+  const gap = [...layer, ...following].some(({ item }) => item && item.label) ? LABEL_GAP : GAP;
   let steepest = 0;
   for (const vertex of layer)
     for (const next of vertex.after) steepest = Math.max(steepest, Math.abs(next.vertex.c + next.other - vertex.c - next.own));
-  return Math.max(GAP + Math.min(steepest * 0.18, 60), least);
+  return Math.max(gap + Math.min(steepest * 0.18, 60), least);
 }
 
 function pointsOf(each, starts, widths) {

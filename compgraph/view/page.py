@@ -1,30 +1,40 @@
-"""A drawing as one HTML page that needs no other file; the browser lays it out, anew when a box is opened or closed."""
+"""Pictures as HTML pages: one template, one style sheet and one script core, with a script for each kind of picture.
+
+A page loads no other file. The script of its kind reads the data, so Python writes no markup.
+"""
 
 from __future__ import annotations
 
+import html
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from .colors import THEMES, Theme, hex_of
 from .dot import showable
-from .drawing import Drawing
 
 HERE = Path(__file__).parent
+SCRIPTS = {
+    "graph": ("page", "layout", "graph"),
+    "animation": ("page", "layout", "graph", "animation"),
+    "flame": ("page", "flame"),
+    "memory": ("page", "memory"),
+}
 
 
-def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
-    """A drawing as the text of an HTML page.
+def page_of(kind: str, title: str, data: dict[str, object], theme: str | None = None) -> str:
+    """Write a picture as an HTML page.
 
     Parameters
     ----------
-    drawing : Drawing
-        What the page shows.
-    direction : {"LR", "TB"}
-        From left to right, or from top to bottom.
-    theme : {"light", "dark"} or None
-        The colors to begin with; None leaves it to the reader's browser.
+    kind : {"graph", "animation", "flame", "memory"}
+        The kind of picture, which selects the scripts.
+    title : str
+        The title of the page.
+    data : dict
+        What the script of this kind shows, as JSON data.
+    theme : {"light", "dark"}, optional
+        The colors at first. By default the browser's preference decides.
 
     Returns
     -------
@@ -32,42 +42,56 @@ def page_of(drawing: Drawing, direction: str, theme: str | None) -> str:
     """
     parts = {
         "THEME": "" if theme is None else f' data-theme="{theme}"',
-        "COLORS": theme_colors(),
-        "STYLE": _part("page.css"),
-        "DATA": as_script({**asdict(drawing), "more": drawing.more, "direction": direction}),
-        "LAYOUT": _part("layout.js"),
-        "SCRIPT": _part("page.js"),
+        "TITLE": html.escape(showable(title)),
+        "KIND": kind,
+        "STYLE": _theme_colors() + _read("page.css"),
+        "DATA": _script_data(data),
+        "SCRIPT": "".join(_read(f"{name}.js") for name in SCRIPTS[kind]),
     }
     # The template is split once, so that a %% in an inserted text is not taken for a placeholder.
-    pieces = _part("page.html").split("%%")
+    pieces = _read("page.html").split("%%")
     return "".join(parts[piece] if place % 2 else piece for place, piece in enumerate(pieces))
 
 
-def _part(name: str) -> str:
+def notebook_frame(page: str, title: str, height: int) -> str:
+    """Return the element in which a notebook displays a page."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" width="100%" height="{height}" style="border:0" sandbox="allow-scripts" '
+        f'title="{html.escape(showable(title))}"></iframe>'
+    )
+
+
+def require_folder(path: Path) -> None:
+    """Raise a `FileNotFoundError` if the folder of a file does not exist."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
+
+
+def _read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def as_script(data: Any) -> str:
-    """Data as JSON for a script element: no text in it can end the element, and every character can be encoded."""
+def _script_data(data: object) -> str:
+    """Write data as JSON for a script element: no text in it can end the element, and every character can be encoded."""
     text = json.dumps(_showable(data), ensure_ascii=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _showable(data: Any) -> Any:
+def _showable(data: object) -> object:
     if isinstance(data, str):
         return showable(data)
-    if isinstance(data, list):
+    if isinstance(data, (list, tuple)):
         return [_showable(each) for each in data]
     return {key: _showable(value) for key, value in data.items()} if isinstance(data, dict) else data
 
 
-def theme_colors() -> str:
-    """CSS that defines the colors of the chosen theme, or else of the theme that the browser prefers."""
+def _theme_colors() -> str:
+    """CSS properties for the colors of the chosen theme, by default of the one that the browser prefers."""
     light, dark = (_properties(THEMES[name]) for name in ("light", "dark"))
     return (
         f":root {{ color-scheme: light; {light} }}\n"
         f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {dark} }} }}\n"
-        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}"
+        f":root[data-theme=dark] {{ color-scheme: dark; {dark} }}\n"
     )
 
 

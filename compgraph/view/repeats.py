@@ -128,12 +128,12 @@ def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[i
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):
         here, before = scopes[start + shift], scopes[start + shift - 1]
-        if here != before and shared(here, before) < fewest:
-            best, fewest = shift, shared(here, before)
+        if here != before and common_length(here, before) < fewest:
+            best, fewest = shift, common_length(here, before)
     return start + best, (length - best) // period
 
 
-def shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+def common_length(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     """How many of the outermost names two scopes have in common."""
     differing = (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differing, min(len(one), len(other)))

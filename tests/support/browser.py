@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +50,11 @@ def opened(page_file: Path, width: str = "desktop", dark: bool = False) -> Itera
             assert said == []
         finally:
             browser.close()
+
+
+def require_self_contained(page: str) -> None:
+    """Fail if a page has an address, or loads another file."""
+    assert re.findall(r'\b(?:src|href)\s*=|url\((?!#)|@import|https?://(?!www\.w3\.org/2000/svg")', page) == []
 
 
 def require_drawn(picture: Path | bytes, colors: int = 8) -> None:

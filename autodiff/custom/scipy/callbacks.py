@@ -192,7 +192,7 @@ def _unmoved(*operands: Any, value: Any) -> Any:
     return np.array(value)[()]
 
 
-ops.register_piecewise(_unmoved, "scipy_optimize_unmoved")
+ops.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
 
 
 def unmoved(value: Any, *operands: Any) -> Any:

@@ -1,6 +1,6 @@
-"""NumPy functions in recorded steps, for those whose own code would lose the graph."""
+"""NumPy functions written anew in recorded steps, because NumPy's own code would lose the graph."""
 
-from . import moving, selection, statistics
-from .conversions import ensure_array
+from . import histograms, moving, selection
+from .tools import ensure_array
 
-__all__ = ["ensure_array", "moving", "selection", "statistics"]
+__all__ = ["ensure_array", "histograms", "moving", "selection"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .conversions import is_node, leaves, record_of, stacked
+from .tools import is_node, leaves, record_of, stacked
 
 # ------------------------------------------------------------------------------------- joining, moving
 

@@ -1,6 +1,6 @@
-"""Taking, choosing and sorting elements, sets, and `numpy.piecewise`.
+"""Taking, choosing and sorting elements, and sets of them.
 
-NumPy's implementations write into plain arrays, or convert their argument to one.
+NumPy's own implementations write into a plain array, or make one of their argument.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .conversions import as_array, ensure_array, is_node, leaves, record_of, stacked
+from .tools import as_array, is_node, leaves, record_of, stacked
 
 # ----------------------------------------------------------------------------------------------- taking
 
@@ -188,66 +188,3 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
             first, last = int(places[0]), int(places[-1]) + 1
         index[i] = slice(first if "f" in trim.lower() else None, last if "b" in trim.lower() or not last else None)
     return x[(..., *index)]
-
-
-# -------------------------------------------------------------------------------------------- piecewise
-
-
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """``numpy.piecewise``: each function is called on the elements where its condition holds."""
-    x = ensure_array(x)
-    conditions = _conditions(x, condlist)
-    if len(conditions) == len(funclist) - 1:
-        conditions.append(~np.any(np.stack(conditions), axis=0))
-    if len(conditions) != len(funclist):
-        count = len(conditions)
-        raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
-    result = np.where(False, x, np.zeros_like(x))  # zeros that depend on x: a node even if no condition holds
-    for condition, function in zip(conditions, funclist, strict=True):
-        chosen = x[condition]
-        if not callable(function):
-            result = _filled(result, condition, chosen.shape, function)
-        elif chosen.size:
-            result = _filled(result, condition, chosen.shape, function(chosen, *args, **kw))
-    return result
-
-
-def _conditions(x: Any, condlist: Any) -> list[Any]:
-    """The conditions, as arrays of booleans; NumPy takes a single one in several forms."""
-    if _is_scalar(condlist) or (x.ndim != 0 and (_is_scalar(condlist[0]) or not isinstance(condlist[0], (list, np.ndarray)))):
-        condlist = [condlist]
-    return [_boolean(condition) for condition in condlist]
-
-
-def _is_scalar(condition: Any) -> bool:
-    return bool(np.isscalar(condition) or getattr(condition, "is_scalar", False))
-
-
-def _boolean(condition: Any) -> Any:
-    condition = as_array(condition)
-    return condition if condition.dtype == bool else condition.astype(bool)
-
-
-def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
-    """``array[condition] = values``, as a new array; ``array[condition]`` has the given shape."""
-    values = _assigned(values, array.dtype)
-    if values.ndim > len(shape) and values.shape[: values.ndim - len(shape)] == (1,) * (values.ndim - len(shape)):
-        values = np.reshape(values, values.shape[values.ndim - len(shape) :])
-    mask = np.broadcast_to(np.reshape(condition, condition.shape + (1,) * (array.ndim - condition.ndim)), array.shape)
-    if not values.ndim:
-        return np.where(mask, values, array)
-    values = np.ravel(np.broadcast_to(values, shape))
-    if not values.shape[0]:
-        return array
-    places = np.reshape(np.cumsum(mask) - 1, array.shape)
-    return np.where(mask, values[np.maximum(places, 0)], array)
-
-
-def _assigned(values: Any, dtype: Any) -> Any:
-    """Values converted to a dtype, as by an assignment into an array of it."""
-    values = as_array(values) if any(map(is_node, leaves(values))) else values
-    if is_node(values):
-        return values if values.dtype == dtype else values.astype(dtype)
-    held = np.empty(np.shape(values), dtype)
-    held[...] = values
-    return held

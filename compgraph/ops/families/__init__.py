@@ -1,10 +1,10 @@
-"""The operations of NumPy, by family: one `OpSpec` per function that nodes support."""
+"""All operations, family by family: one entry per function of NumPy's that a node may meet."""
 
 from __future__ import annotations
 
 from ..spec import OpSpec
-from . import elementwise, indexing, linear_algebra, queries, reductions, shapes, transforms
-from .queries import UNDISPATCHED
+from . import elementwise, indexing, linear_algebra, polynomials, queries, reductions, shapes, statistics, transforms
+from .undispatched import UNDISPATCHED
 
 OPERATIONS: tuple[OpSpec, ...] = (
     *elementwise.OPERATIONS,
@@ -13,6 +13,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
     *indexing.OPERATIONS,
     *linear_algebra.OPERATIONS,
     *transforms.OPERATIONS,
+    *polynomials.OPERATIONS,
+    *statistics.OPERATIONS,
     *queries.OPERATIONS,
 )
 

@@ -16,7 +16,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients, structural_zeros
-from autodiff.visualize.steps import backward
+from autodiff.visualize.sweep_steps import backward
 from tests.support.failures import Failures
 from tests.support.for_each import for_each, sampled
 

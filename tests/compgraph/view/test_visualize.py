@@ -27,9 +27,10 @@ import pytest
 import compgraph as cg
 from autodiff.reverse import gradient
 from compgraph.view import render, short_texts
-from compgraph.view.colors import DARK, LIGHT, Theme, contrast
+from compgraph.view.colors import DARK, LIGHT, Theme, hex_of
+from compgraph.view.drawing import draw_graph
 from compgraph.view.labels import Labels, place_text
-from compgraph.view.visualize import LIMIT, GraphPicture, identified_picture, visualize_at
+from compgraph.view.visualize import LIMIT, GraphPicture, visualize_at
 from compgraph.view.write_history import steps_behind
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
@@ -690,11 +691,28 @@ def test_thousands_of_nodes_are_drawn_in_the_time_they_take_to_record(layers: in
 # ------------------------------------------------------------------------------------------------ colours
 
 
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colors, from 1 to 21.
+
+    Source: Web Content Accessibility Guidelines 2.2, "relative luminance" and "contrast ratio". Level AA requires 4.5 for
+    text, and 3 for shapes that must be seen.
+    """
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: str) -> float:
+    text = hex_of(color)
+    parts = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_contrasts(theme: Theme) -> None:
     """WCAG AA: 4.5 for text, 3 for what must be seen; the tutorial's colours are those of the light theme."""
     backgrounds = (theme.background, theme.box, theme.inner_box)
-    for kind in ("variable", "constant", "operation"):
+    for kind in ("variable", "constant", "operation", "active"):
         assert contrast(getattr(theme, kind), getattr(theme, f"{kind}_text")) >= 4.5
     for behind in backgrounds:
         for text in (theme.text, theme.muted, theme.adjoint):
@@ -708,6 +726,7 @@ def test_contrast_is_that_of_the_guidelines() -> None:
     """Known values: equal colours, the extremes, and a gray."""
     assert contrast("white", "white") == 1
     assert contrast("black", "white") == 21
+    assert contrast("white", "purple3") == pytest.approx(6.9, abs=0.05)
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
 
 
@@ -728,17 +747,18 @@ def test_the_dark_theme(tmp_path: Path) -> None:
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
 def test_elements_have_ids() -> None:
-    """Nodes and arrows are found in the SVG by the ids told, x * x with two arrows."""
+    """Nodes and arrows have their numbers as ids in the SVG, x * x two arrows."""
     x = variable(2.0, "x")
     y = x * x
     z = np.sin(y)
-    picture, nodes, arrows = identified_picture(z)
-    groups = {group.get("id"): group for group in drawn(picture).iter(f"{SVG}g")}
-    assert set(nodes) == {x, y, z}
-    assert set(arrows) == {(z, 0), (y, 0), (y, 1)}
-    assert len({*nodes.values(), *arrows.values()} & set(groups)) == 6
-    assert [text.text for text in groups[nodes[x]].iter(f"{SVG}text")] == ["x"]
-    assert groups[arrows[y, 1]].get("class") == "edge"
+    graph = draw_graph(z)  # type: ignore[arg-type]
+    groups = {group.get("id"): group for group in drawn(visualize_at(z)).iter(f"{SVG}g")}
+    assert set(graph.numbers) == {x, y, z}
+    assert set(graph.arrows) == {(z, 0), (y, 0), (y, 1)}
+    ids = {f"node-{number}" for number in graph.numbers.values()} | {f"edge-{number}" for number in graph.arrows.values()}
+    assert len(ids & set(groups)) == 6
+    assert [text.text for text in groups[f"node-{graph.numbers[x]}"].iter(f"{SVG}text")] == ["x"]
+    assert groups[f"edge-{graph.arrows[y, 1]}"].get("class") == "edge"
 
 
 # ------------------------------------------------------------------------------------------------- names

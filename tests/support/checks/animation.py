@@ -11,9 +11,8 @@ import numpy as np
 import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from autodiff.visualize.equations import Writer, plain
-from autodiff.visualize.names import named
-from autodiff.visualize.steps import backward, forward
+from autodiff.visualize.equations import Writer, named, plain
+from autodiff.visualize.sweep_steps import backward, forward
 from compgraph.graph.traversal import breadth_first
 from compgraph.values import MultiOutput
 from tests.support.arguments import Case

@@ -32,7 +32,7 @@ def _region_of_q(q: Any, loc: Any, scale: Any, *shapes: Any, distribution: Any) 
 
 
 for _function in (_region_of_x, _region_of_q):
-    ops.register_piecewise(_function, f"scipy_stats{_function.__name__}")
+    ops.enter_piecewise(_function, f"scipy_stats{_function.__name__}")
 
 
 def _split(distribution: Any, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -31,8 +31,8 @@ def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> A
     return getattr(distribution, name)(q, *shapes, loc=loc)
 
 
-ops.register_piecewise(_region_of_k, "scipy_stats_region_of_k")
-ops.register_piecewise(_quantile, "scipy_stats_quantile")
+ops.enter_piecewise(_region_of_k, "scipy_stats_region_of_k")
+ops.enter_piecewise(_quantile, "scipy_stats_quantile")
 
 
 def _split(distribution: Any, k: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -170,7 +170,7 @@ def numeric(x: Any, *shapes: Any, law: Law, name: str) -> Any:
     return getattr(law.distribution, name)(*arrays)
 
 
-ops.register(numeric, "scipy_stats_numeric")
+ops.enter(numeric, "scipy_stats_numeric")
 
 
 FORMULAS["binom_gen", "_entropy"] = _entropy

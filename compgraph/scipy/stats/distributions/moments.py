@@ -22,7 +22,7 @@ def _validity(loc: Any, scale: Any, *shapes: Any, distribution: Any) -> Any:
     return np.where(np.logical_and(distribution._argcheck(*shapes), scale > 0) & (loc == loc), HERE, NOWHERE)
 
 
-ops.register_piecewise(_validity, "scipy_stats_validity")
+ops.enter_piecewise(_validity, "scipy_stats_validity")
 
 
 def _refuse_shapes(distribution: Any, shapes: tuple[Any, ...], what: str) -> None:
