@@ -1,16 +1,33 @@
-"""What functions are given and give back: nested arguments, which of them are differentiated, and what they must be."""
+"""Arguments and results of operators: nesting, selection by argnums, validation, and special kinds of arrays.
 
-from .aliases import find_shared, is_locked, lock, run_locked
-from .argnums import Argnums, Arguments, of_functions
-from .asked import questions_of, require_same_by_label, require_same_value
-from .checks import LostGraphError, as_argument, as_constant, as_direction, as_result, lost_graph, require_array, warn_of_zeros
-from .derived import pickle_as_call
-from .labels import is_labelled, require_aligned
-from .pytrees import flatten, unflatten, with_aux
+`Arguments` selects the leaves that a function is differentiated by. `validation` converts and checks arguments, directions and
+results. `shared_memory` makes arguments that overlap in memory read-only. `labelled_arrays` handles pandas and xarray.
+`class_checks` detects functions whose result depends on the class of a value. `derived_functions` pickles the functions that
+operators return.
+"""
+
+from compgraph.trees import flatten, unflatten
+
+from .argnums import Argnums, Arguments
+from .class_checks import find_class_check, require_same_by_label, require_same_value
+from .derived_functions import function_operator, pickle_as_call
+from .labelled_arrays import is_labelled, require_aligned
+from .shared_memory import call_with_locked, find_shared, is_locked, lock
+from .validation import (
+    LostGraphError,
+    as_argument,
+    as_constant,
+    as_direction,
+    as_result,
+    lost_graph_error,
+    require_array,
+    split_aux,
+    warn_zero_derivative,
+)
 
 __all__ = [
-    "Argnums", "Arguments", "LostGraphError", "as_argument", "as_constant", "as_direction", "as_result", "find_shared",
-    "flatten", "is_labelled", "is_locked", "lock", "lost_graph", "of_functions", "pickle_as_call", "questions_of",
-    "require_aligned", "require_array", "require_same_by_label", "require_same_value", "run_locked", "unflatten",
-    "warn_of_zeros", "with_aux",
+    "Argnums", "Arguments", "LostGraphError", "as_argument", "as_constant", "as_direction", "as_result", "call_with_locked",
+    "find_class_check", "find_shared", "flatten", "function_operator", "is_labelled", "is_locked", "lock", "lost_graph_error",
+    "pickle_as_call", "require_aligned", "require_array", "require_same_by_label", "require_same_value", "split_aux",
+    "unflatten", "warn_zero_derivative",
 ]  # fmt: skip

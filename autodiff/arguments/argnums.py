@@ -1,73 +1,55 @@
-"""Which arguments of a function are differentiated: by position or by name."""
+"""Selection of the arguments that a function is differentiated by."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from compgraph.interception import lent
-from compgraph.values import Borrowed, Value, describe
+from compgraph.trees import flatten, unflatten
+from compgraph.values import Borrowed
 
-from .aliases import find_shared, lock_views
-from .checks import as_argument
-from .derived import pickle_as_call
-from .labels import is_labelled, labelled, named_labels, require_aligned
-from .pytrees import flatten, unflatten
+from .labelled_arrays import is_labelled, named_labels, require_aligned, with_labels
+from .shared_memory import find_shared, lock_views
+from .validation import as_argument
 
 Argnums = int | str | Sequence[int | str]
-Operator = TypeVar("Operator", bound=Callable[..., Any])
-
-
-def of_functions(operator: Operator) -> Operator:
-    """An operator of functions, which raises where it is given a node, and takes ``argnum=``, as HIPS/autograd has it, too."""
-
-    @functools.wraps(operator)
-    def applied(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], Value):
-            raise TypeError(
-                f"{operator.__name__} takes a function, not the {describe(args[0])}; the derivatives of a node are "
-                "autodiff.gradient(node, wrt)"
-            )
-        if "argnum" in kwargs:
-            if "argnums" in kwargs or len(args) > 1:
-                raise TypeError(f"{operator.__name__}: argnum and argnums are the same argument; give one of them")
-            kwargs["argnums"] = kwargs.pop("argnum")
-        return pickle_as_call(applied, operator(*args, **kwargs), args, kwargs)
-
-    return applied  # type: ignore[return-value]
 
 
 class Arguments:
-    """The arguments a function is differentiated by, as one row of leaves, and the function of these.
+    """The arguments of a function, and the leaves of those that it is differentiated by.
 
     Parameters
     ----------
     operator : str
-        Who asks, for messages.
+        The name of the operator, for messages.
     f : callable
         The function.
     args, kwargs : sequence, mapping
         Its arguments.
     argnums : int, str, or sequence of them
-        Which to differentiate by: positions, or names of parameters.
+        Positions or names of the arguments to differentiate by.
 
     Attributes
     ----------
     leaves : list
-        The arrays in them, in order.
+        The arrays in these arguments, in order.
+    structure : PyTreeSpec
+        Their nesting.
+    selected : list of int or str
+        The arguments, as positions in `args` or names in `kwargs`.
     single : bool
-        Whether one argument was asked for, rather than a sequence.
+        Whether `argnums` is one argument rather than a sequence.
 
     Raises
     ------
     TypeError
-        If `argnums` is neither, or the arguments hold no array.
+        If `argnums` has another type, or the arguments contain no array.
     ValueError
-        If `argnums` is out of range, names no argument, or names one twice.
+        If `argnums` is out of range, is not the name of an argument, or repeats one.
     """
 
     def __init__(
@@ -75,89 +57,94 @@ class Arguments:
     ) -> None:
         self.operator, self.f, self.args, self.kwargs = operator, f, tuple(args), dict(kwargs)
         self.single = isinstance(argnums, (int, str, np.integer))
-        wanted: Any = (argnums,) if self.single or not isinstance(argnums, Sequence) else argnums
-        self.places = [self._place(argument) for argument in wanted]
-        if len(set(self.places)) < len(self.places):
-            raise ValueError(f"{operator}: argnums {argnums} asks for the same argument twice")
-        given = [self.args[place] if isinstance(place, int) else self.kwargs[place] for place in self.places]
-        self.leaves, self.structure = flatten(given)
+        several: Any = (argnums,) if self.single or not isinstance(argnums, Sequence) else argnums
+        self.selected = [self._locate(argument) for argument in several]
+        if len(set(self.selected)) < len(self.selected):
+            raise ValueError(f"{operator}: argnums {argnums} contains the same argument twice")
+        trees = self._selected_values()
+        self.leaves, self.structure = flatten(trees)
         if not self.leaves:
-            raise TypeError(f"{operator}: what is to be differentiated by, {given}, holds no array and has no derivatives")
+            raise TypeError(
+                f"{operator}: the arguments to differentiate by, {trees}, contain no array. Pass the argnums of an argument "
+                "with arrays"
+            )
         self.labelled = any(map(is_labelled, self.leaves))
         self.shared: frozenset[int] = frozenset()
         if len(self.leaves) > 1 or len(self.args) + len(self.kwargs) > 1:
-            self.shared = find_shared(self.leaves, flatten(self.kept())[0])
+            self.shared = find_shared(self.leaves, flatten(self.constants())[0])
         if self.labelled:
-            require_aligned(operator, [*_leaves_of(self.args), *_leaves_of(self.kwargs)])
+            require_aligned(operator, [*_named_leaves(self.args), *_named_leaves(self.kwargs)])
 
-    def _place(self, argument: int | str) -> int | str:
-        """An argument as its position among `args`, or its name among `kwargs`."""
+    def _locate(self, argument: int | str) -> int | str:
+        """An argument as its position in `args`, or its name in `kwargs`."""
         if isinstance(argument, str):
             if argument in self.kwargs:
                 return argument
-            names = _positional(self.f)
-            if argument not in names:
-                raise ValueError(f"{self.operator}: the function has no argument called {argument!r}, or it was not given")
-            position = names.index(argument)
-            if position >= len(self.args):
-                raise ValueError(f"{self.operator}: argument {argument!r} was not given")
-            return position
+            names = _positional_parameters(self.f)
+            if argument not in names or names.index(argument) >= len(self.args):
+                raise ValueError(
+                    f"{self.operator}: argnums contains {argument!r}, which is not an argument of this call; the function has "
+                    f"the positional parameters {names}"
+                )
+            return names.index(argument)
         if not isinstance(argument, (int, np.integer)):
-            raise TypeError(f"{self.operator}: argnums is a position, a name, or a sequence of them, not {argument!r}")
+            raise TypeError(f"{self.operator}: argnums must be a position, a name, or a sequence of them, not {argument!r}")
         if not -len(self.args) <= argument < len(self.args):
             raise ValueError(
-                f"{self.operator}: argnums asks for argument {argument}, but {len(self.args)} were given by position; one that "
-                "is given by keyword is asked for by its name"
+                f"{self.operator}: argnums {argument} is out of range, because the function was called with {len(self.args)} "
+                "positional arguments. Select a keyword argument by its name"
             )
         return int(argument) % len(self.args)
 
-    def kept(self) -> list[Any]:
-        """The arguments that are not differentiated and that the function gets unchanged."""
-        if len(self.places) == len(self.args) + len(self.kwargs):
+    def _selected_values(self) -> list[Any]:
+        return [self.args[key] if isinstance(key, int) else self.kwargs[key] for key in self.selected]
+
+    def constants(self) -> list[Any]:
+        """The arguments that the function is not differentiated by."""
+        if len(self.selected) == len(self.args) + len(self.kwargs):
             return []
-        by_position = [value for place, value in enumerate(self.args) if place not in self.places]
-        return by_position + [value for name, value in self.kwargs.items() if name not in self.places]
+        by_position = [value for position, value in enumerate(self.args) if position not in self.selected]
+        return by_position + [value for name, value in self.kwargs.items() if name not in self.selected]
+
+    def values(self) -> Iterator[Any]:
+        """All arguments."""
+        yield from self.args
+        yield from self.kwargs.values()
 
     def arrays(self) -> list[Any]:
-        """The leaves, as arrays or nodes that have derivatives."""
+        """The leaves, as differentiable arrays or nodes."""
         try:
             return list(map(as_argument, self.leaves))
         except TypeError:
             for name, leaf in zip(self.names, self.leaves, strict=True):
-                as_argument(leaf, f"{self.operator}: {name}")  # the same error with a name, which takes time to find
+                as_argument(leaf, f"{self.operator}: {name}")  # raises the same error with the name, which is slow to compute
             raise
 
     @property
     def nested(self) -> bool:
-        """Whether one of the arguments is not an array, but nests."""
+        """Whether one of the selected arguments is a container."""
         return not all(part.is_leaf() for part in self.structure.children())
 
     @property
     def names(self) -> list[str]:
-        """What to call each leaf in messages: the argument, and where in it."""
-        return [path[1:].codify(f"argument {self.places[path[0].entry]!r}") for path in self.structure.accessors()]
+        """The name of each leaf for messages, such as ``argument 0['w']``."""
+        return [path[1:].codify(f"argument {self.selected[path[0].entry]!r}") for path in self.structure.accessors()]
 
     @property
     def advice(self) -> str:
-        """What to say where the graph was lost and a list of numbers was given, perhaps for an array."""
-        given = [self.args[place] if isinstance(place, int) else self.kwargs[place] for place in self.places]
-        if any(isinstance(tree, list) and all(isinstance(x, (int, float)) for x in tree) for tree in given):
-            return ". A list of numbers is handed to the function as a list; for an array give np.array(...)"
+        """Advice for a lost graph, if an argument is a list of numbers that was perhaps meant as an array."""
+        if any(isinstance(tree, list) and all(isinstance(x, (int, float)) for x in tree) for tree in self._selected_values()):
+            return ". A list of numbers is passed to the function as a list; for an array pass np.array(...)"
         return ""
 
-    def given(self) -> Iterator[Any]:
-        """The arguments as the caller gave them."""
-        yield from self.args
-        yield from self.kwargs.values()
-
     def __call__(self, *leaves: Any) -> Any:
-        """Call the function with other leaves; its other arguments belong to the caller."""
+        """Call the function with other leaves. Its other arguments are borrowed: a write copies them."""
         args, kwargs = list(map(lent, self.args)), {name: lent(value) for name, value in self.kwargs.items()}
-        for place, tree in zip(self.places, unflatten(self.structure, leaves), strict=True):
-            if isinstance(place, int):
-                args[place] = tree
+        for key, tree in zip(self.selected, unflatten(self.structure, leaves), strict=True):
+            if isinstance(key, int):
+                args[key] = tree
             else:
-                kwargs[place] = tree
+                kwargs[key] = tree
         if self.shared:
             views: list[Any] = [x for x in flatten((args, kwargs))[0] if type(x) is Borrowed]
             lock_views(views, [self.leaves[position] for position in self.shared])
@@ -167,45 +154,47 @@ class Arguments:
             return self.f(*args, **kwargs)
         except (AttributeError, IndexError) as error:
             error.add_note(
-                f"{self.operator}: the function is given the numbers of {named_labels(self.leaves)} as plain arrays, without "
-                "labels and methods: take elements by position, and what is looked up by label (x.index.get_loc) outside"
+                f"{self.operator} passes the values of {named_labels(self.leaves)} to the function as plain arrays, without "
+                "labels and methods. Select elements by position; look up labels (x.index.get_loc) outside the function"
             )
             raise
 
-    def shaped(self, results: Sequence[Any]) -> Any:
-        """One result for each leaf, as the arguments nest: a tree, or a tuple of trees if several were asked for.
+    def nest(self, results: Sequence[Any]) -> Any:
+        """Nest one result per leaf like the selected arguments: one tree, or a tuple of trees for a sequence of argnums.
 
-        A plain array of the shape of an argument that has labels, as pandas and xarray give them, has these.
+        A result of the shape of a labelled argument (pandas, xarray) gets its labels.
         """
         if self.labelled:
-            results = [labelled(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
+            results = [with_labels(result, leaf) for result, leaf in zip(results, self.leaves, strict=True)]
         trees = unflatten(self.structure, results)
         return trees[0] if self.single else tuple(trees)
 
-    def tangents(self, tree: Any) -> list[Any]:
-        """One tangent for each leaf, from what nests as the arguments do: a tree, or a tuple of trees."""
+    def flatten_tangents(self, tree: Any) -> list[Any]:
+        """The leaves of tangents that nest like the selected arguments: one tree, or a tuple of trees."""
         trees = [tree] if self.single else tree
         if not isinstance(trees, (tuple, list)):
-            raise ValueError(f"{self.operator}: tangents of {len(self.places)} arguments are a tuple, not {type(tree).__name__}")
-        if len(trees) != len(self.places):
-            raise ValueError(f"{self.operator}: {len(trees)} tangents were given for {len(self.places)} arguments")
-        leaves, given = flatten(list(trees))
-        if given != self.structure:
-            raise ValueError(f"{self.operator}: the tangents nest as {given}, the arguments as {self.structure}")
+            raise ValueError(
+                f"{self.operator}: the tangents of {len(self.selected)} arguments must be a tuple, not a {type(tree).__name__}"
+            )
+        if len(trees) != len(self.selected):
+            raise ValueError(f"{self.operator}: got {len(trees)} tangents for {len(self.selected)} arguments")
+        leaves, structure = flatten(list(trees))
+        if structure != self.structure:
+            raise ValueError(f"{self.operator}: the tangents nest as {structure}, but the arguments as {self.structure}")
         for name, leaf, tangent in zip(self.names, self.leaves, leaves, strict=True) if self.labelled else ():
             require_aligned(self.operator, [(name, leaf), ("its tangent", tangent)])
         return leaves
 
 
-def _leaves_of(tree: Any) -> Iterator[tuple[str, Any]]:
-    """The leaves of arguments, and what to call each in messages."""
+def _named_leaves(tree: object) -> Iterator[tuple[str, Any]]:
+    """The leaves of arguments, with their names for messages."""
     leaves, structure = flatten(tree)
     for path, leaf in zip(structure.accessors(), leaves, strict=True):
         yield path[1:].codify(f"argument {path[0].entry!r}"), leaf
 
 
-def _positional(f: Callable[..., Any]) -> list[str]:
-    """The names of the parameters that arguments given by position go to, in order; none where Python does not know."""
+def _positional_parameters(f: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that can be passed by position; empty for functions without a signature."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except ValueError:

@@ -33,12 +33,12 @@ from compgraph.values import (
 
 from ..arguments import (
     as_result,
+    find_class_check,
     find_shared,
     flatten,
     is_labelled,
     lock,
     pickle_as_call,
-    questions_of,
     require_aligned,
     require_array,
     require_same_by_label,
@@ -158,12 +158,12 @@ def vmap(
                 if has_labels:
                     first = [x if axis is None else _first_element(x, axis) for x, axis in zip(leaves, axes, strict=True)]
                     require_same_by_label("vmap", first, call, [out[0] for out in outs])
-                if questions_of(f)[0]:
+                if find_class_check(f)[0]:
                     first = [x if axis is None else np.take(x, 0, axis) for x, axis in zip(arrays, axes, strict=True)]
                     require_same_value("vmap", f, first, call, [out[0] for out in outs])
         return unflatten(nesting, outs)
 
-    return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})  # type: ignore[no-any-return]
+    return pickle_as_call(vmap, mapped, (f, in_axes, out_axes, axis_size, randomness), {})
 
 
 def _first_element(value: Any, axis: int) -> Any:

@@ -64,11 +64,11 @@ class Closure:
         """The arguments."""
         return self.leaves
 
-    def given(self) -> Sequence[Any]:
+    def values(self) -> Sequence[Any]:
         """What the function is given."""
         return self._elements
 
-    def kept(self) -> Sequence[Any]:
+    def constants(self) -> Sequence[Any]:
         """Empty: the outer operator has seen these values already."""
         return ()
 

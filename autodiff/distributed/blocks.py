@@ -89,7 +89,7 @@ def value_and_grad(
         given = Given(arguments)
         value, *found = result_of(_summed(_parts(Block(arguments, given, has_aux), arguments, given)), wait)
         aux = found.pop() if has_aux else None
-        return ((value, aux) if has_aux else value), arguments.shaped(found)
+        return ((value, aux) if has_aux else value), arguments.nest(found)
 
     return differentiated
 
@@ -131,8 +131,8 @@ class Given:
     """
 
     def __init__(self, arguments: Arguments) -> None:
-        hidden = [None if place in arguments.places else a for place, a in enumerate(arguments.args)]
-        named = {name: None if name in arguments.places else a for name, a in arguments.kwargs.items()}
+        hidden = [None if place in arguments.selected else a for place, a in enumerate(arguments.args)]
+        named = {name: None if name in arguments.selected else a for name, a in arguments.kwargs.items()}
         leaves, structure = flatten((hidden, named))
         names = [path[2:].codify(f"argument {path[1].entry!r}") for path in structure.accessors()]
         found = [(k, name) for k, name in enumerate(names) if _has_rows(leaves[k], name)]
@@ -204,7 +204,7 @@ class Block:
     """The value and gradient of one block, as a callable. It is sent to where the block is, with all that it needs."""
 
     def __init__(self, arguments: Arguments, given: Given, has_aux: bool) -> None:
-        self.loss, self.places, self.template = arguments.f, arguments.places, given.template
+        self.loss, self.places, self.template = arguments.f, arguments.selected, given.template
         self.rows, self.has_aux = sum(given.chunks), has_aux
         self.number, self.errors = default_float(), np.geterr()
 
@@ -257,7 +257,7 @@ def _require_plain(numbers: Sequence[Any]) -> None:
 
 def _parts(block: Block, arguments: Arguments, given: Given) -> list[Any]:
     """A task for each block that has rows."""
-    trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.places]
+    trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.selected]
     parameters = delayed(trees, name=f"parameters-{uuid.uuid4().hex}", traverse=False)
     axes = itertools.count(1)
     indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in given.arrays]

@@ -31,19 +31,19 @@ from ..arguments import (
     as_constant,
     as_direction,
     as_result,
+    call_with_locked,
     find_shared,
     flatten,
     is_labelled,
     is_locked,
     lock,
-    lost_graph,
+    lost_graph_error,
     require_aligned,
     require_same_by_label,
     require_same_value,
-    run_locked,
+    split_aux,
     unflatten,
-    warn_of_zeros,
-    with_aux,
+    warn_zero_derivative,
 )
 from ..batching import active_levels, base_of, is_batch, is_broadcast, lift_to_active_levels, wrap_batch
 from ..rules import conform
@@ -149,8 +149,8 @@ def run_with_tangents(
     def run() -> Any:
         enter_imported()
         with Tracing(records=True), wrapped, intercepted(f, given, kept=kept) as opened, collecting_leaks() as escapes:
-            result = run_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
-            result, aux = with_aux("jvp", result) if has_aux else (result, None)
+            result = call_with_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
+            result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
             return result, aux, [*map(as_result, outs)], results, escapes
 
@@ -161,7 +161,7 @@ def run_with_tangents(
     if not around:
         require_same_value("jvp", f, points, alone, outs)
     if not outs:
-        raise lost_graph("jvp", result, escapes, f)
+        raise lost_graph_error("jvp", result, escapes, f)
     parts = [_parted(out, level, escapes, f) for out in outs]
     if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
@@ -170,7 +170,7 @@ def run_with_tangents(
     if not all(e.is_text for e in escapes) and not any(
         isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs
     ):
-        warn_of_zeros("jvp", "its arguments", escapes)
+        warn_zero_derivative("jvp", "its arguments", escapes)
     return parts, results, _without(level, aux) if has_aux else None
 
 
@@ -227,7 +227,7 @@ def _parted(out: Any, level: int, escapes: Any, f: Any) -> tuple[Any, Any]:
         return out.primal, out.tangent
     out = as_constant(out, escapes)
     if not isinstance(out, Value):
-        raise lost_graph("jvp", out, escapes, f)
+        raise lost_graph_error("jvp", out, escapes, f)
     if out.level > level:
         raise TypeError(
             "jvp: the function returned a value that carries a Jacobian, for inputs that autodiff.forward.variables made "

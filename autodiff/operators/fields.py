@@ -11,7 +11,7 @@ import numpy as np
 from compgraph.graph import to_values
 from compgraph.values import Value
 
-from ..arguments import Argnums, Arguments, of_functions
+from ..arguments import Argnums, Arguments, function_operator
 from ..forward import jvp
 from ..reverse import complex_jacobian
 from .grad import grad
@@ -20,7 +20,7 @@ from .trace import Trace
 Function = Callable[..., Any]
 
 
-@of_functions
+@function_operator
 def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the derivative of an elementwise function, at each element.
 
@@ -171,7 +171,7 @@ class Field:
         return np.ravel(found)
 
 
-@of_functions
+@function_operator
 def divergence(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the divergence of a vector field: the trace of its Jacobian.
 
@@ -216,7 +216,7 @@ def _trace_of(field: Field) -> Any:
     return np.sum(np.stack(parts)) if any(isinstance(p, Value) for p in parts) else np.sum(parts)
 
 
-@of_functions
+@function_operator
 def curl(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the curl (rotation) of a vector field in three dimensions, or in two.
 
@@ -259,7 +259,7 @@ def curl(f: Function, argnums: int | str = 0) -> Function:
     return curling
 
 
-@of_functions
+@function_operator
 def laplacian(f: Function, argnums: int | str = 0) -> Function:
     """The function that returns the Laplacian of a scalar function: the trace of its Hessian.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.context import recording_on
 
-from ..arguments import Argnums, Arguments, as_direction, flatten, of_functions
+from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, concatenated
@@ -15,7 +15,7 @@ from .trace import Function, Trace, concatenated
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
 
-@of_functions
+@function_operator
 def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the value of `f` and its gradient.
 
@@ -71,7 +71,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
     return differentiated
 
 
-@of_functions
+@function_operator
 def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
     """The function that returns the gradient of `f`.
 
@@ -131,7 +131,7 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
             verify_gradient(trace.function, trace.arguments.leaves, out, adjoints, trace.escapes, trace.again)
             unverified[0] = verify == "always"
         aux = trace.values(trace.aux) if has_aux else None
-        return trace.value(out), trace.arguments.shaped(adjoints), aux
+        return trace.value(out), trace.arguments.nest(adjoints), aux
 
     return differentiated
 
@@ -183,6 +183,6 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         if given != trace.structure:
             raise ValueError(f"vjp: the adjoint nests as {given}, the value as {trace.structure}")
         adjoints = [as_direction(a, o, "vjp: the adjoint", "the value") for a, o in zip(adjoints, outs, strict=True)]
-        return trace.arguments.shaped(trace.pull(out, concatenated(adjoints)))  # type: ignore[no-any-return]
+        return trace.arguments.nest(trace.pull(out, concatenated(adjoints)))  # type: ignore[no-any-return]
 
     return trace.answer(trace.values(trace.result), pull)

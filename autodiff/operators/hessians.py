@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.context import recording_on
 from compgraph.values import Value, describe
 
-from ..arguments import Argnums, Arguments, of_functions
+from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
 from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
@@ -19,7 +19,7 @@ from .trace import Function, Trace, concatenated
 __all__ = ["hessian", "hessian_vector_product", "hvp"]
 
 
-@of_functions
+@function_operator
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Hessian of `f`: its second derivatives.
 
@@ -69,13 +69,13 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
             return sparse_hessian(trace, out)
         found = trace.linear(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
-        shaped = trace.arguments.shaped
+        shaped = trace.arguments.nest
         return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
 
     return derived("hessian", f, argnums, has_aux, derive)
 
 
-@of_functions
+@function_operator
 def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
 
@@ -115,14 +115,14 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
         directions = directions_of(trace, v)
         found = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
         warn_of_unreached(trace)
-        return trace.answer(trace.arguments.shaped(found))
+        return trace.answer(trace.arguments.nest(found))
 
     functools.update_wrapper(product, f)
     del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
     return product
 
 
-@of_functions
+@function_operator
 def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
     """`hvp` as HIPS/autograd has it: the vector comes after all arguments.
 

@@ -21,7 +21,7 @@ from compgraph.context import active_watcher
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
-from ..arguments import Argnums, Arguments, as_direction, of_functions, unflatten
+from ..arguments import Argnums, Arguments, as_direction, function_operator, unflatten
 from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, holds_nan, without_tangents
@@ -49,10 +49,10 @@ def warn_of_unreached(trace: Trace) -> None:
     """Warn if the graph does not reach an argument, and values were seen to leave it."""
     if trace.escapes:
         parts = [part for out in trace.leaves for part in without_tangents(base_of(out))]
-        trace.warn_of_zeros({node for part in parts for node in collect(part, stop=trace.inputs)})
+        trace.warn_zero_derivative({node for part in parts for node in collect(part, stop=trace.inputs)})
 
 
-@of_functions
+@function_operator
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in reverse mode: good for more arguments than results.
 
@@ -97,7 +97,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return derived("jacrev", f, argnums, has_aux, derive)
 
 
-@of_functions
+@function_operator
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in forward mode: good for more results than arguments.
 
@@ -136,7 +136,7 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
     return derived("jacfwd", f, argnums, has_aux, derive)
 
 
-@of_functions
+@function_operator
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
     """The function that returns the Jacobian of `f`, in the mode that needs fewer directions.
 
@@ -227,7 +227,7 @@ class Columns:
         parts: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
         for chunk in largest.chunks(size):
-            batches, given, kept = self._basis(chunk), arguments.given(), arguments.kept()
+            batches, given, kept = self._basis(chunk), arguments.values(), arguments.constants()
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
                     pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, given, kept)
@@ -282,7 +282,7 @@ def refuse_sparse(trace: Trace) -> None:
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
     """Tangents of the inputs, in their dtypes, from a tree that nests as the arguments do."""
-    pairs = enumerate(zip(trace.arguments.tangents(tree), trace.points, strict=True))
+    pairs = enumerate(zip(trace.arguments.flatten_tangents(tree), trace.points, strict=True))
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 

@@ -17,7 +17,7 @@ from compgraph.interception import intercepted
 from compgraph.tracing import Tracing
 from compgraph.values import Value
 
-from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph, unflatten
+from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph_error, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
@@ -106,7 +106,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         outs = [as_constant(out, escapes) for out in outs]
         for out in outs or [result]:
             if not isinstance(out, Value):
-                raise lost_graph("taylor", out, escapes, f)
+                raise lost_graph_error("taylor", out, escapes, f)
         if any(out.level for out in outs):
             return _nested(flat, points, directions, order)
         try:

@@ -39,17 +39,17 @@ from ..arguments import (
     Arguments,
     as_constant,
     as_result,
+    call_with_locked,
+    find_class_check,
     flatten,
     is_locked,
     lock,
-    lost_graph,
-    questions_of,
+    lost_graph_error,
     require_same_by_label,
     require_same_value,
-    run_locked,
+    split_aux,
     unflatten,
-    warn_of_zeros,
-    with_aux,
+    warn_zero_derivative,
 )
 from ..batching import (
     active_levels,
@@ -109,7 +109,7 @@ class Trace:
             require_same_by_label(self.operator, arguments.leaves, self.function, self.leaves)
         if not self.levels:
             require_same_value(self.operator, arguments.f, arguments.leaves, self.function, self.leaves)
-        elif questions_of(arguments.f)[0]:
+        elif find_class_check(arguments.f)[0]:
             first = [map(first_of, row) for row in (self.points, self.leaves)]
             require_same_value(self.operator, arguments.f, [*first[0]], self.function, [*first[1]])
 
@@ -137,14 +137,14 @@ class Trace:
                 if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
             with (
-                intercepted(self.arguments.f, self.arguments.given(), kept=self.arguments.kept()) as opened,
+                intercepted(self.arguments.f, self.arguments.values(), kept=self.arguments.constants()) as opened,
                 collecting_leaks() as self.escapes,
             ):
                 leaves, points = self.arguments.leaves, self.points
                 call = functools.partial(call_function, self.arguments, points)
-                self.result: Any = run_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
+                self.result: Any = call_with_locked(self.operator, self.arguments.shared, leaves, points, opened.captured, call)
             if self.has_aux:
-                self.result, self.aux = with_aux(self.operator, self.result)
+                self.result, self.aux = split_aux(self.operator, self.result)
             self.leaves, self.structure = flatten(self.result)
             self.leaves = [*map(as_result, self.leaves)]
 
@@ -169,7 +169,7 @@ class Trace:
             if not isinstance(base_of(out), Value):
                 paths = self.structure.accessors()
                 where = paths[position].codify(", result") if paths and paths[position] else ""
-                raise lost_graph(self.operator + where, out, self.escapes, self.arguments.f, self.arguments.advice)
+                raise lost_graph_error(self.operator + where, out, self.escapes, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
                 raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
         return self.leaves
@@ -193,7 +193,7 @@ class Trace:
 
     def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
         """What `derive` gives for each leaf of the result: nested as the result, and each as the arguments."""
-        return unflatten(self.structure, [self.arguments.shaped(derive(out)) for out in self.outs()])
+        return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
     def answer(self, *found: Any) -> Any:
         """What an operator returns: what it found, and auxiliary results if there are any."""
@@ -249,7 +249,7 @@ class Trace:
         if not is_live and not (isinstance(adjoint, Value) and self.outer):
             seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
-            self.warn_of_zeros(swept)
+            self.warn_zero_derivative(swept)
             found = owned_arrays(swept, self.inputs, seed)
             return [found[x] for x in self.inputs]
         note_lengths(f"a derivative by autodiff.{self.operator}", out)
@@ -257,17 +257,17 @@ class Trace:
             since = next_sequence_number()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint
             swept = sweep(nodes, out, seed, set(self.inputs), True)
-            self.warn_of_zeros(swept)
+            self.warn_zero_derivative(swept)
             adjoints = {x: swept[x] if x in swept else connected_zeros(x, seed) for x in self.inputs}
             return list(owned_nodes(adjoints, since).values())
 
-    def warn_of_zeros(self, reached: Container[Any]) -> None:
+    def warn_zero_derivative(self, reached: Container[Any]) -> None:
         """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
         if self.escapes and not all(escape.is_text for escape in self.escapes):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
             if unreached:
-                warn_of_zeros(self.operator, ", ".join(unreached), self.escapes)
+                warn_zero_derivative(self.operator, ", ".join(unreached), self.escapes)
 
     def live(self, nodes: list[Any]) -> bool:
         """Whether the graph goes on beyond the inputs, so that derivatives are to be nodes."""

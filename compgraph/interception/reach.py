@@ -200,7 +200,7 @@ def _behind(f: Any) -> Any:
     return f.__func__ if kind in _BOUND or kind.__module__ in _OURS else None
 
 
-_OURS = frozenset({"compgraph.compiled.jitted", "autodiff.arguments.derived"})  # modules of callables that hold another
+_OURS = frozenset({"compgraph.compiled.jitted", "autodiff.arguments.derived_functions"})  # modules of callables that hold another
 
 
 def bound_with(f: Any) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 # From the names in pickles of version 0.1 to the names of now.
 MOVED = {
+    "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",
     "compgraph.copied": "compgraph.serialization.copied_guards",

@@ -171,7 +171,7 @@ class Linearized:
 
     def pulled(self, cotangents: list[Any]) -> Any:
         """The cotangent of the argument, from those of the leaves of the value."""
-        return self.trace.arguments.shaped(self.trace.pull(self.joined, operators.concatenated(cotangents)))
+        return self.trace.arguments.nest(self.trace.pull(self.joined, operators.concatenated(cotangents)))
 
 
 def _spread(cotangent: Any, out: Any) -> Any:
@@ -249,7 +249,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
         leaves = tuple(arguments.arrays())
 
         def jvp(g: Any) -> tuple[Any, Any]:
-            tangents = [_spread(t, x) for t, x in zip(arguments.tangents(g), leaves, strict=True)]
+            tangents = [_spread(t, x) for t, x in zip(arguments.flatten_tangents(g), leaves, strict=True)]
             return operators.jvp(arguments, leaves, tuple(tangents))  # type: ignore[no-any-return]
 
         return jvp

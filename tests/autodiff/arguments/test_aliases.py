@@ -71,7 +71,7 @@ def _twice(f, x):
 def test_write_into_argument_given_twice_raises(name, f):
     if name == "vmap, shared" and f is not stores:
         pytest.skip("only the argument of each example is written into")
-    with pytest.raises((ValueError, TypeError), match=r"share.* memory|belongs to the caller|all examples share"):
+    with pytest.raises((ValueError, TypeError), match=r"share.* memory|belongs to the caller|all batch elements share"):
         OPERATORS[name](f, x := X.copy(), x)
     np.testing.assert_array_equal(x, X)
 
@@ -128,7 +128,7 @@ def test_vmap_write_into_unbatched_argument_raises():
         total += 1
         return np.sum(x * total)
 
-    with pytest.raises(ValueError, match="all examples share"):
+    with pytest.raises(ValueError, match="all batch elements share"):
         ad.vmap(f, in_axes=(0, None))(np.ones((2, 2)), np.zeros(2))
     returned = ad.vmap(lambda a, b: a, in_axes=(0, 0))(rows := np.ones((2, 2)), rows)
     assert returned.flags.writeable

@@ -13,7 +13,7 @@ import pytest
 
 import compgraph as cg
 from autodiff import grad, jvp, value_and_grad, vjp
-from autodiff.arguments.pytrees import flatten, unflatten
+from autodiff.arguments import flatten, unflatten
 from tests.support.for_each import for_each
 
 
@@ -128,11 +128,11 @@ def test_arguments_by_name_and_by_keyword() -> None:
     assert grad(f, ("b", 0))(2.0, 3.0, c=c) == (36, 27)
     assert grad(f, "c")(2.0, 3.0, c=c)["k"].tolist() == [18, 18, 18]
     assert grad(f, ("c", "a"))(a=2.0, b=3.0, c=c)[1] == 27
-    with pytest.raises(ValueError, match="no argument called 'd'"):
+    with pytest.raises(ValueError, match="contains 'd', which is not an argument"):
         grad(f, "d")(2.0, 3.0, c=c)
-    with pytest.raises(ValueError, match="'c' was not given"):
+    with pytest.raises(ValueError, match="contains 'c', which is not an argument"):
         grad(lambda a, c=1.0: a * c, "c")(2.0)
-    with pytest.raises(ValueError, match="asks for argument 2"):
+    with pytest.raises(ValueError, match="argnums 2 is out of range"):
         grad(f, 2)(2.0, 3.0, c=c)
 
 
@@ -194,12 +194,12 @@ def test_threads_meet_a_new_dataclass_together() -> None:
 
 def test_what_holds_no_array() -> None:
     for nothing in (None, [], {"a": None}):
-        with pytest.raises(TypeError, match="holds no array"):
+        with pytest.raises(TypeError, match="contain no array"):
             grad(lambda x: 1.0)(nothing)
     for wrong in (["a"], {"n": np.array([1, 2])}):
-        with pytest.raises(TypeError, match="has no derivatives"):
+        with pytest.raises(TypeError, match="is not differentiable"):
             grad(lambda x: 1.0)(wrong)
     with pytest.raises(TypeError, match="returned None"):
         vjp(lambda x: None, 1.0)
-    with pytest.raises(TypeError, match="lost"):
+    with pytest.raises(TypeError, match="was not recorded"):
         vjp(lambda x: [x, x.value], 1.0)

@@ -206,13 +206,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         "of class MaskedArray",
     ),
-    "integers": (lambda: dist.value_and_grad(np.sum)(np.arange(3), blocks_of(X)), TypeError, "argument 0 of dtype int"),
+    "integers": (lambda: dist.value_and_grad(np.sum)(np.arange(3), blocks_of(X)), TypeError, "argument 0 has dtype int"),
     "no scalar": (
         lambda: dist.value_and_grad(lambda p, x: x @ p)(P["w"], blocks_of(X)),
         ValueError,
         r"shape \(20,\), not a scalar",
     ),
-    "argnums": (lambda: dist.value_and_grad(loss, 3)(P, blocks_of(X), Y), ValueError, "argnums asks for argument 3"),
+    "argnums": (lambda: dist.value_and_grad(loss, 3)(P, blocks_of(X), Y), ValueError, "argnums 3 is out of range"),
 }
 
 

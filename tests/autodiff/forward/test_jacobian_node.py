@@ -403,10 +403,10 @@ def test_an_inner_value_does_not_leave_its_derivative() -> None:
 
 
 BAD_INPUTS: dict[str, tuple[tuple[Any, ...], str]] = {
-    "integers": ((np.arange(3),), r"convert it \(x\.astype\(float\)\)"),
-    "a list of integers": ((1.0, [1, 2]), "has no derivatives"),
-    "booleans": ((np.array([True]),), "has no derivatives"),
-    "words": (("x",), "has no derivatives"),
+    "integers": ((np.arange(3),), r"Convert it \(x\.astype\(float\)\)"),
+    "a list of integers": ((1.0, [1, 2]), "is not differentiable"),
+    "booleans": ((np.array([True]),), "is not differentiable"),
+    "words": (("x",), "is not differentiable"),
     "complex": ((1.0, 1j), "input 1 is complex"),
     "none": ((), "one value for each"),
 }

@@ -113,8 +113,8 @@ def returns_a_number(x: Any) -> Any:
 @for_each("operator", [lambda f: ad.grad(f)(POINT), lambda f: ad.jvp(f, (POINT,), (POINT,)), lambda f: ad.vjp(f, POINT)])
 def test_a_lost_result_names_the_function_and_the_usual_causes(operator: Any) -> None:
     place = rf"\(File \".*test_verification\.py\", line {returns_a_number.__code__.co_firstlineno}, in returns_a_number\)"
-    causes = r".*plain\[1:-1\] = node.*SciPy.*np\.asarray"
-    with pytest.raises(TypeError, match=f"the function returned a plain float.*{place}: the graph was lost on the way{causes}"):
+    causes = r".*plain\[1:-1\] = node.*np\.asarray.*SciPy"
+    with pytest.raises(TypeError, match=rf"the function returned a plain float.*{place}\. Common causes{causes}"):
         operator(returns_a_number)
 
 

@@ -72,11 +72,11 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 @for_each("name", LEAKS)
 def test_constant_results_raise_after_a_leak(name: str) -> None:
     for operator in (ad.grad, ad.jacobian, lambda f: lambda x: ad.jvp(f, (x,), (x,)), lambda f: lambda x: ad.taylor(f, x, 1)):
-        with pytest.raises(ad.LostGraphError, match="graph was lost"):
+        with pytest.raises(ad.LostGraphError, match="was not recorded"):
             operator(LEAKS[name])(POINT)
-    with pytest.warns(RuntimeWarning, match=r"float\(\)"), pytest.raises(ad.LostGraphError, match="graph was lost"):
+    with pytest.warns(RuntimeWarning, match=r"float\(\)"), pytest.raises(ad.LostGraphError, match="was not recorded"):
         ad.grad(lambda x: float(x[0]))(POINT)
-    with pytest.warns(RuntimeWarning, match="savetxt"), pytest.raises(ad.LostGraphError, match="graph was lost"):
+    with pytest.warns(RuntimeWarning, match="savetxt"), pytest.raises(ad.LostGraphError, match="was not recorded"):
         ad.grad(lambda x: (np.savetxt(io.StringIO(), x), 1.0)[1])(POINT)
     for operator in (ad.grad, lambda f: lambda x: ad.jvp(f, (x,), (x,))):
         with pytest.raises(TypeError, match="returned None") as raised:

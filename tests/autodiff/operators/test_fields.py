@@ -47,7 +47,7 @@ class TestElementwiseGrad:
     def test_other_shapes(self) -> None:
         with pytest.raises(ValueError, match=r"made shape \(\) of \(3,\); it is not elementwise"):
             elementwise_grad(np.sum)(X)
-        with pytest.raises(ValueError, match="argnums asks for argument 1, but 1 were given"):
+        with pytest.raises(ValueError, match=r"argnums 1 is out of range.* 1 positional"):
             elementwise_grad(np.sin, argnums=1)(X)
 
     def test_within_other_derivatives(self) -> None:
@@ -215,7 +215,7 @@ class TestTaylor:
     def test_errors(self) -> None:
         with pytest.raises(ValueError, match="order must not be negative, -1"):
             taylor(np.exp, 0.0, -1)
-        with pytest.raises(ValueError, match=r"direction has shape \(2,\), the argument \(\)"):
+        with pytest.raises(ValueError, match=r"direction has shape \(2,\), but the argument has shape \(\)"):
             taylor(np.exp, 0.0, 1, np.ones(2))
         with pytest.raises(TypeError, match="returned a plain float"):
             taylor(lambda x: x.value[()], 0.0, 1)

@@ -140,7 +140,7 @@ class TestArguments:
         assert np.array_equal(gx, 2 * y**2)
         assert float(gz) == 41.0
         assert float(grad(f, argnums=-1)(x, y, 2.0)) == 41.0
-        with pytest.raises(ValueError, match="argnums asks for argument 3, but 3 were given"):
+        with pytest.raises(ValueError, match=r"argnums 3 is out of range.* 3 positional"):
             grad(f, argnums=3)(x, y, 2.0)
 
     def test_keywords_are_passed_on(self) -> None:
@@ -158,9 +158,9 @@ class TestArguments:
 
     def test_python_numbers_become_floats_and_integer_arrays_are_refused(self) -> None:
         assert float(grad(lambda x: x**2)(3)) == 6.0
-        with pytest.raises(TypeError, match=r"dtype int64 has no derivatives.*astype\(float\)"):
+        with pytest.raises(TypeError, match=r"dtype int64, which is not differentiable.*astype\(float\)"):
             grad(np.sum)(np.array([1, 2]))
-        with pytest.raises(TypeError, match="dtype int64 has no derivatives"):
+        with pytest.raises(TypeError, match="dtype int64, which is not differentiable"):
             jvp(np.sum, (np.array([1, 2]),), (np.array([1.0, 2.0]),))
 
     def test_float32_stays(self) -> None:
@@ -186,7 +186,7 @@ class TestErrors:
     def test_lost_graph_and_none(self, call: Any) -> None:
         with pytest.raises(TypeError, match="returned None"):
             call(lambda x: None)
-        with pytest.raises(TypeError, match=r"returned a plain float.*graph was lost"):
+        with pytest.raises(TypeError, match=r"returned a plain float.*was not recorded"):
             call(lambda x: x.value**2)
 
     def test_a_result_that_does_not_depend_on_the_argument(self) -> None:
@@ -200,7 +200,7 @@ class TestErrors:
             jvp(np.sin, (np.ones(2),), (np.ones(3),))
 
     def test_adjoints_must_match(self) -> None:
-        with pytest.raises(ValueError, match=r"the adjoint has shape \(3,\), the value \(2,\)"):
+        with pytest.raises(ValueError, match=r"the adjoint has shape \(3,\), but the value has shape \(2,\)"):
             vjp(np.sin, np.ones(2))[1](np.ones(3))
 
     def test_an_operation_without_a_tangent_rule(self) -> None:

@@ -385,7 +385,7 @@ def test_linearize() -> None:
     near(jacrev(linearize(np.sin, POINT)[1])(t), np.diag(np.cos(POINT)), "a linear function")
     with pytest.raises(ValueError, match="tangent 0 has shape"):
         push(y, y)
-    with pytest.raises(ValueError, match="1 tangents were given for 2"):
+    with pytest.raises(ValueError, match="got 1 tangents for 2"):
         push(POINT)
 
 
@@ -512,10 +512,10 @@ def test_complex_numbers() -> None:
 
 
 REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
-    "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "has no derivatives"),
-    "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums asks for argument 1"),
+    "integers": (lambda: jacrev(np.sin)(np.arange(3)), TypeError, "is not differentiable"),
+    "argnums": (lambda: jacfwd(np.sin, argnums=1)(POINT), ValueError, "jacfwd: argnums 1 is out of range"),
     "None": (lambda: jacobian(lambda x: None)(POINT), TypeError, "jacobian: the function returned None"),
-    "lost": (lambda: jacrev(lambda x: x.value)(POINT), TypeError, "graph was lost"),
+    "lost": (lambda: jacrev(lambda x: x.value)(POINT), TypeError, "was not recorded"),
     "no scalar": (lambda: hessian(np.sin)(POINT), ValueError, "hessian: the function returned shape"),
     "no scalar to hvp": (lambda: hvp(np.sin)(POINT, POINT), ValueError, "hvp: the function returned shape"),
 }

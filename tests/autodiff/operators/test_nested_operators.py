@@ -13,7 +13,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.arguments.pytrees import flatten, unflatten
+from autodiff.arguments import flatten, unflatten
 from autodiff.reverse import gradient
 from tests.support.for_each import for_each
 
@@ -393,20 +393,28 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "integers": (
         lambda: ad.jacrev(np.sum)({"n": [1.0, np.arange(3)]}),
         TypeError,
-        r"jacrev: argument 0\['n'\]\[1\] of dtype int64",
+        r"jacrev: argument 0\['n'\]\[1\] has dtype int64",
     ),
-    "integers to jvp": (lambda: ad.jvp(np.sin, (np.arange(3),), (W,)), TypeError, "jvp: primal 0 of dtype int64"),
-    "the same twice": (lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0), ValueError, "asks for the same argument twice"),
-    "twice by name": (lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0), ValueError, "asks for the same argument twice"),
-    "argnums": (lambda: ad.hessian(np.sum, 1.0)(W), TypeError, "argnums is a position, a name, or a sequence"),  # type: ignore[arg-type]
-    "argnums in a row": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums is a position, a name"),  # type: ignore[arg-type]
-    "behind a star": (lambda: ad.grad(lambda *a, c=1.0: a[1] * c, "c")(2.0, 3.0), ValueError, "no argument called 'c'"),
-    "no parameter of a product": (lambda: ad.grad(ad.hvp(lambda x, y: x * y), "y")(1.0, 1.0, 2.0), ValueError, "called 'y'"),
+    "integers to jvp": (lambda: ad.jvp(np.sin, (np.arange(3),), (W,)), TypeError, "jvp: primal 0 has dtype int64"),
+    "the same twice": (lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0), ValueError, "contains the same argument twice"),
+    "twice by name": (lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0), ValueError, "contains the same argument twice"),
+    "argnums": (lambda: ad.hessian(np.sum, 1.0)(W), TypeError, "argnums must be a position, a name, or a sequence"),  # type: ignore[arg-type]
+    "argnums in a row": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums must be a position, a name"),  # type: ignore[arg-type]
+    "behind a star": (
+        lambda: ad.grad(lambda *a, c=1.0: a[1] * c, "c")(2.0, 3.0),
+        ValueError,
+        "contains 'c', which is not an argument",
+    ),
+    "no parameter of a product": (
+        lambda: ad.grad(ad.hvp(lambda x, y: x * y), "y")(1.0, 1.0, 2.0),
+        ValueError,
+        "contains 'y', which is not an argument",
+    ),
     "a list": (lambda: ad.grad(lambda x: x.sum())([1.0, 2.0]), AttributeError, "'list' object has no attribute 'sum'"),
     "a list that became plain": (
         lambda: ad.grad(lambda x: np.array([v.value for v in x]).sum())([1.0, 2.0]),
         TypeError,
-        r"for an array give np\.array",
+        r"for an array pass np\.array",
     ),
     "a pair": (lambda: ad.grad(lambda x: (x, x))(2.0), TypeError, "returned a tuple, not a scalar; .*has_aux=True"),
     "a dictionary": (
@@ -416,8 +424,8 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     ),
     "no array": (lambda: ad.jacrev(lambda x: {"y": None})(2.0), TypeError, r"returned \{'y': None\}, which holds no array"),
     "a vector of other nesting": (lambda: ad.hvp(lambda p: np.sum(p["a"]))(P, W), ValueError, "hvp: the tangents nest as"),
-    "too few vectors": (lambda: ad.hvp(np.vdot, (0, 1))(W, (W,), W), ValueError, "1 tangents were given for 2 arguments"),
-    "no tuple": (lambda: ad.hvp(np.vdot, (0, 1))(W, W, W), ValueError, "tangents of 2 arguments are a tuple"),
+    "too few vectors": (lambda: ad.hvp(np.vdot, (0, 1))(W, (W,), W), ValueError, "got 1 tangents for 2 arguments"),
+    "no tuple": (lambda: ad.hvp(np.vdot, (0, 1))(W, W, W), ValueError, "tangents of 2 arguments must be a tuple"),
     "a tangent's shape": (lambda: ad.linearize(np.sin, W)[1](TIME), ValueError, "linearize: tangent 0 has shape"),
     "a direction": (lambda: ad.taylor(lambda p: p["a"], P, 2, W), ValueError, "taylor: the direction nests as"),
     "sparse arguments": (lambda: ad.jacobian(lambda p: p["a"], sparse=True)(P), ValueError, "not nested ones; join"),
@@ -552,7 +560,7 @@ COMPLEX: dict[str, Function] = {
 @for_each("name", COMPLEX)
 def test_a_complex_direction_of_a_real_value_is_refused(name: str) -> None:
     """Its imaginary part would be lost."""
-    with pytest.raises(TypeError, match=r"is complex, .* parts one by one"):
+    with pytest.raises(TypeError, match=r"is complex, .* parts (separately|one by one)"):
         COMPLEX[name]()
 
 

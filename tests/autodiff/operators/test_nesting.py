@@ -227,11 +227,11 @@ class TestArguments:
         def inside(f: Any, argument: Any) -> Any:
             return lambda: grad(lambda x: call(lambda y: f(x, y), argument(x)))(2.0)
 
-        with pytest.raises(TypeError, match="returned None; it lacks a return statement"):
+        with pytest.raises(TypeError, match=r"returned None.*lack a return statement"):
             inside(lambda x, y: None, lambda x: x)()
         with pytest.raises(TypeError, match="returned a plain float"):
             inside(lambda x, y: x.value * y.value, lambda x: x)()
-        with pytest.raises(TypeError, match=r"dtype int64 has no derivatives"):
+        with pytest.raises(TypeError, match=r"dtype int64, which is not differentiable"):
             inside(lambda x, y: x * y, lambda x: np.array([1, 2]))()
 
     def test_non_scalar_results_within_another_derivative(self) -> None:
@@ -242,9 +242,11 @@ class TestArguments:
 
     def test_booleans_and_other_things(self) -> None:
         assert float(grad(lambda x: x * 2.0)(True)) == 2.0
-        for wrong in (np.array([True]), "text", None, np.array(["a"])):
-            with pytest.raises(TypeError, match="has no derivatives"):
+        for wrong in (np.array([True]), "text", np.array(["a"])):
+            with pytest.raises(TypeError, match="is not differentiable"):
                 value_and_grad(np.sum)(wrong)
+        with pytest.raises(TypeError, match="contain no array"):
+            value_and_grad(np.sum)(None)
 
     def test_integer_and_boolean_results(self) -> None:
         for f in (lambda x: np.argmax(x), lambda x: np.sum(x) > 0):

@@ -12,7 +12,7 @@ from scipy import optimize
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.arguments.pytrees import flatten
+from autodiff.arguments import flatten
 from autodiff.optimizers import METHODS, minimize
 from autodiff.optimizers.constraints import Constraint
 from autodiff.optimizers.flattening import Layout

@@ -1,0 +1,310 @@
+"""Detection of functions whose result depends on the class of a value, so that it differs for nodes and numbers.
+
+Scalar nodes report the class of the number that they represent, and in the user's modules ``isinstance``, ``type`` and
+``hasattr`` are patched to do the same (see `compgraph.interception`). Other checks see the class of the node: ``x.__class__`` of
+an array, ``case np.ndarray():``, and the code of installed packages. The names in the code of a function show whether it
+contains such a check. If it does, it is also called with plain numbers, and must return the same values.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compgraph.context import no_graph, run_isolated
+from compgraph.frames import source_lines
+from compgraph.interception import is_library
+from compgraph.trees import flatten
+from compgraph.values import Value
+
+from ..numeric import DetachedGradientError
+from .labelled_arrays import named_labels, with_labels
+
+# Classes that match a node, but not the number that it represents, in a ``match`` statement.
+_ARRAY_CLASSES = frozenset({"ndarray", "Iterable", "Sized", "Container", "Collection", "Buffer"})
+_CHECKED_NAMES = _ARRAY_CLASSES | {
+    "float",
+    "int",
+    "complex",
+    "generic",
+    "number",
+    "floating",
+    "inexact",
+    "float64",
+    "__len__",
+    "__iter__",
+    "shape",
+}
+_CHECKS = frozenset({"type", "hasattr", "isinstance"})
+_MATCH_OPCODE = dis.opmap["MATCH_CLASS"]
+_BOUND_KINDS = frozenset({MethodType, staticmethod, classmethod})
+_MAX_DEPTH = 4  # of calls that are followed
+_TupleField = type(NamedTuple("_Pair", [("first", Any)]).first)  # type: ignore[attr-defined]
+_MAX_CACHED = 4096
+# By the key of a function: its check, or ""; whether each call is compared; objects kept alive because the key has their ids.
+_cache: dict[Any, tuple[str, bool, Any]] = {}
+
+
+def require_same_value(
+    operator: str, f: Callable[..., Any], leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]
+) -> None:
+    """Raise if a function that checks the class of a value returns different values for nodes and for numbers.
+
+    Each call of a user's function is compared; if the check is in an installed package, only the first call.
+
+    Parameters
+    ----------
+    operator : str
+        The name of the operator, for messages.
+    f : callable
+        The function.
+    leaves : sequence
+        The leaves of its arguments.
+    call : callable
+        Calls the function with such leaves.
+    results : sequence
+        The leaves of its result for nodes.
+
+    Raises
+    ------
+    DetachedGradientError
+        If the values differ.
+    """
+    check, is_compared_always = find_class_check(f)
+    if check:
+        try:
+            plain, repeated = run_isolated(_call_twice, call, [x.raw_value[()] if isinstance(x, Value) else x for x in leaves])
+        except Exception:  # the function works on nodes alone
+            return
+        values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
+        if _are_close(plain, repeated) and not _are_close(plain, values):
+            raise DetachedGradientError(
+                f"{operator}: the function returns {_format_values(plain)} for numbers, but {_format_values(values)} for nodes. "
+                f"It uses {check}, which depends on the class of the node. Use isinstance(x, np.ndarray) or np.ndim(x) == 0"
+            )
+        if not is_compared_always:
+            key, kept_alive = _key_of(f)
+            _cache[key] = "", False, kept_alive
+
+
+def find_class_check(f: Callable[..., Any]) -> tuple[str, bool]:
+    """The first check of a class in a function, or ``""``; and whether each of its calls must be compared."""
+    key, kept_alive = _key_of(f)
+    if key is None:
+        return "", False
+    entry = _cache.get(key)
+    if entry is None:
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        entry = _cache[key] = *next(_class_checks(f, _MAX_DEPTH, set()), ("", False)), kept_alive
+    return entry[:2]
+
+
+def require_same_by_label(operator: str, leaves: Sequence[Any], call: Callable[..., Any], results: Sequence[Any]) -> None:
+    """Raise if a function returns different values for labelled arguments and for plain arrays of the same numbers.
+
+    The values are compared at the arguments and at a point nearby, because different functions may agree at one point.
+
+    Parameters
+    ----------
+    operator : str
+        The name of the operator, for messages.
+    leaves : sequence
+        The leaves of its arguments, some of them labelled.
+    call : callable
+        Calls the function with such leaves.
+    results : sequence
+        The leaves of its result for nodes.
+
+    Raises
+    ------
+    DetachedGradientError
+        If the values differ.
+    """
+    plain = [x.raw_value if isinstance(x, Value) else x for x in leaves]
+    moved = [_perturb(x) for x in plain]
+    values = [np.asarray(x.raw_value if isinstance(x, Value) else x) for x in results]
+    try:
+        with_label, repeated = run_isolated(_call_twice, call, plain)
+        nearby, _ = run_isolated(_call_twice, call, [with_labels(new, x) for new, x in zip(moved, plain, strict=True)])
+        nearby_plain, _ = run_isolated(_call_twice, call, moved)
+    except DetachedGradientError:
+        raise
+    except Exception:  # the function works on arrays alone
+        return
+    if not _agree(with_label, repeated):  # it draws random numbers, or has state
+        return
+    for labelled, unlabelled in ((with_label, values), (nearby, nearby_plain)):
+        if not _agree(labelled, unlabelled):
+            raise DetachedGradientError(
+                f"{operator}: the function returns {_format_values(labelled)} for {named_labels(leaves)}, but "
+                f"{_format_values(unlabelled)} for a plain array of the same numbers, which operators pass. Methods of labelled "
+                "arrays may skip NaN, divide by n - 1 (std, var), align by label or iterate over columns. Pass x.to_numpy(), and "
+                "use np.nansum(x) or np.std(x, ddof=1)"
+            )
+
+
+def _perturb(value: Any) -> Any:
+    """Numbers near those of a value, as a plain array or a number; other values unchanged."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fc":
+        return value
+    moved = array * (1 + 0.01 * np.sin(1.0 + np.arange(array.size).reshape(array.shape)))
+    return moved if array.ndim else moved[()]
+
+
+def _agree(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
+    """Whether values have the same shapes and, up to rounding, the same numbers."""
+    if [x.shape for x in a] != [x.shape for x in b]:
+        return False
+    return all(x.dtype.kind not in "biufc" or _are_close([x], [y]) for x, y in zip(a, b, strict=True))
+
+
+def _call_twice(call: Callable[..., Any], leaves: Sequence[Any]) -> list[list[NDArray[Any]]]:
+    """The leaves of the results of two calls with the same plain arguments."""
+    with no_graph(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [[np.asarray(x) for x in flatten(call(*leaves))[0]] for _ in range(2)]
+
+
+def _are_close(a: Sequence[NDArray[Any]], b: Sequence[NDArray[Any]]) -> bool:
+    """Whether values are equal up to rounding; True if their shapes differ or they are not numeric."""
+    if [x.shape for x in a] != [x.shape for x in b] or any(x.dtype.kind not in "biufc" for x in (*a, *b)):
+        return True
+    return all(np.allclose(x, y, rtol=1e-6, atol=0, equal_nan=True) for x, y in zip(a, b, strict=True))
+
+
+def _format_values(values: Sequence[NDArray[Any]]) -> str:
+    return ", ".join(np.array2string(x, threshold=5, separator=", ") for x in values)
+
+
+def function_of(f: Any) -> Any:
+    """The Python function behind a callable; other values unchanged. No user code runs, such as `__getattr__`."""
+    while True:
+        kind = type(f)
+        if issubclass(kind, functools.partial):
+            f = f.func
+        elif kind in _BOUND_KINDS or (kind.__module__ == "compgraph.compiled.jitted" and kind.__name__ == "Bound"):
+            f = f.__func__
+        elif (wrapped := _wrapped(f, kind)) is not None:
+            f = wrapped
+        elif kind is FunctionType or issubclass(kind, type):
+            return f
+        else:
+            method = inspect.getattr_static(kind, "__call__", None)
+            return method if type(method) is FunctionType else f
+
+
+def _wrapped(f: Any, kind: type) -> Any:
+    """The ``__wrapped__`` attribute of a callable; None without one, and for functions of this package."""
+    if kind is FunctionType and source_lines.is_package_code(f.__code__.co_filename):
+        return None
+    try:
+        attributes = object.__getattribute__(f, "__dict__")
+    except AttributeError:
+        return None
+    return attributes.get("__wrapped__") if isinstance(attributes, dict) else None
+
+
+def _code_of(function: Any) -> CodeType | None:
+    return function.__code__ if type(function) is FunctionType else None
+
+
+def _key_of(f: Any) -> tuple[Any, Any]:
+    """A key for the cache, and objects that must be kept alive because the key contains their ids; None for other functions.
+
+    The key has the ids of the code of a user's function, of its object, and of the functions in its closure.
+    """
+    function = f if type(f) is FunctionType and not f.__dict__ else function_of(f)
+    code = _code_of(function)
+    if code is None or source_lines.is_package_code(code.co_filename):
+        return None, None
+    if function is f and not f.__closure__:
+        return id(code), code
+    closure = [_code_of(function_of(value)) for value in _closure_of(function).values()]
+    kept_alive = (code, f.__self__ if type(f) is MethodType else None, *closure)
+    return tuple(map(id, kept_alive)), kept_alive
+
+
+def _closure_of(function: Any) -> dict[str, Any]:
+    """The variables of enclosing functions that a function uses."""
+    cells = zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=True)
+    return {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+
+
+def _class_checks(f: Any, depth: int, seen: set[CodeType]) -> Iterator[tuple[str, bool]]:
+    """The checks of classes in a function, and in functions of the same program that it calls by name."""
+    function = function_of(f)
+    code = _code_of(function)
+    if code is None or code in seen or not depth or source_lines.is_package_code(code.co_filename) or _is_library(function):
+        return
+    seen.add(code)
+    is_users = not is_library(code.co_filename)
+    for inner in _nested_codes(code):
+        names = {*inner.co_names, *inner.co_freevars}
+        line = f"(File {inner.co_filename!r}, line {inner.co_firstlineno}, in {inner.co_name})"
+        if is_users and "__class__" in inner.co_names:
+            yield f"x.__class__ {line}", True
+        if is_users and names & _ARRAY_CLASSES and _MATCH_OPCODE in inner.co_code[::2]:
+            yield f"case {min(names & _ARRAY_CLASSES)}() {line}", True
+        if not is_users and names & _CHECKS and names.union(map(str, inner.co_consts)) & _CHECKED_NAMES:
+            yield f"{min(names & _CHECKS)}(...) {line}", False
+        variables = {**function.__globals__, **_closure_of(function)}
+        values = (*[variables.get(name) for name in names], *(function.__defaults__ or ()))
+        aliases = [value for value in values if _is_class_check(value)]
+        if is_users and (aliases or "builtins" in names):
+            yield f"{aliases[0].__name__ if aliases else 'builtins'} {line}", True
+        if is_users and "AttributeError" in names:
+            yield f"except AttributeError {line}", True
+        for value in (f.__self__ if type(f) is MethodType else None, *[variables[name] for name in names if name in variables]):
+            for callee in _callees(value, names, depth - 1):
+                yield from _class_checks(callee, depth - 1, seen)
+
+
+def _is_class_check(value: object) -> bool:
+    """Whether a value is a builtin function that reads the class of an object, under a name of the user's."""
+    return any(value is builtin for builtin in (isinstance, type, hasattr, getattr, dir, issubclass))
+
+
+def _callees(value: Any, names: set[str], depth: int) -> Iterator[Any]:
+    """The functions that an expression such as ``model.loss(x)`` may call, from a value and the names of its attributes."""
+    if _code_of(function_of(value)) is not None:
+        yield value
+    elif value is not None and depth and not isinstance(value, type) and not _is_library(value):
+        for name in names:
+            attribute = inspect.getattr_static(value, name, None)
+            is_stored = type(attribute) in (MemberDescriptorType, _TupleField)  # of a class with slots, or a named tuple
+            if isinstance(attribute, FunctionType) and not isinstance(value, ModuleType):
+                attribute = MethodType(attribute, value)
+            yield from _callees(getattr(value, name, None) if is_stored else attribute, names, depth - 1)
+
+
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested_codes(constant)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _is_library(function: object) -> bool:
+    """Whether a function, an object or a module belongs to Python, NumPy or SciPy."""
+    module = function.__name__ if isinstance(function, ModuleType) else getattr(function, "__module__", "")
+    top = str(module).partition(".")[0]
+    return top in ("numpy", "scipy") or top in sys.stdlib_module_names - {"__main__"}

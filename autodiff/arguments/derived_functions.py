@@ -1,0 +1,91 @@
+"""Functions that operators return: pickled as the operator call that made them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, TypeVar
+
+from compgraph.serialization import PICKLED_WHOLE
+from compgraph.values import Value, describe
+
+Operator = TypeVar("Operator", bound=Callable[..., Any])
+
+
+def function_operator(operator: Operator) -> Operator:
+    """Decorate an operator on functions: its results can be pickled, and ``argnum=`` of HIPS/autograd is accepted.
+
+    A node in place of the function raises a TypeError.
+    """
+
+    @functools.wraps(operator)
+    def applied(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Value):
+            raise TypeError(
+                f"{operator.__name__} takes a function, not the {describe(args[0])}. Use autodiff.gradient(node, wrt) for the "
+                "derivatives of a node"
+            )
+        if "argnum" in kwargs:
+            if "argnums" in kwargs or len(args) > 1:
+                raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")
+            kwargs["argnums"] = kwargs.pop("argnum")
+        return pickle_as_call(applied, operator(*args, **kwargs), args, kwargs)
+
+    return applied  # type: ignore[return-value]
+
+
+class DerivedFunction:
+    """A function made by an operator, which can be called, used as a method, and pickled as the operator call.
+
+    Parameters
+    ----------
+    function : callable
+        The function that the operator returned.
+    operator : callable
+        The public operator.
+    args, kwargs : tuple, dict
+        The arguments of the operator.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self, function: Callable[..., Any], operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.__func__, self._operator_call = function, (operator, args, kwargs)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        return self.__func__(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        operator, args, _ = self._operator_call
+        return f"<{operator.__name__} of {getattr(args[0], '__name__', args[0]) if args else self.__name__}>"
+
+    def __reduce__(self) -> Any:
+        by_name: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            by_name = getattr(by_name, name, None)
+        return self.__qualname__ if by_name is self else (_made, self._operator_call)  # by name, if it decorates a function
+
+
+PICKLED_WHOLE.add(DerivedFunction)
+
+
+def _made(operator: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Repeat an operator call when unpickling. Pickles refer to this function by name."""
+    return operator(*args, **kwargs)
+
+
+def pickle_as_call(
+    operator: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> DerivedFunction | Any:
+    """The result of an operator as a `DerivedFunction`, if it is a function."""
+    return DerivedFunction(function, operator, args, kwargs) if callable(function) else function

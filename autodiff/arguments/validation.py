@@ -1,0 +1,128 @@
+"""Conversion and validation of arguments, directions and results of operators, and errors for a lost graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from compgraph.bind import stack_object_array
+from compgraph.context import default_float, with_default_dtype
+from compgraph.frames import source_lines
+from compgraph.guards import format_leaks
+from compgraph.values import ConstantNode, Value, require_computed, require_history, unwrap_buffer
+
+from .class_checks import function_of
+
+_asarray = np.asarray  # NumPy's own function, which interception replaces
+
+
+class LostGraphError(TypeError):
+    """A differentiated function returned plain numbers after values had left the graph, so its derivative is unknown."""
+
+    __module__ = "autodiff"  # the public name, in tracebacks
+
+
+def as_argument(value: Any, name: str = "an argument", instead: str = "exclude it from argnums") -> Any:
+    """Convert an argument of a differentiated function to a floating or complex array or node.
+
+    Parameters
+    ----------
+    value : array_like or Node
+        The argument. Python numbers become NumPy scalars; integers among them are converted to floats.
+    name : str
+        Its name, for messages.
+    instead : str
+        Advice for an array of integers.
+
+    Raises
+    ------
+    TypeError
+        For an array whose dtype is neither floating nor complex, a masked array or a matrix.
+    """
+    require_history(value)
+    require_computed(value, name)
+    require_array(value, name)
+    array = value if isinstance(value, Value) else with_default_dtype(_asarray(value), value)
+    if array.dtype.kind in "fc":
+        return array if isinstance(value, np.ndarray) or array.ndim else array[()]
+    if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
+        return array.astype(default_float())[()]
+    raise TypeError(f"{name} has dtype {array.dtype}, which is not differentiable. Convert it (x.astype(float)), or {instead}")
+
+
+def as_direction(value: ArrayLike, like: NDArray[Any], name: str, of: str) -> Any:
+    """Convert a tangent or cotangent of `like`: an array or node of its shape, which is real if `like` is.
+
+    `name` and `of` are the names of both, for messages.
+    """
+    direction = as_argument(value, name, "write its numbers as floats")
+    if direction.shape != like.shape:
+        raise ValueError(f"{name} has shape {direction.shape}, but {of} has shape {like.shape}. Pass an array of that shape")
+    if direction.dtype.kind == "c" and like.dtype.kind != "c":
+        raise TypeError(
+            f"{name} is complex, but {of} is real. Derivatives are linear: pass its real and imaginary parts separately"
+        )
+    return direction
+
+
+def require_array(value: object, name: str) -> None:
+    """Raise a TypeError for a masked array or a matrix, whose mask or operators would be lost."""
+    if isinstance(value, (np.ma.MaskedArray, np.matrix)):
+        kind, is_masked = type(value).__name__, isinstance(value, np.ma.MaskedArray)
+        instead = "value.filled(number), and the mask as another argument" if is_masked else "np.asarray(value)"
+        raise TypeError(f"{name} is a {kind}, whose operators differ from those of an array. Pass {instead}")
+
+
+def as_result(value: Any) -> Any:
+    """A leaf of a result, with the node in place of a buffer that nodes were written into, or of a labelled array."""
+    data = None if isinstance(value, np.ndarray) else getattr(value, "data", None)
+    return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
+
+
+def as_constant(value: Any, leaks: Sequence[object]) -> Any:
+    """A plain number or array as a constant node with zero derivative; unchanged if values have left the graph."""
+    if leaks or isinstance(value, Value) or not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+        return value
+    array = with_default_dtype(np.asarray(value), value)
+    if array.dtype.kind not in "biufc":
+        return value
+    array = array.astype(default_float() if array.dtype.kind in "biu" else array.dtype)
+    node: Any = ConstantNode.hold(array)
+    node.raw_value = array if isinstance(value, np.ndarray) else array[()]
+    return node
+
+
+def split_aux(operator: str, result: object) -> tuple[Any, Any]:
+    """The value and the auxiliary data that a function with ``has_aux=True`` returned."""
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise TypeError(f"{operator}: has_aux=True, but the function returned a {type(result).__name__}, not a pair (value, aux)")
+    return result[0], result[1]
+
+
+def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
+    """Warn of a derivative that is zero probably because values have left the graph."""
+    source_lines.warn_at(
+        source_lines.user_frame(2),
+        f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(leaks)}",
+    )
+
+
+def lost_graph_error(
+    operator: str, out: object, leaks: Any = (), f: Callable[..., Any] | None = None, advice: str = ""
+) -> TypeError:
+    """The error for a function whose result is not a node: a `LostGraphError` if it is numeric."""
+    code = getattr(function_of(f), "__code__", None)
+    line = "" if code is None else f' (File "{code.co_filename}", line {code.co_firstlineno}, in {code.co_name})'
+    if out is None:
+        return TypeError(f"{operator}: the function returned None{line}. Does it lack a return statement?{advice}")
+    kind = LostGraphError if isinstance(out, (np.ndarray, np.generic, bool, int, float, complex)) else TypeError
+    return kind(
+        f"{operator}: the function returned a plain {type(out).__name__}, whose dependence on the arguments was not "
+        f"recorded{line}. Common causes, with replacements: plain[1:-1] = node (make the array by cg.zeros or "
+        "np.zeros_like(node)), np.asarray(x) and np.array([x[0], ...]) (cg.asarray, cg.array), float(x), math.sin(x), and a "
+        "function of SciPy without a derivative. Return cg.constant(value) if the result is a constant"
+        f"{format_leaks(leaks, '. ')}{advice}"
+    )
