@@ -44,13 +44,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = {
     "rules": ["autodiff/grads/**/*.py", "autodiff/rules/**/*.py"],
     "guards": [
-        "compgraph/guards/*.py", "compgraph/executor/checks.py",
-        *(f"compgraph/compiled/{name}.py" for name in ("arguments", "captured", "purity", "snapshots", "variants")),
+        "compgraph/guards/*.py", "compgraph/executor/result_checks.py",
+        *(f"compgraph/compiled/{name}.py" for name in ("call_signatures", "captured_state", "pure_functions", "snapshots")),
+        "compgraph/compiled/specializations.py",
     ],
     "batching": ["autodiff/batching/**/*.py"],
     "lowerings": [
         *(f"compgraph/compiled/llvm/{name}/**/*.py" for name in ("lowering", "emission", "mathematics")),
-        *(f"compgraph/compiled/llvm/{name}.py" for name in ("elementwise", "geometry", "whole")),
+        *(f"compgraph/compiled/llvm/{name}.py" for name in ("elementwise_ops", "convolution_geometry", "integer_arithmetic")),
     ],
 }  # fmt: skip
 TEXTS = {"autodiff/rules/rule_errors.py"}  # modules of error messages

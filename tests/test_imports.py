@@ -128,7 +128,7 @@ def test_the_core_imports_nothing_from_outside() -> None:
 
 def test_one_module_of_the_backend_imports_view() -> None:
     importers = [name_of(p) for p in modules() if any(f"{o}.".startswith("compgraph.view.") for o in imported(p))]
-    assert [name for name in importers if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.picture"]
+    assert [name for name in importers if name.startswith("compgraph.compiled")] == ["compgraph.compiled.llvm.program_drawing"]
 
 
 def test_modules_are_private_to_their_package() -> None:

@@ -32,7 +32,7 @@ def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
     plain = list(map(_numbers, leaves))
-    call = _made(jitted, plain, structure, jitted.orders_of((args, kwargs)), positions)
+    call = _made(jitted, plain, structure, jitted.dict_orders((args, kwargs)), positions)
     if call is None:
         return jitted.__wrapped__(*args, **kwargs)
     found, computed = call.by_program()
@@ -66,7 +66,7 @@ def _made(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], posi
         if len(pulls) >= _PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
             return None
         pulls[key] = cg.jit(_pull_of(jitted.__wrapped__, structure, positions, arrays, dict(statics)), **_options(jitted))
-    return None if pulls[key].is_refused else Compiled(jitted, plain, structure, positions, arrays, pulls[key])
+    return None if pulls[key].is_rejected else Compiled(jitted, plain, structure, positions, arrays, pulls[key])
 
 
 def _options(jitted: Any) -> dict[str, Any]:
@@ -118,11 +118,11 @@ class Compiled:
         return {**self.__dict__, "_given": None}
 
     def by_program(self) -> Any:
-        """The result of a program in a list, or None, and the fallback. See `Jitted.by_program`."""
+        """The result of a program in a list, or None, and the fallback. See `Jitted.run_program`."""
         args, kwargs = self._arguments(self._given)
         self._given = ()
         with NoGraph():
-            return self.jitted.by_program(args, kwargs)
+            return self.jitted.run_program(args, kwargs)
 
     def _arguments(self, operands: Sequence[Any]) -> Any:
         leaves = list(self.leaves)

@@ -1,4 +1,4 @@
-"""Functions of arrays that run as compiled programs: `jit` in front, and the passes and the backend behind."""
+"""The compiler: `jit`, which traces functions of arrays, and the LLVM backend."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import importlib
 from typing import Any
 
 from .jit import jit
-from .outer import record_by
+from .node_calls import record_by
 
 __all__ = ["Bound", "Jitted", "backend", "jit", "record_by"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"compgraph.compiled has no {name!r}")
-    return getattr(importlib.import_module(".jitted", __name__), name)  # late, since `import compgraph` shall not wait for it
+        raise AttributeError(f"module 'compgraph.compiled' has no attribute {name!r}")
+    return getattr(importlib.import_module(".jitted", __name__), name)  # imported on first use, to keep `import compgraph` fast

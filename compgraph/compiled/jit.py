@@ -1,4 +1,4 @@
-"""`jit`: functions of arrays that run as compiled programs."""
+"""`jit`: compiles functions of arrays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .. import ops
 
 @ops.saying(
     {
-        "static_argnums": "it is static_argnames=, and their names",
-        **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments stay as they are"),
-        **dict.fromkeys(("fullgraph", "dynamic", "mode", "backend"), "what cannot be compiled runs as NumPy; report() says what"),
+        "static_argnums": "use static_argnames= with parameter names",
+        **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments are never modified"),
+        **dict.fromkeys(("fullgraph", "dynamic", "mode", "backend"), "uncompiled code runs as NumPy; report() lists it"),
     }
 )
 def jit(
@@ -26,53 +26,55 @@ def jit(
     static_argnames: str | tuple[str, ...] = (),
     cache: bool = True,
 ) -> Any:
-    """The same function of arrays, compiled.
+    """Compile a function of arrays.
 
-    The first calls run as NumPy. Meanwhile a thread in the background records what the function does, and makes a program of it,
-    by which later calls run. What cannot be compiled runs as NumPy, and `report` says why.
+    The first calls run as NumPy. Meanwhile a background thread traces the function and compiles a program, which runs later
+    calls. Code that cannot be compiled runs as NumPy; `report` explains why.
 
     Parameters
     ----------
     f : callable
-        A function of arrays, and lists, tuples, dictionaries, named tuples and dataclasses of arrays, that returns such; also
-        what `autodiff.grad` and other operators return. If it is left out, a decorator is returned.
+        A function of arrays, or of lists, tuples, dictionaries, named tuples and dataclasses of arrays, that returns the
+        same. It may be an operator's result, as of `autodiff.grad`. If omitted, a decorator is returned.
     threads : int, optional
-        How many threads a program may use; by default as many as the process has processors. What takes less than a fifth of a
-        millisecond, products of matrices and NumPy's own code run in one. The results have the same bits with any number.
+        The number of threads of a program; by default the number of processors available to the process. Work below a fifth
+        of a millisecond, matrix products and NumPy calls use one thread. The results have the same bits with any number.
     exact : bool
-        Whether results have the bits that NumPy gives, which takes longer.
+        Whether results have NumPy's bits, which is slower.
     static_argnames : str or tuple of str
-        Parameters whose values are part of a program: they are compared, not computed with. Arguments that are no arrays and no
-        NumPy floats are so anyway. Values share a program only if they cannot be told apart: 0.0 and -0.0, 1 and True, and
-        dictionaries in another order do not. Objects of classes whose state is not known are compared by identity.
+        Parameters that are compile-time constants: each value has its own program. Arguments other than arrays and NumPy
+        floating-point scalars are always static. Two values share a program only if they are indistinguishable; 0.0 and
+        -0.0, 1 and True, and differently ordered dictionaries do not. Objects of classes with unknown state are compared by
+        identity.
     cache : bool
-        Whether compiled programs are stored on disk, in a folder that only the user may write into (``COMPGRAPH_CACHE``).
+        Whether compiled programs are cached on disk, in a folder that only the user can write to (``COMPGRAPH_CACHE``).
 
     Returns
     -------
     Jitted
-        A function that is called as `f` is. ``compile(*args)`` makes a program at once, and ``report()``, ``source()`` and
-        ``llvm()`` tell of them.
+        A function that is called like `f`. ``compile(*args)`` compiles immediately; ``report()``, ``source()`` and
+        ``llvm()`` describe the programs.
 
     Raises
     ------
     TypeError
-        If `f` cannot be called, or an option has another type.
+        If `f` is not callable, or an option has the wrong type.
     ValueError
-        If `threads` is not positive, or `static_argnames` names no parameter.
+        If `threads` is not positive, or `static_argnames` names an unknown parameter.
 
     Notes
     -----
-    A program holds for arrays of the same nesting, shapes, dtypes and strides. What Python decides by values (``if x > 0``) is
-    asked again in each run; another answer calls for another program, and both are kept. So it is with globals, closures and
-    attributes that the function reaches by name, which are compared before each run: numbers, arrays, containers, functions and
-    objects of Python classes. A function that reaches other state (files, iterators, caches, objects of other libraries), calls
-    functions not known to be pure (the list holds the numerical functions of Python, NumPy and SciPy), draws random numbers,
-    writes into its arguments or changes the state that it reaches runs as NumPy.
+    A program is specialized on the nesting, shapes, dtypes and strides of the arguments. Branches of Python on values (``if x >
+    0``) are guards, re-checked in each run; another branch is compiled as another program. Globals, closures and attributes
+    that the function reads are also compared before each run: numbers, arrays, containers, functions and objects of Python
+    classes.
 
-    Results are plain arrays that share memory with nothing. Called on nodes (under `autodiff.grad`, say, or on a `variable`) each
-    of its operations is recorded at first; once there is a program the call is one operation, whose derivative is compiled as
-    well.
+    A function runs as NumPy if it reads other state (files, iterators, caches, objects of other libraries), calls a function
+    that is not known to be pure (the list has the numerical functions of Python, NumPy and SciPy), draws random numbers, writes
+    into its arguments, or modifies state that it reads.
+
+    Results are plain arrays that share no memory. Calls on nodes (under `autodiff.grad`, or on a `variable`) record each
+    operation at first. Once a program exists, a call is a single operation, whose derivative is compiled as well.
 
     Examples
     --------
@@ -85,20 +87,20 @@ def jit(
     >>> float(loss.compile(w, x)(w, x))
     0.0
     >>> print(loss.report())  # doctest: +ELLIPSIS
-    loss, compiled by ...
+    loss: compiled...
       (float64[3], float64[3])
         program 1: ...
     """
-    from .jitted import Bound, Jitted  # here, since `import compgraph` shall not wait for it
+    from .jitted import Bound, Jitted  # imported on first use, to keep `import compgraph` fast
 
     options = _options(threads, exact, cache)
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"jit: static_argnames is the name of a parameter, or a tuple of names, not {static_argnames!r}")
+        raise TypeError(f"jit: static_argnames must be a parameter name or a tuple of names, not {static_argnames!r}")
     if f is None:
         return functools.partial(jit, threads=threads, exact=exact, static_argnames=tuple(names), cache=cache)
     if not callable(f):
-        raise TypeError(f"jit: a {type(f).__name__} is not a function; options are given by keyword: jit(f, exact=True)")
+        raise TypeError(f"jit: expected a function, not a {type(f).__name__}; pass options by keyword: jit(f, exact=True)")
     if isinstance(f, (staticmethod, classmethod)):
         return type(f)(Jitted(f.__func__, options, tuple(names)))
     if isinstance(f, Bound):
@@ -107,11 +109,11 @@ def jit(
 
 
 def _options(threads: Any, exact: Any, cache: Any) -> dict[str, Any]:
-    """The options of the backend, checked."""
-    from ..executor import checked_threads  # here, since `import compgraph` shall not wait for it
+    """Return the checked options of the backend."""
+    from ..executor import checked_threads  # imported on first use, to keep `import compgraph` fast
 
     number = checked_threads("jit", threads)
     for name, value in (("exact", exact), ("cache", cache)):
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"jit: {name} is True or False, not {value!r}")
+            raise TypeError(f"jit: {name} must be True or False, not {value!r}")
     return {"simplify": True, "fuse": False, "exact": bool(exact), "threads": number, "cache": bool(cache)}

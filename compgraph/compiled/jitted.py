@@ -1,4 +1,4 @@
-"""A function of arrays that runs as a program made of its graph."""
+"""`Jitted`: a compiled function, with its programs by call signature."""
 
 from __future__ import annotations
 
@@ -12,52 +12,63 @@ import numpy as np
 
 from ..executor import fastest_backend
 from ..tracing import is_tracing
-from . import worker
-from .arguments import Call, OutsideError, StaticNames, call_of, called_with, key_of, order_of, orders_of, parts_of, quick_key
-from .outer import recorded
-from .refusals import RefusedError
+from . import compiler_thread
+from .call_signatures import (
+    Call,
+    NodeArgumentError,
+    StaticNames,
+    dict_orders,
+    flatten_arguments,
+    key_of,
+    make_call,
+    quick_key,
+    signature_of,
+    value_order,
+)
+from .compile_errors import NotCompilableError
+from .node_calls import record_call
 from .report import report
-from .variants import Programs
+from .specializations import Specializations
 
 ndarray = np.ndarray
-KEYS = 256  # keys of which programs are kept
-STATICS = 16  # values of static arguments, for the same shapes, of which programs are made
+MAX_SIGNATURES = 256  # call signatures with programs
+MAX_STATIC_VALUES = 16  # values of static arguments compiled for the same shapes
 
 
 def backend() -> str:
-    """The name of the backend that makes programs: ``"llvm"`` where that is there and works, else ``"numpy"``."""
+    """Return the name of the backend of compiled functions: ``"llvm"`` if it is available and works, else ``"numpy"``."""
     return fastest_backend()
 
 
 class Jitted:
-    """A function that runs as a compiled program; made by `jit`, which says what it does."""
+    """A compiled function, returned by `jit`; see there."""
 
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
         functools.update_wrapper(self, f)  # which sets `__wrapped__`
         self.options, self.static_argnames = options, static_argnames
         self.names = StaticNames(f, static_argnames) if static_argnames else None
-        self._entries: dict[Any, Programs] = {}
-        self._flat: dict[Any, tuple[Programs, list[int] | None]] = {}  # by quick keys: programs, and the order of values
+        self._by_signature: dict[Any, Specializations] = {}
+        self._by_quick_key: dict[Any, tuple[Specializations, list[int] | None]] = {}  # programs and value order by quick key
         self._static_counts: dict[Any, int] = {}
         self._notes: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
-    orders_of = staticmethod(orders_of)  # calls on nodes are keyed in the same way
+    dict_orders = staticmethod(dict_orders)  # also used for the keys of calls on nodes
 
     @property
     def backend(self) -> str:
-        """The name of the backend that makes the programs; asked for late, since it takes a while to import."""
+        """The name of the backend; imported on first use, because the import is slow."""
         return backend()
 
     @property
     def __func__(self) -> Callable[..., Any]:
-        """The function, for those who look for the one behind a callable, as they do behind a method."""
+        """The wrapped function, for code that unwraps callables as it unwraps methods."""
         return self.__wrapped__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives: by a program if one holds for these arguments, else by NumPy."""
-        if is_tracing():  # within a function that is differentiated
-            return recorded(self, args, kwargs)
+        """Call the function: run a program that matches the arguments, else NumPy."""
+        if is_tracing():  # inside an operator
+            return record_call(self, args, kwargs)
         key: list[Any] = []
         values: Any = args
         if kwargs:
@@ -71,88 +82,88 @@ class Jitted:
         if values is None:
             key, values = [*kwargs], []
             if self.names is not None or not quick_key((*args, *kwargs.values()), key, values):
-                return self._called(args, kwargs, None)
+                return self._call_general(args, kwargs, None)
         flat = tuple(key)
-        known = self._flat.get(flat)
+        known = self._by_quick_key.get(flat)
         if known is None:
-            return self._called(args, kwargs, flat)
+            return self._call_general(args, kwargs, flat)
         programs, order = known
-        found = programs.found(values if order is None else [values[place] for place in order])
+        found = programs.run_matching(values if order is None else [values[place] for place in order])
         if found is None:
-            return self._called(args, kwargs, None)
+            return self._call_general(args, kwargs, None)
         return found[0].build(found[1])
 
-    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> Any:
-        """As ``__call__``, of arguments of any kind; `flat` is the quick key under which their programs are remembered."""
+    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> Any:
+        """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
         try:
-            leaves, structure = parts_of(args, kwargs, self.names)
+            leaves, structure = flatten_arguments(args, kwargs, self.names)
             key = key_of(leaves, structure, (args, kwargs))
-        except OutsideError:
-            return recorded(self, args, kwargs)
-        except RefusedError as error:
+        except NodeArgumentError:
+            return record_call(self, args, kwargs)
+        except NotCompilableError as error:
             self._note(str(error))
             return self.__wrapped__(*args, **kwargs)
-        programs = self._entries.get(key)
+        programs = self._by_signature.get(key)
         if programs is not None and programs.variants:
             if flat is not None and self.names is None:
-                self._flat[flat] = programs, order_of(call_of(leaves, structure, key))
-            found = programs.found(programs.values(leaves))
+                self._by_quick_key[flat] = programs, value_order(make_call(leaves, structure, key))
+            found = programs.run_matching(programs.values(leaves))
             if found is not None:
                 return found[0].build(found[1])
-        call = call_of(leaves, structure, key)
+        call = make_call(leaves, structure, key)
         programs = self._programs(call)
         if programs is None:
             return self.__wrapped__(*args, **kwargs)
-        return programs.missed(call, args, kwargs)
+        return programs.call_uncovered(call, args, kwargs)
 
-    def by_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
-        """Run a program for plain arrays; return its result in a list (None if no program holds) and a fallback.
+    def run_program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any] | None, Callable[..., Any]]:
+        """Run a program for plain arrays; return its result in a list (None if no program matches) and a fallback.
 
         The fallback ``call(args, kwargs)`` takes nodes with the same values. It calls the function once, and requests a program
-        if it is time for that.
+        if one is due.
         """
         try:
-            call = called_with(args, kwargs, self.names)
-        except (OutsideError, RefusedError):
+            call = signature_of(args, kwargs, self.names)
+        except (NodeArgumentError, NotCompilableError):
             return None, self._by_numpy
         programs = self._programs(call)
         if programs is None:
             return None, self._by_numpy
-        found = programs.found(programs.values(call.leaves))
-        return None if found is None else [found[0].build(found[1])], functools.partial(programs.missed, call)
+        found = programs.run_matching(programs.values(call.leaves))
+        return None if found is None else [found[0].build(found[1])], functools.partial(programs.call_uncovered, call)
 
     def _by_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*args, **kwargs)
 
     @property
-    def is_refused(self) -> bool:
-        """Whether some arguments run as NumPy for ever."""
-        return any(programs.refusal is not None for programs in list(self._entries.values()))
+    def is_rejected(self) -> bool:
+        """Whether calls with some signature always run as NumPy."""
+        return any(programs.rejection is not None for programs in list(self._by_signature.values()))
 
-    def _programs(self, call: Call) -> Programs | None:
-        """What is known of the key of a call; None if there are too many keys already."""
-        found = self._entries.get(call.key)
+    def _programs(self, call: Call) -> Specializations | None:
+        """Return the specializations of a call's signature; None if there are too many signatures."""
+        found = self._by_signature.get(call.key)
         if found is not None:
             return found
         count = self._static_counts.get(call.shapes, 0)
-        if count >= STATICS:
+        if count >= MAX_STATIC_VALUES:
             self._note(
-                f"arguments that are no arrays have had more than {STATICS} values, each of which is another program; give "
-                "numbers that change as arrays, or as NumPy's scalars (np.float64(t))"
+                f"static arguments had more than {MAX_STATIC_VALUES} values, and each needs a program of its own; pass "
+                "numbers that change as arrays, or as NumPy scalars (np.float64(t))"
             )
             return None
-        if len(self._entries) >= KEYS:
-            self._note(f"arguments of more than {KEYS} shapes, dtypes and memory layouts were given")
+        if len(self._by_signature) >= MAX_SIGNATURES:
+            self._note(f"the arguments had more than {MAX_SIGNATURES} combinations of shapes, dtypes and memory layouts")
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
-        return self._entries.setdefault(call.key, Programs(self, call))
+        return self._by_signature.setdefault(call.key, Specializations(self, call))
 
     def _note(self, message: str) -> None:
         self._notes[message] = self._notes.get(message, 0) + 1
 
     def roots(self, call: Call) -> Iterator[tuple[Any, str]]:
-        """Where what the function reaches begins: itself, and the static arguments of a call."""
+        """Yield the values where the search for captured state begins: the function, and the static arguments of a call."""
         yield self.__wrapped__, "the function"
         for value in call.statics():
             yield value, "a static argument"
@@ -160,25 +171,30 @@ class Jitted:
     # ------------------------------------------------------------------------------------------ for users
 
     def compile(self, *args: Any, **kwargs: Any) -> Jitted:
-        """Make the program for some arguments now, and wait for it.
+        """Compile a program for some arguments, and wait for it.
 
-        Further programs that are needed for arguments of their shapes are made at once as well, and not in the background.
+        Later programs for arguments of the same shapes are also compiled immediately instead of in the background.
 
         Parameters
         ----------
         *args, **kwargs : object
-            As the function is called. It is called, on copies of the arrays.
+            Arguments of the function. It is called, on copies of the arrays.
 
         Returns
         -------
         Jitted
-            This function itself.
+            This function.
+
+        Raises
+        ------
+        TypeError
+            If an argument is a node.
         """
         try:
-            call = called_with(args, kwargs, self.names)
-        except OutsideError:
-            raise TypeError("compile: give plain arrays; for nodes the function runs as it is, and is recorded") from None
-        except RefusedError as error:
+            call = signature_of(args, kwargs, self.names)
+        except NodeArgumentError:
+            raise TypeError("compile: expected plain arrays, not nodes; calls on nodes are recorded") from None
+        except NotCompilableError as error:
             self._note(str(error))
             return self
         programs = self._programs(call)
@@ -187,35 +203,50 @@ class Jitted:
         return self
 
     def wait(self, timeout: float = 60.0) -> bool:
-        """Wait until no program of this function is being made in the background; whether that is so."""
+        """Wait until no program of this function is being compiled in the background.
+
+        Parameters
+        ----------
+        timeout : float
+            The maximum number of seconds.
+
+        Returns
+        -------
+        bool
+            False if the timeout expired.
+        """
         until = time.perf_counter() + timeout
-        while any(p._pending == worker.generation for p in list(self._entries.values())):
+        while any(p._pending == compiler_thread.generation for p in list(self._by_signature.values())):
             if time.perf_counter() > until:
                 return False
             time.sleep(0.001)
         return True
 
     def source(self) -> str:
-        """The programs that were made, as text, the latest first; an empty text if there is none."""
+        """Return readable sources of the programs, the latest first; empty without programs."""
         return self._texts("source")
 
     def llvm(self) -> str:
-        """What is compiled for the processor, as LLVM's text; an empty text where programs are functions of NumPy calls."""
+        """Return the LLVM IR of the programs; empty if programs are functions of NumPy calls."""
         return self._texts("llvm")
 
     def _texts(self, name: str) -> str:
-        found = [getattr(v.program, name, "") for p in reversed(list(self._entries.values())) for v in p.variants]
+        found = [getattr(v.program, name, "") for p in reversed(list(self._by_signature.values())) for v in p.variants]
         return "\n\n".join(filter(None, found))
 
     def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """The programs that exist, the latest first, each with the names of its inputs."""
-        for programs in reversed(list(self._entries.values())):
+        for programs in reversed(list(self._by_signature.values())):
             for variant in programs.variants:
                 yield variant.program, programs.names()
 
     def report(self) -> str:
-        """What was compiled, how long that took, how often it ran, and what runs as NumPy and why; a text of several lines."""
-        return report(self._called_as(), self.backend, list(self._entries.values()), list(self._notes))
+        """Return a report: a verdict, then programs with their times, and what runs as NumPy and why.
+
+        The verdict is "compiled", "compiled, with N NumPy calls in each run", or "runs as NumPy" with the reason. Each NumPy
+        call is listed with its line, its reason, and what to use instead.
+        """
+        return report(self._called_as(), self.backend, list(self._by_signature.values()), list(self._notes))
 
     def _called_as(self) -> str:
         return str(getattr(self, "__qualname__", None) or repr(self.__wrapped__))
@@ -224,26 +255,26 @@ class Jitted:
         return f"<jit of {self._called_as()}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """The method of an object, as functions are; the object is a static argument."""
+        """Bind to an object, as functions do; the object is a static argument."""
         return self if instance is None else Bound(self, instance)
 
     # ------------------------------------------------------------------------------------------ copies
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", None)
-        if module is not None and name is not None and _found(module, name) is self:
-            return name if "." not in name else (_found, (module, name))
-        return _remade, (self.__wrapped__, self.options, self.static_argnames)
+        if module is not None and name is not None and _lookup(module, name) is self:
+            return name if "." not in name else (_lookup, (module, name))
+        return _rebuild, (self.__wrapped__, self.options, self.static_argnames)
 
     def __copy__(self) -> Jitted:
-        return _remade(self.__wrapped__, self.options, self.static_argnames)
+        return _rebuild(self.__wrapped__, self.options, self.static_argnames)
 
     def __deepcopy__(self, memo: Any) -> Jitted:
         return self.__copy__()
 
 
 class Bound:
-    """A compiled function as a method of an object."""
+    """A compiled function bound to an object as its method."""
 
     __slots__ = ("__func__", "__self__")
 
@@ -251,7 +282,7 @@ class Bound:
         self.__func__, self.__self__ = function, instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As `Jitted.__call__`, of this object."""
+        """As `Jitted.__call__`, for this object."""
         return self.__func__(self.__self__, *args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> Bound:
@@ -275,12 +306,12 @@ class Bound:
         return Bound, (self.__func__, self.__self__)
 
 
-def _remade(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> Jitted:
+def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> Jitted:
     return Jitted(f, dict(options), static_argnames)
 
 
-def _found(module: str, name: str) -> Any:
-    """What stands under a qualified name in a module that was imported; None if nothing does."""
+def _lookup(module: str, name: str) -> Any:
+    """Return the object of a qualified name in a module, or None."""
     import importlib
 
     try:

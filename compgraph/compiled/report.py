@@ -1,43 +1,73 @@
-"""What is told of a compiled function: its programs, their times, and what runs as NumPy and why."""
+"""Reports on compiled functions: a verdict, then programs, times, and the NumPy calls that remain."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from .variants import Programs, Variant
+from .specializations import Specialization, Specializations
 
 
-def report(name: str, backend: str, entries: Iterable[Programs], notes: Iterable[str]) -> str:
-    """A text of several lines; for each key its title, and for each program of it times and runs."""
-    lines = [f"{name}, compiled by {backend}"]
+def report(name: str, backend: str, entries: Sequence[Specializations], notes: Sequence[str]) -> str:
+    """Return a report of several lines: a verdict, then the programs of each signature with their times.
+
+    Parameters
+    ----------
+    name : str
+        The name of the function.
+    backend : str
+        The name of the backend.
+    entries : sequence of Specializations
+        The programs by signature.
+    notes : sequence of str
+        Reasons why calls without a signature run as NumPy.
+    """
+    lines = [f"{name}: {_verdict(backend, entries, notes)}"]
     lines += [f"  runs as NumPy: {note}" for note in notes]
     for programs in entries:
         lines.append(f"  ({programs.title})")
-        if programs.refusal is not None:
-            lines.append(f"    runs as NumPy: {programs.refusal}")
+        if programs.rejection is not None:
+            lines.append(f"    runs as NumPy: {programs.rejection}")
         lines += [f"    not compiled so far: {note}" for note in dict.fromkeys(programs.notes)]
-        if not programs.variants and programs.refusal is None:
-            lines.append(f"    {_calls(programs.calls)} so far, as NumPy")
+        if not programs.variants and programs.rejection is None:
+            lines.append(f"    {_count(programs.calls, 'call')} so far, as NumPy")
         for number, variant in enumerate(programs.variants, 1):
-            lines += _of_variant(number, variant)
-    if len(lines) == 1:
-        lines.append("  not called so far")
+            lines += _describe(number, variant)
     return "\n".join(lines)
 
 
-def _of_variant(number: int, variant: Variant) -> list[str]:
+def _verdict(backend: str, entries: Sequence[Specializations], notes: Sequence[str]) -> str:
+    """Summarize whether calls run compiled, compiled with NumPy calls, or as NumPy, with the first reason."""
+    reasons = [*notes, *(programs.rejection for programs in entries if programs.rejection is not None)]
+    made = [programs for programs in entries if programs.variants]
+    if not made:
+        if reasons:
+            return f"runs as NumPy: {reasons[0]}"
+        return "not compiled so far" if entries else "not called so far"
+    variants = [variant for programs in made for variant in programs.variants]
+    uncompiled = [reason for variant in variants if (reason := getattr(variant.program, "numpy_reason", ""))]
+    if len(uncompiled) == len(variants):
+        return f"runs as NumPy calls: {uncompiled[0]}"
+    reasons += uncompiled
+    verdict = f"compiled by {backend}"
+    calls = max(getattr(variant.program, "numpy_calls", 0) for variant in variants)
+    if calls:
+        verdict += f", with {_count(calls, 'NumPy call')} in each run"
+    if reasons:
+        verdict += f", but some arguments run as NumPy: {reasons[0]}"
+    return verdict
+
+
+def _describe(number: int, variant: Specialization) -> list[str]:
     times = ", ".join(f"{what} {_time(seconds)}" for what, seconds in variant.times.items())
     mean = f", {_time(variant.seconds / variant.timed)} each" if variant.timed else ""
-    lines = [f"    program {number}: {variant.size} operations; {times}; {_runs(variant.runs)}{mean}"]
+    lines = [f"    program {number}: {variant.size} operations; {times}; {_count(variant.runs, 'run')}{mean}"]
+    if reason := getattr(variant.program, "numpy_reason", ""):
+        lines.append(f"      runs as NumPy calls: {reason}")
     return lines + [f"      {line}" for line in getattr(variant.program, "report", ())]
 
 
-def _calls(count: int) -> str:
-    return f"{count} call" if count == 1 else f"{count} calls"
-
-
-def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What an array or a container held, to be compared with what it holds now."""
+"""Snapshots of arrays, containers and settings, for comparison with their present contents."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 
 from ..interception import is_bound_here
 from ..values import TRACEABLE
-from .purity import is_exchanged
+from .pure_functions import is_patch
 
 ndarray = np.ndarray
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
-COPIED = 1 << 15  # bytes of the largest array that is kept as a string of bytes
+MAX_BYTES_KEY = 1 << 15  # bytes of the largest array kept as a byte string
 VALUES = frozenset({int, float, complex, bool, str, bytes})
 
 
-class Contents:
+class ContentSnapshot:
     """The contents of an array, a buffer or a container at one moment.
 
     Parameters
     ----------
     value : ndarray, list, dict, set, deque, bytearray ...
-        Held by reference. It is read by methods of the class that `base_of` returns, so no user code runs.
+        Held by reference. It is read by methods of the class that `container_base` returns, so no user code runs.
     label : str
-        What to call it in messages.
+        Its name in messages.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Contents:
         self.value, self.label, self.parts = value, label, list[Any]()
         if issubclass(type(value), ndarray):
             self.value = np.asarray(value)
-            if value.nbytes <= COPIED:
+            if value.nbytes <= MAX_BYTES_KEY:
                 self._held: Any = (value.shape, value.dtype, value.tobytes())
                 self.is_same = self._has_bytes
             else:
                 self._held = self.value.copy("K")
                 self.is_same = self._has_numbers
-        elif (base := base_of(value)) is None:
+        elif (base := container_base(value)) is None:
             self._held = memoryview(value).tobytes()
             self.is_same = self._has_octets
         else:
@@ -77,13 +77,13 @@ class Contents:
             return False
 
     def _has_items(self) -> bool:
-        return _are([*self._read.keys(self.value), *self._read.values(self.value)], self._held)
+        return _all_unchanged([*self._read.keys(self.value), *self._read.values(self.value)], self._held)
 
     def _has_parts(self) -> bool:
-        return _are([*self._read.__iter__(self.value)], self._held)
+        return _all_unchanged([*self._read.__iter__(self.value)], self._held)
 
 
-class Keys(Contents):
+class KeySnapshot(ContentSnapshot):
     """The names of the attributes of an object at one moment."""
 
     __slots__ = ()
@@ -96,7 +96,7 @@ class Keys(Contents):
         return bool(list(self.value) == self._held)
 
 
-class Answer(Contents):
+class SettingSnapshot(ContentSnapshot):
     """The result of a function without arguments at one moment, such as a setting."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ _MAPPINGS = (collections.OrderedDict, dict, MappingProxyType)
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque, *_MAPPINGS)
 
 
-def base_of(value: Any) -> Any:
+def container_base(value: Any) -> Any:
     """The builtin class whose methods read a container, or None."""
     kind = type(value)
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
@@ -128,46 +128,46 @@ def base_of(value: Any) -> Any:
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _are(found: list[Any], held: list[Any]) -> bool:
+def _all_unchanged(found: list[Any], held: list[Any]) -> bool:
     if len(found) != len(held):
         return False
-    return all(map(operator.is_, found, held)) or all(map(is_still, found, held))
+    return all(map(operator.is_, found, held)) or all(map(is_unchanged, found, held))
 
 
-def is_still(found: Any, before: Any) -> bool:
-    """Whether a value is the one before, or an equal number; or that as a function sees it that is traced elsewhere just now."""
+def is_unchanged(found: Any, before: Any) -> bool:
+    """Return whether a value is the recorded one, or an equal number, also if it is currently traced elsewhere."""
     if found is before:
         return True
-    found, before = lookup(found), lookup(before)
+    found, before = comparable(found), comparable(before)
     if found is before:
         return True
     kind = type(found)
     if kind is not type(before):
-        return (kind in TRACEABLE or type(before) in TRACEABLE) and _lies_at(found, before)
+        return (kind in TRACEABLE or type(before) in TRACEABLE) and _is_same_memory(found, before)
     if kind in VALUES or issubclass(kind, np.generic):
         return bool(repr(found) == repr(before))
     if kind is tuple:
-        return len(found) == len(before) and all(map(is_still, found, before))
+        return len(found) == len(before) and all(map(is_unchanged, found, before))
     if kind is dict:  # in the same order, because a function may iterate over it
-        return is_still((*found, *found.values()), (*before, *before.values()))
+        return is_unchanged((*found, *found.values()), (*before, *before.values()))
     return False
 
 
-def lookup(value: Any) -> Any:
-    """The bit generator of a generator, because a trace wraps it in another generator; other values by `original`."""
+def comparable(value: Any) -> Any:
+    """Return a generator's bit generator, because a trace wraps it in another generator; other values by `original`."""
     value = original(value)
     return value.bit_generator if issubclass(type(value), np.random.Generator) else value
 
 
 def original(value: Any) -> Any:
-    """The library function that a value currently replaces (`MISSING` for a builtin), or the value itself."""
-    if is_exchanged(value):
+    """Return the library function that a patch currently replaces (`MISSING` for a builtin), or the value itself."""
+    if is_patch(value):
         return value.__wrapped__
     return MISSING if is_bound_here(value) else value
 
 
-def _lies_at(one: Any, other: Any) -> bool:
-    """Whether two arrays are the same memory, seen alike."""
+def _is_same_memory(one: Any, other: Any) -> bool:
+    """Return whether two arrays are the same memory with the same layout."""
     if not (isinstance(one, ndarray) and isinstance(other, ndarray)):
         return False
     return (one.__array_interface__["data"], one.shape, one.dtype, one.strides) == (

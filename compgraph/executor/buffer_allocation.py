@@ -1,8 +1,7 @@
-"""Buffers for the results of a program: each serves several results, one after the other.
+"""Buffer allocation: preallocated memory for the results of a program, shared by results with disjoint live ranges.
 
-A ufunc can write into an array it is given. The results of one program have known shapes, so their buffers are made once. A
-buffer is free for the next result when the one it holds has been used for the last time. An operation element by element may
-even write over its own operand.
+A ufunc can write into an array it is given. The results of a program have known shapes, so their buffers are allocated once. A
+buffer is reused as soon as its previous result is dead. An elementwise operation may overwrite its own operand.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from ..storage import by_sequence_number, owner_of
 from ..values import MultiOutput, Value
 from .schedule import Schedule, sources_of
 
-SMALLEST = 4096  # bytes of the smallest result that gets a buffer; for smaller ones a new array costs no more
+MIN_BUFFER_BYTES = 4096  # bytes of the smallest result with a buffer
 
 
 def has_buffer(node: Any) -> bool:
-    """Whether a result can be written into a buffer: a large array of its own, that a ufunc without options made."""
+    """Return whether a result can be written into a buffer: a large array that owns its memory, from a plain ufunc call."""
     plain = node.raw_value
     return (
         isinstance(node, Value)
@@ -31,25 +30,25 @@ def has_buffer(node: Any) -> bool:
         and node.function.nout == 1
         and type(plain) is np.ndarray
         and plain.base is None
-        and plain.nbytes >= SMALLEST
+        and plain.nbytes >= MIN_BUFFER_BYTES
         and not node.options
         and not node.memory
     )
 
 
 def is_elementwise(node: Any) -> bool:
-    """Whether a node is the result of an operation element by element: of a ufunc that is no gufunc."""
+    """Return whether a node is the result of an elementwise operation: a ufunc that is not a gufunc."""
     return isinstance(node.function, np.ufunc) and node.function.signature is None
 
 
 def allocate(schedule: Schedule) -> Schedule:
-    """Choose the buffers of results, and when results without one can be dropped (a pass)."""
+    """Choose the buffers of results, and when results without one are freed (a pass)."""
     found = _Allocation(schedule)
     return replace(schedule, buffers=found.buffers, frees=found.frees)
 
 
 class _Allocation:
-    """Finds `buffers` and `frees` of a schedule; see `Schedule`."""
+    """Computes `buffers` and `frees` of a schedule; see `Schedule`."""
 
     def __init__(self, schedule: Schedule) -> None:
         units = schedule.units
@@ -83,7 +82,7 @@ class _Allocation:
         self._release(ending - early, place)
 
     def _may_overwrite(self, node: Any, ending: set[Any]) -> bool:
-        """Whether the result of `node` may overwrite operands that end here: none of these is read through a view."""
+        """Return whether `node` may overwrite operands that die here, because views do not read them."""
         if not isinstance(node, Value) or not is_elementwise(node):
             return False
         return all(
@@ -99,7 +98,7 @@ class _Allocation:
                 self.frees[place].append(root)
 
     def _first_with(self, source: Any) -> Any:
-        """The first node of the schedule with the memory in which another lies; of a joint or scalar, itself."""
+        """Return the first node of the schedule that owns the memory of another; a joint or a scalar owns itself."""
         return self._owners.get(id(owner_of(source.raw_value)), source) if isinstance(source, Value) else source
 
     def _last_uses(self, units: list[list[Any]], outputs: Iterable[Any]) -> dict[Any, float]:

@@ -1,6 +1,6 @@
-"""A backend that writes a schedule as a Python function of NumPy calls, one a line.
+"""NumPy backend: generates one Python function of NumPy calls from a schedule, one call per line.
 
-While it runs, nothing is traced, looked up or decided. The text is what one would write by hand, with large results in buffers.
+The generated function does no tracing, lookups or decisions. It reads like hand-written NumPy, with large results in buffers.
 """
 
 from __future__ import annotations
@@ -21,50 +21,51 @@ from ..context import reset_after_fork
 from ..guards import Guard
 from ..storage import Write, place_in, value_at, window
 from ..values import MultiOutput, Value, freeze_operand
-from .fusion import BLOCK, Group, repeated
+from .block_fusion import BLOCK, Group, uniform_value
 from .schedule import Schedule
 
 _FILE = "<executor {}>"
-# The ufuncs whose `reduce` these functions call in the end.
+# The ufuncs whose `reduce` these functions call.
 REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 
-def shortest(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The function, and its options, that NumPy itself calls in the end for a reduction; for others as given."""
+def underlying_call(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the function and options that NumPy itself calls for a reduction; other calls are returned unchanged."""
     if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
         return function, options
     return REDUCTIONS[function].reduce, {"axis": None, **options}
 
 
 class NumPyBackend:
-    """Makes Python functions of NumPy calls; a `Backend`."""
+    """Compiles schedules to Python functions of NumPy calls; a `Backend`."""
 
     def compile(self, schedule: Schedule) -> NumPyProgram:
-        """A function that runs the units one after the other."""
+        """Return a function that runs the units in order."""
         return NumPyProgram(*_ProgramWriter(schedule).written())
 
 
 class NumPyProgram:
-    """A function ``run``, compiled from its text; a `Program`.
+    """A function ``run`` compiled from generated source; a `Program`.
 
     Parameters
     ----------
     source : str
-        The text of a function ``run(v0, v1, ...)``.
+        The source of a function ``run(v0, v1, ...)``.
     objects : dict
-        What the global names in it stand for.
+        The values of its global names.
     """
 
     def __init__(self, source: str, objects: dict[str, Any]) -> None:
         self.source = source
-        self._lock = reset_after_fork(threading.Lock())  # the buffers serve one run at a time
+        self.numpy_reason = ""  # why another backend did not compile it
+        self._lock = reset_after_fork(threading.Lock())  # one run at a time uses the buffers
         name = _FILE.format(id(self))
         linecache.cache[name] = (len(source), None, source.splitlines(True), name)
         exec(compile(source, name, "exec"), objects)
         self._run = objects["run"]
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The values of the outputs, from those of the inputs; no two share memory with each other or with anything."""
+        """Compute the outputs from the inputs. No two outputs share memory with each other or with anything else."""
         with self._lock:
             return self._run(*values)  # type: ignore[no-any-return]
 
@@ -73,39 +74,39 @@ class NumPyProgram:
 
 
 class Names(Protocol):
-    """How generated code refers to the items of a graph and to objects."""
+    """How generated code names the items of a graph and other objects."""
 
     def __getitem__(self, item: Any) -> str:
-        """The name of an item that was defined."""
+        """Return the name of an item that was defined."""
 
     def define(self, item: Any) -> str:
-        """The name that a statement assigns an item to."""
+        """Return the name that a statement assigns an item to."""
 
     def function(self, function: Any) -> str:
-        """A function."""
+        """Return the name of a function."""
 
     def literal(self, value: Any) -> str:
-        """A value that is no item."""
+        """Return the source of a value that is not an item."""
 
     def index(self, index: Any) -> str:
-        """What stands between brackets."""
+        """Return the source of an index, without brackets."""
 
     def bind(self, value: Any, wanted: str) -> str:
-        """A name for an object."""
+        """Return a name that is bound to an object."""
 
 
 class Writer:
     """Generates Python, one statement per item of a graph.
 
-    Subclasses choose the form of calls and of leaves: programs that run use the recorded calls and bound names,
-    `compgraph.program` the user's names, operators and methods.
+    Subclasses choose the form of calls and of leaves: executable programs use the recorded calls and bound names,
+    `compgraph.program` uses the user's names, operators and methods.
 
     Parameters
     ----------
     names : Names
         Names of items and objects.
-    items : iterable of Node, MultiOutput and Write
-        What is written.
+    items : iterable of Node, Joint and Write
+        The items to generate code for.
     """
 
     def __init__(self, names: Names, items: Iterable[Any]) -> None:
@@ -113,33 +114,33 @@ class Writer:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
 
     def statement(self, item: Any) -> str:
-        """The statement that does what an item records: ``v3 = tanh(v2)``, ``b[0] = v1``; of a leaf, what defines it."""
+        """Return the statement of an item: ``v3 = tanh(v2)``, ``b[0] = v1``; for a leaf, its definition."""
         if isinstance(item, Write):
             return f"{self.target(item)}[{self.names.index(item.index)}] = {self.operand(item.args[0], item)}"
         return f"{self.names.define(item)} = {self.operation(item)}" if item.args else self.leaf(item)
 
     def operation(self, item: Any) -> str:
-        """The expression that computes an operation, or an output of one with several."""
+        """Return the expression of an operation, or of one output of a multi-output operation."""
         if isinstance(item.function, ops.Output):
             return f"{self.operand(item.args[0], item)}[{item.function.index}]"
         return self.call(item)
 
     def call(self, item: Any) -> str:
-        """The call of the recorded function, with its operands and options."""
+        """Return the call of the recorded function, with its operands and options."""
         raise NotImplementedError
 
     def leaf(self, item: Any) -> str:
-        """The statement that defines a leaf; empty if its name is bound already."""
+        """Return the statement that defines a leaf; empty if its name is bound already."""
         raise NotImplementedError
 
     def operand(self, operand: Any, item: Any) -> str:
-        """An operand of an item: its name, or a value."""
+        """Return an operand of an item: a name or a literal."""
         return str(
             self.names[operand] if isinstance(operand, (Value, MultiOutput)) else self.names.literal(freeze_operand(operand))
         )
 
     def target(self, write: Write) -> str:
-        """The array that a write stores into: the root of the buffer, or a view of it."""
+        """Return the array that a write stores into: the root of the buffer, or a view of it."""
         root = self.roots[id(write.memory)]
         if write.window is root.raw_value:
             return str(self.names[root])
@@ -149,7 +150,7 @@ class Writer:
 
 
 class _Globals:
-    """Names of a program that runs: results are ``v0``, ``v1`` ..., objects are globals of the generated function."""
+    """Names of an executable program: results are ``v0``, ``v1`` ..., objects are globals of the generated function."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {"np": np}
@@ -163,12 +164,12 @@ class _Globals:
         return self._names[item]
 
     def define(self, item: Any, name: str | None = None) -> str:
-        """The next name of a result; or, for an item, one that is bound."""
+        """Return the next result name; or register a given name for an item."""
         self._names[item] = name = f"v{len(self._names)}" if name is None else name
         return name
 
     def bind(self, value: Any, wanted: str) -> str:
-        """A literal for a simple value, else a new global name."""
+        """Return a literal for a simple value, else a new global name."""
         if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
             return repr(value)
         name = f"{wanted}{next(self._numbers)}"
@@ -176,27 +177,27 @@ class _Globals:
         return name
 
     def literal(self, value: Any) -> str:
-        """A value, as `bind`."""
+        """Return a value as `bind` does."""
         return self.bind(value, "c")
 
     def index(self, index: Any) -> str:
-        """An index, as `bind`."""
+        """Return an index as `bind` does."""
         return self.bind(index, "i")
 
     def function(self, function: Any) -> str:
-        """The name of a function in the text: NumPy's own if it stands in ``np`` under it, else that with a number."""
+        """Return a function's name: NumPy's own if ``np`` has it under this name, else the name with a number."""
         ufunc = getattr(function, "__self__", None)
         if isinstance(ufunc, np.ufunc):
-            return self.bind(function, f"{_readable(ufunc)}_{_readable(function)}_")
-        name = _readable(function)
-        if getattr(np, name, None) is not function or name in _TAKEN or _NUMBERED.fullmatch(name):
+            return self.bind(function, f"{_readable_name(ufunc)}_{_readable_name(function)}_")
+        name = _readable_name(function)
+        if getattr(np, name, None) is not function or name in _RESERVED or _RESULT_NAME.fullmatch(name):
             return self.bind(function, f"{name}_")
         self.objects[name] = function
         return name
 
 
 class _ProgramWriter(Writer):
-    """Writes the text of a schedule: statements, groups that run block by block, checks, and what is freed."""
+    """Generates the source of a schedule: statements, fused groups, checks and ``del``."""
 
     names: _Globals
 
@@ -207,7 +208,7 @@ class _ProgramWriter(Writer):
         self._given = frozenset(schedule.inputs)
 
     def written(self) -> tuple[str, dict[str, Any]]:
-        """The text, and what its global names stand for."""
+        """Return the source, and the values of its global names."""
         parameters = ", ".join(map(self.names.define, self._schedule.inputs))
         for place, unit in enumerate(self._schedule.units):
             if isinstance(unit, Group):
@@ -221,7 +222,7 @@ class _ProgramWriter(Writer):
         return "\n    ".join([f"def run({parameters}):", *self._lines]) + "\n", self.names.objects
 
     def _results(self) -> list[str]:
-        """The outputs, each in memory of its own."""
+        """Return the outputs, each in memory of its own."""
         taken: set[Any] = set()
         results = []
         for node in self._schedule.outputs:
@@ -238,7 +239,7 @@ class _ProgramWriter(Writer):
             self._lines.append(f"{self.names.bind(item.check, 'guard')}({asked})")
         elif item in self._given:
             name = self.names[item]
-            if item.memory:  # it will be written into
+            if item.memory:  # writes follow
                 self._lines.append(f"{name} = {name}.copy()")
         elif statement := self.statement(item):
             self._lines.append(statement)
@@ -249,7 +250,7 @@ class _ProgramWriter(Writer):
             self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {told})")
 
     def leaf(self, item: Any) -> str:
-        """A global name; a copy of it where it is written into."""
+        """Return a global name; a copy of it where writes follow."""
         bound = self.names.literal(item.raw_value)
         if not item.memory:
             self.names.define(item, bound)
@@ -258,19 +259,21 @@ class _ProgramWriter(Writer):
         return f"{self.names.define(item)} = {bound}.copy()"
 
     def call(self, item: Any) -> str:
-        """The recorded call; into a buffer, where the schedule has one."""
+        """Return the recorded call, which writes into a buffer if the schedule has one."""
         arguments = [self.operand(operand, item) for operand in item.args]
         buffer = self._schedule.buffers.get(item)
         if buffer is not None:
             name = self.names.bind(buffer, "b")
-            arguments.append(f"out={name}" if item.function in (np.maximum, np.minimum) else name)  # as NumPy wants it
-        function, options = shortest(item.function, item.options)
+            arguments.append(
+                f"out={name}" if item.function in (np.maximum, np.minimum) else name
+            )  # NumPy accepts it by keyword only
+        function, options = underlying_call(item.function, item.options)
         if options:
             arguments.append(f"**{self.names.bind(options, 'o')}")
         return f"{self.names.function(function)}({', '.join(arguments)})"
 
     def _emit_group(self, group: Group) -> None:
-        """A loop over blocks of the elements: all operations of the group on one block, then on the next."""
+        """Generate a loop over blocks of elements that runs all operations of the group on each block."""
         outside = {x: f"x{k}" for k, x in enumerate(group.read)}
         lines = self._lines
         flat = {x: f"{name}_" for x, name in outside.items()}
@@ -300,7 +303,7 @@ class _ProgramWriter(Writer):
     def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
         if isinstance(operand, Value) and operand in there:
             return there[operand]
-        number = repeated(operand, self._given) if isinstance(operand, Value) else None
+        number = uniform_value(operand, self._given) if isinstance(operand, Value) else None
         return self.operand(operand, None) if number is None else self.names.bind(number, "c")
 
     def _emit_freed(self, place: int) -> None:
@@ -310,17 +313,17 @@ class _ProgramWriter(Writer):
             self._lines.append(f"del {', '.join(names)}")
 
 
-# Names that functions cannot have in the text: those it uses itself, Python's, and letters with a number, as results have.
-_TAKEN = frozenset({"np", "run", "start", "stop", *dir(builtins), *keyword.kwlist})
-_NUMBERED = re.compile(r"[a-z]+\d+_?")
+# Names reserved in generated code: its own, Python's, and letters with a number, which name results.
+_RESERVED = frozenset({"np", "run", "start", "stop", *dir(builtins), *keyword.kwlist})
+_RESULT_NAME = re.compile(r"[a-z]+\d+_?")
 
 
-def _readable(function: Any) -> str:
-    """The name of a function if it is an ASCII identifier, else "function": Python normalises other letters in source text."""
+def _readable_name(function: Any) -> str:
+    """Return a function's name if it is an ASCII identifier, else "function", because Python normalizes other letters."""
     name = getattr(function, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() and name.isascii() else "function"
 
 
 def _is_fresh(node: Any) -> bool:
-    """Whether the value of a node lies in memory that nothing else uses."""
+    """Return whether a node owns its memory, and nothing else uses it."""
     return type(node.raw_value) is not np.ndarray or (node.raw_value.base is None and not node.memory)

@@ -1,7 +1,7 @@
-"""A smaller graph with the same values: what is computed twice is computed once, and what never changes not at all.
+"""Common-subexpression elimination and constant folding.
 
-Graphs are never changed. The smaller one is made of new nodes over the same arrays. Operations that read or are an array that is
-written into are not merged: two reads of it at different times are not the same.
+Graphs are immutable: the smaller graph consists of new nodes over the same arrays. Operations that read or return an array with
+writes are not merged, because reads at different times may differ.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ from ..storage import Memory, Write, root_of, viewed_operand
 from ..values import ConstantNode, MultiOutput, PlaceholderNode, Value, copy_location, require_history, with_operands
 from .schedule import Schedule, needed, origin_of
 
-# Functions whose results hang on the shape of the operand alone: constants, if shapes are known.
+# Functions of the operand's shape alone: constants, if shapes are known.
 OF_SHAPE_ALONE = frozenset({ops.NUMPY.ones_like, ops.NUMPY.zeros_like})
-COPIED = 4096  # bytes of the largest plain operand, or constant, that is compared by value; larger ones are by identity
+MAX_COMPARED_BYTES = (
+    4096  # bytes of the largest plain operand or constant compared by value; larger ones are compared by identity
+)
 
 
 def simplify(nodes: Any) -> Any:
-    """A smaller graph of some nodes, with the same values.
+    """Return a smaller graph of some nodes, with the same values.
 
-    Equal sub-expressions are computed once, operations on constants alone become constants, and what leads to none of the
-    nodes is left out. The values have the same bits.
+    Equal subexpressions are computed once, operations on constants become constants, and nodes that no result depends on are
+    dropped. The values have the same bits.
 
     Parameters
     ----------
     nodes : Node or sequence of Node
-        Where the graph ends.
+        The results of the graph.
 
     Returns
     -------
     Node or list of Node
-        One for each of `nodes`, of a new graph that shares leaves and arrays with the other; one alone if one was given.
+        One node per result, of a new graph that shares leaves and arrays with the old one. A single node if one was given.
 
     Raises
     ------
     TypeError
-        If one of them is no node.
+        If an element of `nodes` is not a node.
 
     Examples
     --------
@@ -59,42 +61,41 @@ def simplify(nodes: Any) -> Any:
         if not isinstance(node, Value):
             raise TypeError(f"simplify takes nodes, not a {type(node).__name__}")
     items = needed(outputs)
-    made = smaller(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
+    made = simplify_items(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
     found = [made[node] for node in outputs]
     return found[0] if single else found
 
 
 def simplify_schedule(schedule: Schedule) -> Schedule:
-    """Merge equal operations and compute constant ones beforehand (a pass)."""
+    """Merge equal operations and fold constants (a pass)."""
     items = schedule.items
-    made = smaller(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
+    made = simplify_items(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
     guards = [made[item] for item in items if isinstance(item, Guard)]
     return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
 
 
-def smaller(
+def simplify_items(
     items: Iterable[Any], inputs: frozenset[Any] = frozenset(), shapes_known: bool = True, folds: bool = True
 ) -> dict[Any, Any]:
-    """For each item of a graph the one that takes its place in a smaller graph.
+    """Map each item of a graph to its replacement in a smaller graph.
 
-    `inputs` are given from outside and stay. Unless `shapes_known`, the graph may be run with other shapes: then nodes with an
-    origin keep it, are computed from it again, and are not merged. `folds` is whether operations on constants alone become
-    constants.
+    `inputs` are values from outside and are kept. Unless `shapes_known`, the graph may run with other shapes: then nodes with
+    an origin keep it, are recomputed from it, and are not merged. `folds` enables constant folding.
     """
     made: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
-    varying: set[Any] = set()  # items whose shapes depend on values
-    for item in _inlined(items, inputs, made):
+    varying: set[Any] = set()  # items with value-dependent shapes
+    for item in _inline_composites(items, inputs, made):
         args = tuple(
             [made.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
-        )  # not what lies behind inputs
+        )  # items before the inputs are not part of the graph
         if item.args and _is_varying(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
             made[item] = item.on(args, item.sequence_number)
         elif isinstance(item, Write):
-            made[item] = _written(item, args, memories[id(item.memory)])
+            made[item] = _rewrite(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
             made[item] = item
         elif not shapes_known and origin_of(item):
@@ -113,20 +114,20 @@ def smaller(
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
-                known[key] = _viewing(with_operands(item, args), item)
+                known[key] = _with_view_of(with_operands(item, args), item)
             made[item] = known[key]
     return made
 
 
 def _is_varying(item: Any, varying: set[Any]) -> bool:
-    """Whether the shape of an item may depend on values, as that of an operand in `varying` does."""
+    """Return whether the shape of an item may depend on values, as that of an operand in `varying` does."""
     if isinstance(item, (Guard, Write)):
         return False
     return any(item.args[p] in varying for p in item.parent_argnums) or ops.counts(item.function, item.args, item.parent_argnums)
 
 
-def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
-    """The items; in place of some composite operations their steps, which may be merged with steps of others."""
+def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
+    """Yield the items, with some composite operations replaced by their steps, which can then be merged with others."""
     for item in items:
         if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _is_written(item):
             yield item
@@ -142,7 +143,7 @@ def _inlined(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any])
 
 
 def _is_written(item: Any) -> bool:
-    """Whether an item is, or reads, an array that is written into."""
+    """Return whether an item is, or reads, an array with writes."""
     read = [item.args[position] for position in item.parent_argnums]
     return any(isinstance(node, Value) and root_of(node).memory for node in (item, *read))
 
@@ -161,11 +162,11 @@ def _constant(item: Any, args: tuple[Any, ...]) -> Any:
     return made
 
 
-def _viewing(made: Any, item: Any) -> Any:
-    """`made`, which takes the place of `item`; if it is a view, and its operand was replaced, as a view of the new operand."""
+def _with_view_of(made: Any, item: Any) -> Any:
+    """Return `made`, the replacement of `item`; if it is a view of a replaced operand, a view of the new operand."""
     if isinstance(item, MultiOutput):
         if any(made.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
-            made.raw_value = tuple(_called(made))
+            made.raw_value = tuple(_evaluate(made))
         return made
     if isinstance(item.function, ops.Output):
         plain = made.args[0].raw_value[item.function.index]
@@ -173,37 +174,37 @@ def _viewing(made: Any, item: Any) -> Any:
     return (
         made
         if viewed_operand(item) is None or viewed_operand(made) is not None
-        else with_operands(made, made.args, _called(made))
+        else with_operands(made, made.args, _evaluate(made))
     )
 
 
-def _called(made: Any) -> Any:
-    """What the function of a node or joint gives of its operands."""
+def _evaluate(made: Any) -> Any:
+    """Call the function of a node or joint with its operands."""
     return made.function(*[a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in made.args], **made.options)
 
 
-def _written(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
+def _rewrite(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     made = item.like(memory, args[0], isinstance(args[0], Value))
     memory.log.append(made)
     return made
 
 
 def _key_of_value(plain: Any) -> Any:
-    """A key that constants share if they have the same type, layout and bits."""
-    if plain.nbytes > COPIED:
+    """Return a key shared by constants of the same type, layout and bits."""
+    if plain.nbytes > MAX_COMPARED_BYTES:
         return id(plain)
     return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
 def _key(value: Any) -> Any:
-    """A key that equal operands, or equal options, share."""
+    """Return a key shared by equal operands or equal options."""
     if isinstance(value, (Value, MultiOutput)):
         return id(value)
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_key, value))
     if isinstance(value, dict):
         return tuple([(name, _key(option)) for name, option in value.items()])
-    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= COPIED and value.dtype.kind in "biufc":
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
         return (type(value), value.dtype, value.shape, value.tobytes())
     if isinstance(value, (int, float, complex, str, type(None), slice)):
         return (type(value), repr(value))

@@ -1,4 +1,4 @@
-"""`Executor`: runs a graph again, with other values."""
+"""`Executor`: runs a recorded graph again with other values."""
 
 from __future__ import annotations
 
@@ -23,66 +23,68 @@ from ..values import (
     require_unbatched,
     require_unchanged,
 )
-from .passes import compiled, fastest_backend
+from .passes import compile_schedule, fastest_backend
 from .retrace import replay_watched
 from .schedule import Program, Schedule, checked_threads, needed, origin_of, origins_of
 
-PROGRAMS = 32  # how many programs an executor keeps at most; each has buffers of its own
-# What a program raises for values that it was not written for: lengths that hang on values may misfit before they are checked.
-MISFITS = (OtherProgramError, ValueError, IndexError, TypeError)
+MAX_PROGRAMS = 32  # programs cached by an executor; each has buffers of its own
+# Raised by a program for values it was not written for; value-dependent lengths may fail before they are checked.
+MISMATCH_ERRORS = (OtherProgramError, ValueError, IndexError, TypeError)
 
 
 class Executor:
-    """Runs a recorded graph again, with other values in its leaves.
+    """Runs a recorded graph again, with other values for its leaves.
 
     Parameters
     ----------
     nodes : Node or sequence of Node
-        What is to be computed. What several nodes have in common is computed once.
+        The results. Common subexpressions of several nodes are computed once.
     simplify : bool
-        Whether the graph is made smaller first, as by `simplify`. The results have the same bits.
+        Whether the graph is simplified first, as by `simplify`. The results have the same bits.
     fuse : bool
-        Whether operations element by element on large arrays are done together, block by block, so that a block stays in the
-        cache. Faster; the last bits may differ.
+        Whether elementwise operations on large arrays are fused and run in cache-sized blocks. This is faster; the last
+        bits may differ.
     jit : bool
-        Whether programs are compiled to machine code, where that is possible (see `compgraph.jit`), instead of being functions
-        of NumPy calls.
+        Whether programs are compiled to machine code where possible (see `compgraph.jit`), instead of functions of NumPy
+        calls.
     threads : int, optional
-        How many threads such a program may use; by default as many as the process has processors. The results have the same
-        bits with any number.
+        The number of threads of a compiled program; by default the number of processors available to the process. The
+        results have the same bits with any number.
     strict : bool
-        Whether what else gives a warning raises a GuardError: numbers that left the graph while it was recorded (`escapes`), and
-        other integers in a run than were recorded, by which plain arrays may be indexed.
+        Whether warnings become a GuardError: for values that left the graph while it was recorded (`escapes`), and for
+        integers that differ from the recorded ones and may index plain arrays.
 
     Attributes
     ----------
     nodes : list of Node
-        What is computed, as given.
+        The results, as passed.
     escapes : list of str
-        Where Python was given numbers of the graph (``float(node)``, ``node.value``) while it was recorded. What it did with
-        them is not done again.
+        Where Python read values of the graph (``float(node)``, ``node.value``) while it was recorded. Computations with
+        these values are not repeated.
 
     Raises
     ------
     ValueError
         If `nodes` is empty, or `threads` is not positive.
     TypeError
-        If `nodes` holds something that is no node, or a node that carries a tangent; if `threads` is no integer.
+        If an element of `nodes` is not a node, or carries a tangent, or `threads` is not an integer.
     GuardError
-        If `strict`, and numbers left the graph.
+        If `strict`, and values left the graph.
 
     Notes
     -----
-    The first run with arrays of some shapes, dtypes and memory layouts records the graph again for these, derivatives (as
-    `autodiff.reverse.gradients` gives them) included, and writes a Python function of NumPy calls (see `source`); later runs
-    with such arrays just call it. What was decided in Python while the graph was recorded (``if x > 0``, ``int(x)``,
-    ``x.shape[0]``), or after that until the executor was made, is checked in each run. Where a plain array is indexed by a node
-    (``K[np.argsort(x)]``), NumPy asks nobody: write ``cg.constant(K)[np.argsort(x)]``. So integers and booleans that no operation
-    and no guard reads are computed in each run, too; where they are others than recorded, a RuntimeWarning says so once, and a
-    GuardError if `strict`. Placeholders of integers, and integers computed from these, are guards where a plain array is indexed.
+    The first run with arrays of some shapes, dtypes and memory layouts retraces the graph, including derivatives (from
+    `autodiff.reverse.gradients`), and generates a Python function of NumPy calls (see `source`). Later runs with such arrays
+    call this function. Decisions of Python while recording (``if x > 0``, ``int(x)``, ``x.shape[0]``), or later until the
+    executor was made, are guards that each run checks.
 
-    A variable that is not fed has the value it has when the graph is run, so updates in place count at once. An executor may be
-    shared by threads; runs with the same shapes wait for each other.
+    NumPy does not report that a node indexes a plain array (``K[np.argsort(x)]``); use ``cg.constant(K)[np.argsort(x)]`` to
+    record it. Therefore each run also computes integers and booleans that no operation and no guard reads. If they differ from
+    the recorded ones, a RuntimeWarning is issued once, or a GuardError is raised if `strict`. Placeholders of integers, and
+    integers computed from them, are guards where they index a plain array.
+
+    A variable without a fed value has its value at the time of the run, so in-place updates take effect at once. Threads may
+    share an executor; runs with the same shapes are serialized.
 
     Examples
     --------
@@ -108,21 +110,21 @@ class Executor:
         self._single = not isinstance(nodes, Iterable) or isinstance(nodes, (np.ndarray, str))
         self.nodes: list[Any] = [nodes] if self._single else list(nodes)
         if not self.nodes:
-            raise ValueError("an Executor was given no node to compute")
+            raise ValueError("an Executor needs at least one node to compute; nodes is empty")
         for node in self.nodes:
             require_history(node)
             if not isinstance(node, Value):
                 raise TypeError(f"an Executor runs nodes, not a {type(node).__name__}, which has no graph")
             require_unbatched("an Executor", node)
             if node.level:
-                raise TypeError("an Executor cannot run a value that carries tangents")
+                raise TypeError("an Executor cannot run a value that carries a tangent")
         self._options = {"simplify": simplify, "fuse": fuse, "threads": checked_threads("an Executor", threads)}
         self._backend = fastest_backend() if jit else "numpy"
         self.escapes = self._prepare(*guards_of(needed(self.nodes, origins_of), strict=strict, runs_here=True))
         warn_leaks(self.escapes, strict)
 
     def _prepare(self, guards: Sequence[Guard], escaped: Iterable[str] = ()) -> list[str]:
-        """Find the items, guards and names of the graph; returns, in words, where numbers left it."""
+        """Collect the items, guards and names of the graph; return a description of each escaped value."""
         self._guards = guards
         self._items = needed([*self.nodes, *guards], origins_of)
         require_unchanged([item for item in self._items if isinstance(item, (Value, MultiOutput))], for_values=True)
@@ -134,15 +136,17 @@ class Executor:
         return list(dict.fromkeys(escaped))
 
     def __reduce__(self) -> Any:
-        """Keep nodes, guards and options alone: programs are written again when they are needed."""
-        sent = [guard for guard in self._guards if not isinstance(guard, UnchangedGuard)]  # whose variables are not sent
+        """Pickle nodes, guards and options; programs are generated again on demand."""
+        sent = [guard for guard in self._guards if not isinstance(guard, UnchangedGuard)]  # their variables are not pickled
         return object.__new__, (type(self),), (*self._state(), sent)
 
     def _state(self) -> Any:
         return self.nodes, (self._single, self._options, self._backend), self.escapes
 
     def __setstate__(self, state: Any) -> None:
-        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = state  # none in earlier versions
+        self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = (
+            state  # without guards in earlier versions
+        )
         found = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of), runs_here=True)
         self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*found)]))
 
@@ -152,38 +156,38 @@ class Executor:
         return made
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
-        """Compute the nodes.
+        """Compute the results.
 
         Parameters
         ----------
         feed : mapping, optional
-            Values for nodes, by the node itself or by its name: for all placeholders that the result needs, and for any other
-            nodes of the graph. An array_like of the node's shape, or of the declared shape of the placeholders.
+            Values by node or by name: for all placeholders that the results need, and for any other nodes of the graph.
+            Each value is an array_like of the node's shape, or of a placeholder's declared shape.
 
         Returns
         -------
-        array or list of array
-            The value of each node, as NumPy would give it; one alone if the executor was made of one. No two share memory, with
-            each other or with what was fed.
+        ndarray or list of ndarray
+            The value of each node, as NumPy returns it; a single value if the executor has a single node. No two share
+            memory with each other or with a fed value.
 
         Raises
         ------
         KeyError
-            If a key is no node of the graph, or the name of none or of several.
+            If a key is not a node of the graph, or not the name of exactly one.
         ValueError
-            If a placeholder has no value, or a value has a shape with which the graph cannot be computed.
+            If a placeholder has no value, or the graph cannot be computed with a value's shape.
         TypeError
-            If `feed` is no mapping, or a value has a dtype that cannot be converted safely.
+            If `feed` is not a mapping, or a dtype cannot be converted safely.
         GuardError
-            If Python would have decided otherwise with these values while the graph was recorded.
+            If Python would have taken another branch with these values while recording.
         """
         feed = {} if feed is None else feed
-        if active_watcher() is not None:  # `debug` looks at operations as they are recorded
+        if active_watcher() is not None:  # `cg.debug` inspects operations during recording
             made = self._recorded_again(self._fed(feed))
             results: Any = [np.array(made[node].raw_value)[()] for node in self.nodes]
             return results[0] if self._single else results
         values = list(feed.values()) if isinstance(feed, Mapping) else [None]
-        key = _layouts(feed, values)
+        key = _layout_key(feed, values)
         program = None if key is None else self._programs.get(key)
         if program is None:
             differing: Any = next((v for v in values if isinstance(v, Value) and v.trace_kind == "batch"), None)
@@ -192,29 +196,31 @@ class Executor:
             feeds = self._fed(feed)
             given, values = values, list(feeds.values())
             program = self._program(feeds)
-            if key is not None and all(a is b for a, b in zip(given, values, strict=True)):  # else later runs must convert too
+            if key is not None and all(
+                a is b for a, b in zip(given, values, strict=True)
+            ):  # otherwise later runs must convert too
                 self._keep(key, program)
         try:
             results = program(values)
-        except MISFITS:
+        except MISMATCH_ERRORS:
             feeds = self._fed(feed)
             program, values = self._compiled(feeds), list(feeds.values())
             self._programs.pop(key, None)
-            self._keep(_layouts(feeds, values), program)
+            self._keep(_layout_key(feeds, values), program)
             results = program(values)
-        if self._has_origins and hold_nan(results):
+        if self._has_origins and has_nan(results):
             results = self._guarded(self._fed(feed))
         return results[0] if self._single else list(results)
 
     def _guarded(self, feeds: dict[Any, Any]) -> Any:
-        """The results of a program whose origins were run again with more care: right also where the short form gives nan."""
+        """Return the results of a program whose origins were replayed with nan-safe derivatives."""
         values = list(feeds.values())
-        key = ("guarded", _layouts(feeds, values))
+        key = ("guarded", _layout_key(feeds, values))
         program = self._programs.get(key)
         if program is not None:
             try:
                 return program(values)
-            except MISFITS:
+            except MISMATCH_ERRORS:
                 self._programs.pop(key, None)
         program = run_isolated(self._compiled_guarded, feeds)
         self._keep(key, program)
@@ -225,16 +231,16 @@ class Executor:
             return self._compiled(feeds)
 
     def source(self, feed: Mapping[Any, Any] | None = None) -> str:
-        """The function of NumPy calls that computes the nodes for values of the shapes in `feed`; see `run`."""
+        """Return the source of the function that computes the results for values of the shapes in `feed`; see `run`."""
         return self._program(self._fed(feed or {})).source
 
     def programs_made(self) -> Iterator[tuple[Program, tuple[str, ...]]]:
-        """The programs that exist, the latest first, each with the names of its inputs (none)."""
+        """Iterate over the cached programs, the latest first, each with the names of its inputs (an empty tuple)."""
         return ((program, ()) for program in reversed(list(self._programs.values())))
 
     def _program(self, feeds: dict[Any, Any]) -> Program:
-        """The program for values of these shapes, dtypes and layouts, written now if it is not kept."""
-        key = _layouts(feeds, list(feeds.values()))
+        """Return the cached program for values of the same shapes, dtypes and layouts, or generate it."""
+        key = _layout_key(feeds, list(feeds.values()))
         program = self._programs.get(key)
         if program is None:
             program = self._compiled(feeds)
@@ -242,7 +248,7 @@ class Executor:
         return program
 
     def _keep(self, key: Any, program: Program) -> None:
-        if len(self._programs) >= PROGRAMS:
+        if len(self._programs) >= MAX_PROGRAMS:
             self._programs.pop(next(iter(self._programs)))
         self._programs[key] = program
 
@@ -254,7 +260,7 @@ class Executor:
         guards = [made[guard] for guard in self._guards if guard in made]
         derived, _ = guards_among(noted, needed([*outputs, *guards], stop=inputs))
         derived = [replace(guard, is_derived=True) for guard in derived]
-        return compiled(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
+        return compile_schedule(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
 
     def _recorded_again(self, feeds: dict[Any, Any], noted: list[Guard] | None = None) -> dict[Any, Any]:
         try:
@@ -265,7 +271,7 @@ class Executor:
                 raise
             given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
             raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
-        if self._placeholders.difference(feeds):  # an origin may need a placeholder behind a node that was fed
+        if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
             self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
         return made
 
@@ -274,10 +280,10 @@ class Executor:
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
-    # ------------------------------------------------------------------------------------------ what is fed
+    # ------------------------------------------------------------------------------------------ feeds
 
     def _fed(self, feed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The values by node, checked and converted."""
+        """Return the values by node, checked and converted."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
         given = {self._node(key): value for key, value in feed.items()}
@@ -288,11 +294,11 @@ class Executor:
         return {node: as_fed(node, value) for node, value in given.items()}
 
     def _node(self, key: Any) -> Any:
-        """The node that a key, a node or a name, stands for."""
+        """Return the node that a key, a node or a name, refers to."""
         if isinstance(key, Value):
             require_history(key)
             if key not in self._known:
-                raise KeyError(f"the {describe(key)} is no part of the graph")
+                raise KeyError(f"the {describe(key)} is not part of the graph")
             return key
         found = self._named.get(key, [])
         if len(found) == 1:
@@ -302,20 +308,20 @@ class Executor:
         raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
 
 
-def hold_nan(results: Iterable[Any]) -> bool:
-    """Whether results hold nan, which may come of the short form of a derivative."""
+def has_nan(results: Iterable[Any]) -> bool:
+    """Return whether results contain nan, which may be an artifact of the short form of a derivative."""
     return any(r.dtype.kind in "fc" and bool(np.isnan(r).any()) for r in results)
 
 
-def _layouts(feed: Mapping[Any, Any], values: list[Any]) -> Any:
-    """The key of the program for some values: who is fed, shapes, dtypes and strides; None if they are not all arrays."""
+def _layout_key(feed: Mapping[Any, Any], values: list[Any]) -> Any:
+    """Return the program key of some values: fed keys, shapes, dtypes and strides; None unless all are arrays."""
     if any(type(value) is not np.ndarray for value in values):
         return None
     return tuple([(key, value.shape, value.dtype, value.strides) for key, value in zip(feed, values, strict=True)])
 
 
 def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
-    """The nodes by name, without the argument tracers of operators, which have the names of their arguments."""
+    """Return the nodes by name, without argument tracers of operators, which have the names of their arguments."""
     named: dict[str, list[Any]] = {}
     for node in nodes:
         if node._name is not None and node.function is not ops.input_of:
@@ -324,15 +330,15 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
-    """A value as an array of a node's dtype, and of a shape that can be fed for it; else an error."""
+    """Return a value as an array of a node's dtype; raise if its shape or dtype cannot be fed."""
     value = value.raw_value if isinstance(value, Value) else value
     require_computed(value, "what was fed")
     array = np.asarray(value)
-    casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's own numbers are weak
+    casting = "safe" if isinstance(value, (np.ndarray, np.generic)) else "same_kind"  # Python's numbers are weakly typed
     if not np.can_cast(array.dtype, node.dtype, casting):  # type: ignore[arg-type]
         raise TypeError(f"{array.dtype} was fed for the {describe(node)}; convert it, as by .astype({node.dtype})")
     declared = getattr(node, "declared", node.shape)
-    # A node whose shape follows from a placeholder's may be fed other lengths: guards check those that were read.
+    # A node that depends on a placeholder's shape may be fed other lengths; guards check the lengths that were read.
     free = None not in declared and any(isinstance(n, PlaceholderNode) for n in breadth_first(node))
     fixed = (None,) * len(declared) if free else declared
     if array.ndim != len(fixed) or any(n not in (None, m) for n, m in zip(fixed, array.shape, strict=True)):

@@ -1,7 +1,7 @@
-"""From a recorded graph to a program: the passes, in their order, and the backends.
+"""Pass pipeline: from a recorded graph to a program, through the passes and a backend.
 
-A pass is a function from a `Schedule` to a `Schedule`, entered in `PASSES`. If an `Executor` has an option of its name, it runs
-only where that is chosen, else always. A backend is entered in `BACKENDS`.
+A pass is a function from a `Schedule` to a `Schedule`, registered in `PASSES`. If an `Executor` has an option of the same name,
+the pass runs only if that is set. Backends are registered in `BACKENDS`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from .block_fusion import fuse
 from .buffer_allocation import allocate
-from .checks import check
 from .codegen import NumPyBackend
 from .cse import simplify_schedule
-from .fusion import fuse
-from .schedule import Backend, Family, Program, Schedule
+from .result_checks import check
+from .schedule import Backend, Program, Schedule, TripCountFamily
 
 PASSES: dict[str, Callable[[Schedule], Schedule]] = {
     "simplify": simplify_schedule,
     "fuse": fuse,
     "check": check,
-    "allocate": allocate,  # last: how long a result is needed hangs on the final order of units
+    "allocate": allocate,  # last: live ranges depend on the final order of units
 }
 BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend()}
-# Backends that are imported when they are first asked for: where their class stands.
+# Backends that are imported on first use: module and class.
 LAZY = {"llvm": ("compgraph.compiled.llvm.backend", "LLVMBackend")}
 
 
 def backend_named(name: str) -> Backend:
-    """The backend of a name; a KeyError if there is none, an ImportError if what it needs is not installed."""
+    """Return the backend of a name; raise a KeyError if unknown, an ImportError if a dependency is missing."""
     if name not in BACKENDS and name in LAZY:
         module, kind = LAZY[name]
         BACKENDS.setdefault(name, getattr(importlib.import_module(module), kind)())
@@ -40,7 +40,7 @@ def backend_named(name: str) -> Backend:
 
 @functools.cache
 def fastest_backend() -> str:
-    """The name of the backend that makes machine code, where that is there and says that it works; else ``"numpy"``."""
+    """Return the name of the machine-code backend if it is available and works, else ``"numpy"``."""
     try:
         works = getattr(backend_named("llvm"), "works", None)
     except (ImportError, KeyError):
@@ -48,28 +48,28 @@ def fastest_backend() -> str:
     return "llvm" if works is not None and works() else "numpy"
 
 
-def compiled(schedule: Schedule, options: Mapping[str, Any], backend: str) -> Program:
-    """The program that a backend makes of a schedule, after the passes; `options` says by name which of them are left out."""
+def compile_schedule(schedule: Schedule, options: Mapping[str, Any], backend: str) -> Program:
+    """Run the passes on a schedule and compile it with a backend; `options` disables passes by name."""
     chosen = backend_named(backend)
-    return chosen.compile(_passed(schedule, options, chosen))
+    return chosen.compile(_run_passes(schedule, options, chosen))
 
 
-def compiled_family(family: Family, options: Mapping[str, Any], backend: str) -> Program:
-    """As `compiled`, of the schedule with all turns, which is foretold by some with few; for backends that can do that."""
+def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend: str) -> Program:
+    """Compile the program of a family's target trip counts, extrapolated from a few iterations, as `compile_schedule` does."""
     chosen: Any = backend_named(backend)
-    options = {**options, "fold": False}  # what is computed of constants differs from turn to turn, as 0.9 ** k in a sweep
-    schedules = [_passed(schedule, options, chosen) for schedule in family.schedules]
+    options = {**options, "fold": False}  # expressions of constants differ between iterations, as 0.9 ** k in a sweep
+    schedules = [_run_passes(schedule, options, chosen) for schedule in family.schedules]
     program: Program = chosen.compile_family(replace(family, schedules=schedules))
     return program
 
 
-def compiles_families(backend: str) -> bool:
-    """Whether `compiled_family` can be asked of a backend."""
+def supports_families(backend: str) -> bool:
+    """Return whether a backend has `compile_family`."""
     return hasattr(backend_named(backend), "compile_family")
 
 
-def _passed(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
-    """A schedule after the passes."""
+def _run_passes(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
+    """Run the enabled passes on a schedule."""
     left_out = getattr(chosen, "left_out", ())
     schedule = replace(schedule, options=options)
     for name, run in PASSES.items():

@@ -1,8 +1,8 @@
-"""Records a graph once more, with other values in its leaves.
+"""Retracing: records a graph again, with other values for its leaves.
 
-Every operation, and every write in place, is done again in the order of recording, so lengths that follow from those of the
-leaves follow again. A node with an `Origin` was computed by a pass through the graph, which may have recorded lengths of the
-arrays it saw: the pass is run again, on the new graph.
+Every operation and every write is repeated in the order of recording, so lengths derived from the leaves are derived again. A
+node with an `Origin` was computed by a pass through the graph, which may have recorded lengths of the arrays it saw. That pass
+runs again, on the new graph.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from ..values import (
 )
 from .schedule import needed, origins_of
 
-Reading = Callable[[Any, int, dict[Any, Any]], Any]
+ReadOperand = Callable[[Any, int, dict[Any, Any]], Any]
 
 
 def replay(
     items: list[Any],
     feeds: Mapping[Any, Any],
     instead: Mapping[Any, Any] = NO_OPTIONS,
-    reading: Reading | None = None,
+    reading: ReadOperand | None = None,
     noted: list[Guard] | None = None,
 ) -> dict[Any, Any]:
     """Record a graph again.
@@ -47,34 +47,34 @@ def replay(
     Parameters
     ----------
     items : list
-        The nodes, joints, writes and guards of the graph in the order of recording, as `schedule.needed` gives them.
+        The nodes, joints, writes and guards of the graph in the order of recording, as `schedule.needed` returns them.
     feeds : mapping
-        The values, plain arrays, of some of its nodes.
+        Plain arrays as values of some of its nodes.
     instead : mapping, optional
-        For some of its nodes others, made beforehand, that take their places.
+        Replacements for some of its nodes.
     reading : callable, optional
-        ``reading(item, position, made)`` is called for each operand, node or not, before an item is recorded again; `made` is the
-        result so far. It returns the operand to read there, or None for the old one, or what took its place.
+        ``reading(item, position, made)`` is called for each operand before an item is recorded again; `made` holds the
+        replacements so far. It returns the operand to use, or None for the default one.
     noted : list of Guard, optional
-        Where the guards are entered that rules note. By default they are noted as those of other operations are.
+        Receives the guards that rules note. By default they are noted like those of other operations.
 
     Returns
     -------
     dict
-        For each node, joint and guard of `items` the one that took its place.
+        The replacement of each node, joint and guard of `items`.
 
     Raises
     ------
     GuardError
-        If Python would have decided otherwise with these values.
+        If Python would have taken another branch with these values.
     """
-    return run_isolated(_recorded_again, items, feeds, instead, reading, noted)
+    return run_isolated(_record_again, items, feeds, instead, reading, noted)
 
 
 def replay_watched(
     items: list[Any], outputs: Iterable[Any], feeds: Mapping[Any, Any], noted: list[Guard] | None = None, **more: Any
 ) -> dict[Any, Any]:
-    """Record a graph again, as by `replay`, to compute some outputs; what is only watched is left out where that fails."""
+    """Replay a graph for some outputs, as `replay` does; values that are only watched are skipped if they cannot be computed."""
     try:
         return replay(items, feeds, noted=noted, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
@@ -90,17 +90,17 @@ def replay_watched(
     return made
 
 
-def _recorded_again(
+def _record_again(
     items: list[Any],
     feeds: Mapping[Any, Any],
     instead: Mapping[Any, Any],
-    reading: Reading | None,
+    reading: ReadOperand | None,
     noted: list[Guard] | None,
 ) -> dict[Any, Any]:
     again = _Replay(feeds, items)
     again.made.update(instead)
     again.reading = reading
-    # Guards on lengths are noted only while a placeholder lives. Without one, nothing tells what was done with lengths: none may
+
     # change.
     again.is_fixed = not any(isinstance(item, PlaceholderNode) for item in (*items, *instead.values()))
     with rerecording(), collecting_guards(noted):
@@ -119,22 +119,22 @@ def _recorded_again(
 
 
 class _Replay:
-    """What has been recorded again so far."""
+    """The state of a replay."""
 
     def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
         self.feeds, self.is_fixed = feeds, False
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.made: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.asked: dict[int, list[int]] = {}  # for nodes of one pass: the places that are needed here
+        self.asked: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
                 self.asked.setdefault(id(origin.wrt), []).append(origin.place)
         self.repeated: dict[int, dict[int, Any]] = {}
-        self.reading: Reading | None = None
+        self.reading: ReadOperand | None = None
 
     def operands(self, item: Any) -> tuple[Any, ...]:
-        """What an item reads now, in place of its operands."""
+        """Return the operands of an item in the new graph."""
         if self.reading is None:
             return tuple([self.made[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
         found = []
@@ -146,7 +146,7 @@ class _Replay:
         return tuple(found)
 
     def record(self, item: Any) -> None:
-        """Record a node or joint."""
+        """Record a node or joint again."""
         made = self._again(item)
         if isinstance(item, Value) and made is not item:
             self._require_kind(item, made)
@@ -157,28 +157,28 @@ class _Replay:
         self.made[item] = made
 
     def _require_kind(self, item: Any, made: Any) -> None:
-        """Raise if a result has another dtype; or another shape, where no lengths may change (`is_fixed`)."""
+        """Raise if a result has another dtype; or another shape, where no length may change (`is_fixed`)."""
         is_other = made.dtype != item.dtype
         if is_other or (self.is_fixed and made.raw_value.shape != item.raw_value.shape):
             was = item.dtype if is_other else f"of shape {item.raw_value.shape}"
             raise GuardError(
                 f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
-                f"{made.dtype if is_other else f'of shape {made.raw_value.shape}'}, and what Python did after that may be "
-                "another. Record the graph again with such values"
+                f"{made.dtype if is_other else f'of shape {made.raw_value.shape}'}, so Python may take another branch. "
+                "Record the graph again with such values"
             )
 
     def _again(self, item: Any) -> Any:
         if not item.args:
             if item in self.feeds:
                 return new_leaf(self.feeds[item], node_class(item), None)
-            # An array that is written into has to hold what it held before the first write.
+            # An array with writes starts with its contents before the first write.
             return new_leaf(np.array(value_at(item, item.sequence_number)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
             made = self._repeated(origin)
             return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
         args = self.operands(item)
-        options = _settled(item.options)
+        options = _plain_options(item.options)
         if item in self.feeds:
             return attach(self.feeds[item], item.function, args, options)
         if isinstance(item.function, ops.Output):
@@ -194,7 +194,7 @@ class _Replay:
         return joint
 
     def _repeated(self, origin: Origin) -> Any:
-        """A node computed from its origin again, in one pass with the others of that pass that are needed here."""
+        """Recompute a node from its origin, in one pass with the other needed results of that pass."""
         if id(origin.wrt) not in self.repeated:
             places = self.asked[id(origin.wrt)]
             found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
@@ -202,7 +202,7 @@ class _Replay:
         return self.repeated[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
-        """Write again, into the array that took the place of the one written into."""
+        """Repeat a write, into the replacement of its array."""
         begun = next_sequence_number()
         root = self.roots[id(item.memory)]
         target, there = self.made[root], root.raw_value
@@ -210,26 +210,25 @@ class _Replay:
             if (target.raw_value.shape, target.raw_value.strides) != (there.shape, there.strides):
                 raise GuardError(
                     f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
-                    f"shape {target.raw_value.shape}, and which part is meant is not known. Record the graph again with such "
-                    "values"
+                    f"shape {target.raw_value.shape}, so the part is ambiguous. Record the graph again with such values"
                 )
             target = bind(window, (target,), place_in(there, item.window))
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory
-        if written and written.log[-1].sequence_number > begun:  # where nothing is left to be written into, nothing is remembered
+        if written and written.log[-1].sequence_number > begun:  # an empty store is not logged
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
 
 
-def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    """Options with ordinary tuples for shapes: to read a `Shape` here would change the guard of the user's reading."""
+def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with plain tuples for shapes, because reading a `Shape` here would change the guard of the user's access."""
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
 def _require_copy(item: Any, made: Any) -> None:
-    """Raise if what was a copy of an array that was written into is a view now, in which the writes would show."""
+    """Raise if a recorded copy of an array with writes is now a view, which would show the writes."""
     if viewed_operand(made) is not None and viewed_operand(item) is None and memory_of(item.args[0]):
         raise GuardError(
-            f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array that was written "
-            "into; with these values, which lie otherwise in memory, it makes a view. Record the graph again with such values"
+            f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array with writes; "
+            "with these values, which have another memory layout, it makes a view. Record the graph again with such values"
         )

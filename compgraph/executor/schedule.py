@@ -1,4 +1,4 @@
-"""The `Schedule`, which passes hand to each other and to a backend: what is run, in which order, where the results go."""
+"""`Schedule`: the intermediate representation that passes transform and backends compile."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from ..values import Origin, Value
 
 @dataclass
 class Schedule:
-    """How some nodes are computed from the values of others.
+    """The computation of some nodes from others, as a sequence of units.
 
     Attributes
     ----------
     units : list of list
-        What is run, in order: nodes, joints, writes and guards. Each item stands alone in its unit, unless `fusion` put several
-        into one, a `Group`, to be run together.
+        The units to run, in order: nodes, joints, writes and guards. Each item is a unit of its own, unless fusion made a
+        `Group` of several.
     inputs : list of Node
-        What is given from outside, in the order of the values. Those that are needed are among the items; what lies behind
-        them is not.
+        The nodes with values from outside, in order. Inputs that are needed are among the items; their
+        operands are not.
     outputs : list of Node
-        What is computed, in the order of the results.
+        The results, in order.
     buffers : dict
-        For a node whose result is written into an array made beforehand, the array. One array serves several nodes, so only one
-        run of a program can be under way.
+        The preallocated array of each node that has one. Several nodes share an array, so a program supports one run at a
+        time.
     frees : dict
-        For the position of a unit, the nodes without a buffer that nothing needs after it.
+        By unit position, the nodes without a buffer that are dead after it.
     checks : dict
-        For a node or joint, what its result must be like for the rest of the schedule to hold: functions of the result and
-        of what is expected, which raise an OtherProgramError, each with what it expects.
+        By node or joint, the requirements of the rest of the schedule: functions of the result and an expected value, which
+        raise an OtherProgramError, each with its expected value.
     options : mapping
-        What the user chose, by name; for backends, and each knows some of them.
+        The user's options by name; each backend reads those it supports.
     """
 
     units: list[list[Any]]
@@ -50,7 +50,7 @@ class Schedule:
 
     @classmethod
     def of(cls, outputs: Sequence[Any], guards: Iterable[Any], inputs: Sequence[Any]) -> Schedule:
-        """All that is needed for some nodes and guards, each item in a unit of its own, in the order of recording."""
+        """Return the schedule of some nodes and guards, one item per unit, in the order of recording."""
         items = needed((*outputs, *guards), stop=inputs)
         return cls([[item] for item in items], list(inputs), list(outputs))
 
@@ -61,59 +61,59 @@ class Schedule:
 
 
 @dataclass
-class Family:
-    """Schedules of one function, of which only the turns of loops differ; the one that is wanted has many more.
+class TripCountFamily:
+    """Schedules of one function that differ in the trip counts of its loops; the target has many more iterations.
 
     Attributes
     ----------
-    turns : list of tuple of int
-        For each schedule, how many turns each loop has.
+    trip_counts : list of tuple of int
+        The trip count of each loop, for each schedule.
     schedules : list of Schedule
-        The first is the one that others are compared with; in the next ones, one after the other, one loop has some turns
-        more; those that are left over must be as these foretell.
-    wanted : tuple of int
-        The turns of the program.
-    given : list
-        Arrays that are handed to a program after the values of a call.
+        The first is the reference. In each of the next ones, one loop has more iterations. The remaining ones must match
+        the extrapolation.
+    target : tuple of int
+        The trip counts of the compiled program.
+    tables : list
+        Arrays passed to the program after the values of a call: constants that differ between iterations.
     plain : callable
-        ``plain(values)`` gives what the program gives of the values of a call, and `given`, by NumPy.
+        ``plain(values)`` computes by NumPy what the program computes from the values of a call and `tables`.
     """
 
-    turns: list[tuple[int, ...]]
+    trip_counts: list[tuple[int, ...]]
     schedules: list[Schedule]
-    wanted: tuple[int, ...]
-    given: list[Any]
+    target: tuple[int, ...]
+    tables: list[Any]
     plain: Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
 class Program(Protocol):
-    """What a backend makes of a schedule.
+    """A compiled schedule.
 
     Attributes
     ----------
     source : str
-        What is run, for people to read.
+        Readable source of the program.
     """
 
     source: str
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The values of the outputs, from those of the inputs; no two share memory with each other or with anything.
+        """Compute the outputs from the inputs. No two outputs share memory with each other or with anything else.
 
-        Raises a GuardError where a guard gives another answer, and an OtherProgramError where a check finds another result.
-        Threads may call it at the same time.
+        Raises a GuardError if a guard has another value than recorded, and an OtherProgramError if a check fails. Threads may
+        call it concurrently.
         """
 
 
 class Backend(Protocol):
-    """Makes a program of a schedule. One that has no use for some passes names them in an attribute ``left_out``."""
+    """Compiles schedules. The attribute ``left_out`` names passes that a backend does not use."""
 
     def compile(self, schedule: Schedule) -> Program:
-        """A program for values of the shapes, dtypes and layouts that the inputs have."""
+        """Compile a program for values of the shapes, dtypes and layouts of the inputs."""
 
 
 def sources_of(item: Any) -> tuple[Any, ...]:
-    """What must have been computed, or done, before a node, joint, write or guard: operands, and of a root all its writes."""
+    """Return what must be computed or done before an item: its operands and, for a root, all its writes."""
     if isinstance(item, Guard):
         return tuple([a for a in item.args if isinstance(a, Value)])
     read = tuple([item.args[position] for position in item.parent_argnums])
@@ -124,32 +124,32 @@ def sources_of(item: Any) -> tuple[Any, ...]:
 
 
 def origin_of(node: Any) -> Origin | None:
-    """The pass through a graph that computed a node; None for the result of an operation."""
+    """Return the pass through a graph that computed a node; None for the result of an operation."""
     return getattr(node, "origin", None)
 
 
 def origins_of(item: Any) -> tuple[Any, ...]:
-    """As `sources_of`, for an item that is to be recorded again: a node with an origin is computed from that."""
+    """Return `sources_of` for an item to be retraced: a node with an origin depends on that."""
     origin = origin_of(item)
     return sources_of(item) if origin is None else (origin.output, origin.wrt[origin.place])
 
 
 def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:
-    """All items that some items need, leaves first, in the order of recording; what lies behind those in `stop` is left out."""
+    """Return all items that some items depend on, leaves first, in the order of recording; the search ends at `stop`."""
     given = frozenset(stop)
-    return sorted(walk(ends, lambda item: () if item in given else sources(item)), key=_moment)
+    return sorted(walk(ends, lambda item: () if item in given else sources(item)), key=_recording_order)
 
 
-def _moment(item: Any) -> float:
+def _recording_order(item: Any) -> float:
     return float(item.sequence_number) if item.args else -inf
 
 
 def checked_threads(who: str, threads: Any) -> int | None:
-    """How many threads a program may use, as given to a function or class; None, for as many as there are processors, stays."""
+    """Return the number of threads passed to a function or class, checked; None means all processors."""
     if threads is None:
         return None
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
-        raise TypeError(f"{who}: threads is how many threads a program may use, or None, not {threads!r}")
+        raise TypeError(f"{who}: threads must be a positive integer or None, not {threads!r}")
     if threads < 1:
-        raise ValueError(f"{who}: threads is at least 1, not {threads}")
+        raise ValueError(f"{who}: threads must be at least 1, not {threads}")
     return int(threads)

@@ -1,6 +1,5 @@
-"""Machine code by LLVM: the back end of compiled functions.
+"""The LLVM backend of compiled functions.
 
-A schedule of the executor's becomes steps over buffers (`lowering`); steps that run along the same axes become nests, and buffers
-get their places (`planning`); nests become loops of vector instructions (`emission`), and these an object file (`machine`), which
-is kept on `disk`.
+`lowering` translates a schedule into steps over buffers. `planning` rerolls loops, fuses steps into loop nests and allocates
+memory. `emission` generates vectorized LLVM IR. `llvm_compiler` compiles it to object code, which `disk_cache` caches.
 """

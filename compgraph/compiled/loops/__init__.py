@@ -1,7 +1,6 @@
-"""Python loops in a trace: found as turns that repeat, and cut to a few turns, by which all others are known."""
+"""Python loops in traces: detected as periodic runs of operations, and truncated to a few iterations."""
 
-from .cutting import NotAlikeError, Shortening
-from .finding import STEP
-from .periods import LEAST_TURNS, Run, runs_of
+from .periodicity import MIN_TRIP_COUNT, PeriodicRun, find_runs
+from .truncation import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
 
-__all__ = ["LEAST_TURNS", "STEP", "NotAlikeError", "Run", "Shortening", "runs_of"]
+__all__ = ["MIN_TRIP_COUNT", "TRIP_COUNT_STEP", "LoopMismatchError", "LoopTruncation", "PeriodicRun", "find_runs"]

@@ -162,7 +162,7 @@ def test_writes_chosen_by_values() -> None:
 
 def test_the_last_one_comes_first() -> None:
     jitted = cg.jit(lambda x: x if x[0] > 0 else -x).compile(X).compile(-X)
-    (programs,) = jitted._entries.values()
+    (programs,) = jitted._by_signature.values()
     jitted(X)
     first = programs.variants[0]
     jitted(-X)

@@ -279,7 +279,7 @@ def test_plain_arrays_indexed_by_values() -> None:
     table = np.arange(20.0)
     places = np.array([1, 5, 2])
     for f in (lambda i: table[i], lambda i: table[i + 1] * 2, lambda i: table[np.argsort(i)]):
-        jitted = refused(f, places, words="tracing it raised LeakError")
+        jitted = refused(f, places, words="tracing raised LeakError")
         for other in (places, places + 3):
             assert same(jitted(other), f(other))
 

@@ -15,11 +15,11 @@ from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
-from compgraph.compiled.llvm import families
-from compgraph.compiled.llvm.families import LongProgram
-from compgraph.compiled.llvm.planning import Steps, growth, rolling
-from compgraph.compiled.llvm.steps import Buffer, Counter, Loop, Map, Place
-from compgraph.compiled.loops import cutting, finding
+from compgraph.compiled.llvm import backend
+from compgraph.compiled.llvm.backend import TableProgram
+from compgraph.compiled.llvm.buffer_ir import Buffer, BufferView, Loop, LoopIndex, Map
+from compgraph.compiled.llvm.planning import StepProgram, extrapolation, loop_rerolling
+from compgraph.compiled.loops import truncation
 
 Array = np.ndarray[Any, Any]
 LENGTH = 200
@@ -28,15 +28,15 @@ LENGTH = 200
 @pytest.fixture
 def cut_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short loops are cut too."""
-    monkeypatch.setattr(rolling, "FEWEST", 0)
-    monkeypatch.setattr(rolling, "LEAST", 8)
-    monkeypatch.setattr(cutting, "FEWEST", 0)
-    monkeypatch.setattr(finding, "SMALLEST", 0)
+    monkeypatch.setattr(loop_rerolling, "MIN_STEPS", 0)
+    monkeypatch.setattr(loop_rerolling, "MIN_LOOP_STEPS", 8)
+    monkeypatch.setattr(truncation, "MIN_GRAPH_SIZE", 0)
+    monkeypatch.setattr(truncation, "MIN_ROWS", 0)
 
 
 def is_cut(jitted: Any) -> bool:
     """Whether the program was foretold by a few turns."""
-    return any(isinstance(v.program, LongProgram) for p in jitted._entries.values() for v in p.variants)
+    return any(isinstance(v.program, TableProgram) for p in jitted._by_signature.values() for v in p.variants)
 
 
 def flat(value: Any) -> list[Any]:
@@ -221,7 +221,7 @@ def test_long_loop_is_extrapolated(cut_soon: None, f: Callable[..., Any], transf
 
 def test_long_loop_is_found_by_samples(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Periods of a long trace are looked for in a few parts of it."""
-    monkeypatch.setattr(finding, "SAMPLE", 100)
+    monkeypatch.setattr(truncation, "SAMPLE", 100)
     holds(ad.value_and_grad(neighbours), np.linspace(-0.6, 0.7, LENGTH))
 
 
@@ -423,15 +423,15 @@ def test_random_loops_match_numpy(cut_soon: None, seed: int) -> None:
 def test_a_program_that_was_foretold_wrongly_is_not_taken(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(programs: Any, turns: Any, wanted: Any) -> Any:
         asked.append(wanted)
-        return growth.grown(programs, turns, tuple(n - 1 for n in wanted))
+        return extrapolation.extrapolate(programs, turns, tuple(n - 1 for n in wanted))
 
     asked: list[Any] = []
-    monkeypatch.setattr(families, "grown", wrong)
+    monkeypatch.setattr(backend, "extrapolate", wrong)
     holds(ad.value_and_grad(neighbours), np.linspace(0.1, 0.9, LENGTH), cut=False)
     assert asked == [(LENGTH - 2,)] or asked == [(LENGTH - 1,)]
 
 
-@pytest.mark.parametrize("broken", ["cut_graph", "replay", "guards_among"])
+@pytest.mark.parametrize("broken", ["truncate_graph", "replay", "guards_among"])
 def test_what_fails_with_few_turns_is_done_with_all(cut_soon: None, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """Also where the function catches the error."""
 
@@ -444,26 +444,26 @@ def test_what_fails_with_few_turns_is_done_with_all(cut_soon: None, monkeypatch:
         except Exception:
             return x * 2
 
-    monkeypatch.setattr(cutting, broken, fails)
+    monkeypatch.setattr(truncation, broken, fails)
     x = np.linspace(0.1, 0.9, LENGTH)
     holds(ad.value_and_grad(neighbours), x, cut=False)
     holds(careless, x, cut=False)
 
 
-def _loop(turns: int, offset: int, by: int, size: int) -> Steps:
+def _loop(turns: int, offset: int, by: int, size: int) -> StepProgram:
     """A program with one loop, that writes into a buffer."""
-    given, own, counter = Buffer(np.dtype(float), 40, is_given=True), Buffer(np.dtype(float), size), Counter(turns)
-    out = Place(own, offset, (), (), ((counter, by),))
-    step = Map("copy", (Place(given, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
-    return Steps([Loop(counter, [step])], [given], [Place(own, 0, (size,), (1,))])
+    given, own, counter = Buffer(np.dtype(float), 40, is_given=True), Buffer(np.dtype(float), size), LoopIndex(turns)
+    out = BufferView(own, offset, (), (), ((counter, by),))
+    step = Map("copy", (BufferView(given, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
+    return StepProgram([Loop(counter, [step])], [given], [BufferView(own, 0, (size,), (1,))])
 
 
 def test_numbers_grow_with_the_turns() -> None:
-    made = growth.grown([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], [(5,), (6,), (9,)], (30,))
+    made = extrapolation.extrapolate([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], [(5,), (6,), (9,)], (30,))
     (loop,) = made.all
     (step,) = loop.steps
-    assert loop.counter.length == 30
-    assert (step.out.offset, step.out.buffer.size, step.out.moves) == (29, 30, ((loop.counter, -1),))
+    assert loop.loop_index.trip_count == 30
+    assert (step.out.offset, step.out.buffer.size, step.out.loop_strides) == (29, 30, ((loop.loop_index, -1),))
     assert made.outputs[0].buffer is step.out.buffer
     assert made.inputs[0] is step.operands[0].buffer
 
@@ -471,16 +471,16 @@ def test_numbers_grow_with_the_turns() -> None:
 @pytest.mark.parametrize(
     ("programs", "wanted", "what"),
     [
-        ([_loop(n, n * n, 0, 100) for n in (5, 6, 9)], 12, "evenly"),
-        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [_loop(9, 8, -1, 10)], 12, "evenly"),
-        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [Steps([], [None], [])], 12, "alike"),
-        ([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], 41, "outside"),
-        ([_loop(n, 0, 1, 30) for n in (5, 6, 9)], 31, "outside"),
+        ([_loop(n, n * n, 0, 100) for n in (5, 6, 9)], 12, "not linear"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [_loop(9, 8, -1, 10)], 12, "not linear"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6)] + [StepProgram([], [None], [])], 12, "differ in structure"),
+        ([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], 41, "out of bounds"),
+        ([_loop(n, 0, 1, 30) for n in (5, 6, 9)], 31, "out of bounds"),
     ],
 )
 def test_what_does_not_grow_evenly_is_refused(programs: Any, wanted: int, what: str) -> None:
     with pytest.raises(NotImplementedError, match=what):
-        growth.grown(programs, [(5,), (6,), (9,)], (wanted,))
+        extrapolation.extrapolate(programs, [(5,), (6,), (9,)], (wanted,))
 
 
 # ------------------------------------------------------------------------------------------------------- very long ones

@@ -76,7 +76,7 @@ def test_jit_compiles_functions_of_scipy() -> None:
         return scipy.special.erf(x) + scipy.special.erfc(x / 2) * scipy.special.expit(x)
 
     compiled = cg.jit(f).compile(x)
-    assert "is called" not in compiled.report()
+    assert "calls NumPy" not in compiled.report()
     assert np.allclose(compiled(x), f(x), rtol=1e-14, atol=0)
     loss = lambda x: np.sum(f(x))  # noqa: E731
     assert np.allclose(cg.jit(ad.grad(loss)).compile(x)(x), ad.grad(loss)(x), rtol=1e-13, atol=1e-300)

@@ -1,5 +1,5 @@
-"""From nests, loops, and steps that stand alone, to code: loops, vectors, calls."""
+"""Emission: from fused loop nests and other steps to vectorized LLVM IR."""
 
-from .units import emit_units
+from .step_emission import emit_units
 
 __all__ = ["emit_units"]

@@ -1,5 +1,5 @@
-"""From a schedule of the executor's to steps over buffers."""
+"""Lowering: from a schedule of the executor to steps over buffers."""
 
-from .lower import Lowered
+from .graph_lowering import GraphLowering
 
-__all__ = ["Lowered"]
+__all__ = ["GraphLowering"]

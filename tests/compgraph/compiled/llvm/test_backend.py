@@ -17,7 +17,7 @@ from tests.support.machine_code import compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
-from compgraph.compiled.llvm.lowering import lower
+from compgraph.compiled.llvm.lowering import graph_lowering
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
@@ -204,27 +204,27 @@ def test_nothing_is_asked_of_shapes_which_are_known() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_])
 def test_arrays_of_one_number_are_told_by_small_copies(dtype: Any) -> None:
-    size = 3 * lower._PART + 7
+    size = 3 * graph_lowering._CHUNK + 7
     for number in (0, 1):
         whole = np.full(size, number, dtype)
-        assert lower._one_number(whole, None) == number
-        for place in (0, 1, 2, lower._PART, lower._PART + 1, size - 1):
+        assert graph_lowering._uniform_value(whole, None) == number
+        for place in (0, 1, 2, graph_lowering._CHUNK, graph_lowering._CHUNK + 1, size - 1):
             other = whole.copy()
             other[place] = 1 - number
-            assert lower._one_number(other, None) is None
+            assert graph_lowering._uniform_value(other, None) is None
             for shape in ((size, 1), (1, size)):
-                assert lower._one_number(np.asfortranarray(other.reshape(shape)), None) is None
-    assert lower._one_number(np.full((3, 4), 5, dtype).T, None) == np.asarray(5).astype(dtype)
-    assert lower._one_number(np.full((), 5, dtype), None) == np.asarray(5).astype(dtype)
-    assert lower._one_number(np.zeros((0, 3), dtype), None) is None
+                assert graph_lowering._uniform_value(np.asfortranarray(other.reshape(shape)), None) is None
+    assert graph_lowering._uniform_value(np.full((3, 4), 5, dtype).T, None) == np.asarray(5).astype(dtype)
+    assert graph_lowering._uniform_value(np.full((), 5, dtype), None) == np.asarray(5).astype(dtype)
+    assert graph_lowering._uniform_value(np.zeros((0, 3), dtype), None) is None
 
 
 def test_bits_make_one_number() -> None:
-    assert lower._one_number(np.array([0.0, -0.0]), None) is None
-    assert np.isnan(lower._one_number(np.full(3, np.nan), None))
+    assert graph_lowering._uniform_value(np.array([0.0, -0.0]), None) is None
+    assert np.isnan(graph_lowering._uniform_value(np.full(3, np.nan), None))
     whole = np.zeros(2**20)
     tracemalloc.start()
-    assert lower._one_number(whole, None) == 0
+    assert graph_lowering._uniform_value(whole, None) == 0
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < whole.nbytes / 8

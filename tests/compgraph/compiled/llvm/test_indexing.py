@@ -17,7 +17,7 @@ from tests.support.machine_code import assert_same, compiled, program_of
 
 pytest.importorskip("llvmlite")
 from compgraph.compiled.llvm.backend import LLVMBackend
-from compgraph.compiled.llvm.planning import rolling
+from compgraph.compiled.llvm.planning import loop_rerolling
 from compgraph.executor import passes
 
 Array = np.ndarray[Any, Any]
@@ -406,8 +406,8 @@ def walk(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [spread, walk])
 def test_arrays_choose_in_loops(function: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolling, "FEWEST", 0)
-    monkeypatch.setattr(rolling, "LEAST", 8)
+    monkeypatch.setattr(loop_rerolling, "MIN_STEPS", 0)
+    monkeypatch.setattr(loop_rerolling, "MIN_LOOP_STEPS", 8)
     rng = np.random.default_rng(9)
     values = [(rng.integers(-9, 9, 6) * 0.5,) for _ in range(3)]
     x = cg.placeholder((6,), name="x", example=values[0][0])

@@ -14,7 +14,7 @@ from tests.support.for_each import for_each
 from tests.support.jitting import compiled, is_compiled
 
 pytest.importorskip("llvmlite")
-from compgraph.compiled.llvm.planning import rolling
+from compgraph.compiled.llvm.planning import loop_rerolling
 
 Array = np.ndarray[Any, Any]
 
@@ -22,8 +22,8 @@ Array = np.ndarray[Any, Any]
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops are looked for in short programs too."""
-    monkeypatch.setattr(rolling, "FEWEST", 0)
-    monkeypatch.setattr(rolling, "LEAST", 8)
+    monkeypatch.setattr(loop_rerolling, "MIN_STEPS", 0)
+    monkeypatch.setattr(loop_rerolling, "MIN_LOOP_STEPS", 8)
 
 
 def loops_in(jitted: Any) -> int:

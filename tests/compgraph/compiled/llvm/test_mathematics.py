@@ -13,8 +13,8 @@ import scipy.special
 pytest.importorskip("llvmlite")
 
 from compgraph.compiled.llvm import mathematics
-from compgraph.compiled.llvm.code import DOUBLE, FLOAT, POINTER, Module
-from compgraph.compiled.llvm.machine import Loaded, object_code
+from compgraph.compiled.llvm.ir_builder import DOUBLE, FLOAT, POINTER, Module
+from compgraph.compiled.llvm.llvm_compiler import LoadedCode, compile_module
 from tests.support.for_each import for_each
 
 NAMES = sorted(mathematics.NAMES)
@@ -38,10 +38,10 @@ def compiled(name, type):
     addresses = [POINTER] * (3 if name in OF_TWO else 2)
     code = module.function("kernel", None, addresses)
     with code.loop(0, COUNT_OF_ONE_CALL, type.lanes) as loop:
-        operands = [code.load(code.at(base, loop.index, type), type, size) for base in code.operands[:-1]]
-        code.store(mathematics.emit(code, name, *operands), code.at(code.operands[-1], loop.index, type), size)
-    code.give()
-    loaded = Loaded(object_code(module.text))
+        operands = [code.load(code.element_address(base, loop.index, type), type, size) for base in code.operands[:-1]]
+        code.store(mathematics.emit(code, name, *operands), code.element_address(code.operands[-1], loop.index, type), size)
+    code.ret()
+    loaded = LoadedCode(compile_module(module.text))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(addresses))(loaded.address("kernel"))
     function.keep = loaded
     return function

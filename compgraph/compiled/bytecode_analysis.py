@@ -1,0 +1,317 @@
+"""Bytecode analysis: the names that the code of a function reads, and its visible side effects."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from ..frames import is_internal
+
+_STDLIB = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+# Builtins with effects that a program does not repeat, and builtins that read state without naming it.
+_EFFECTS = {"print": "prints", "input": "asks for input", "open": "opens files", "breakpoint": "stops in the debugger"}
+_INDIRECT = {"eval": "runs text", "exec": "runs text", "globals": "reads globals()", "__import__": "imports by name"}
+# Settings that make floating-point errors or warnings raise, unless all their arguments are known not to.
+_SETTINGS = frozenset({"errstate", "seterr", "filterwarnings", "simplefilter"})
+_RAISING = {"raise", "call", "error"}
+_NOT_RAISING = {"ignore", "warn", "print", "log", "default", "always", "module", "once"}
+# NumPy functions that return plain values without a guard.
+_UNGUARDED = frozenset({"ix_", "ravel_multi_index", "array2string", "array_repr", "array_str", "min_scalar_type"})
+# Methods of arrays and functions that write elsewhere, or read objects without naming them.
+_UNTRACKED = frozenset(
+    {"tofile", "dump", "ctypes", "setflags", "writeable", "f_globals", "f_locals", "gi_frame", "cr_frame", "tb_frame"}
+)
+# Special names that code may read: those of numbers, containers, arrays and classes.
+_ALLOWED_SPECIAL = frozenset(
+    {
+        *(name for kind in (int, complex, str, list, dict, set, frozenset) for name in dir(kind)),
+        *("__call__", "__dict__", "__enter__", "__exit__", "__get__", "__set__", "__delete__", "__next__", "__name__"),
+        *("__qualname__", "__getattr__", "__post_init__", "__set_name__", "__missing__"),
+        *("__matmul__", "__rmatmul__", "__imatmul__"),
+        *("__array__", "__array_priority__", "__array_ufunc__", "__array_function__", "__array_finalize__", "__array_wrap__"),
+    }
+) - {"__reduce__", "__reduce_ex__", "__subclasshook__", "__sizeof__", "__dir__", "__getstate__", "__doc__"}  # fmt: skip
+# SciPy families whose functions choose the recorded operations by plain values, without guards.
+_VALUE_DEPENDENT = frozenset({"interpolate", "sparse", "integrate", "optimize", "ndimage", "spatial", "stats"})
+# Modules whose functions return other values each time, or are called for their effects.
+_IMPURE = {
+    **dict.fromkeys(("time", "datetime"), "reads the clock"),
+    **dict.fromkeys(("logging", "warnings"), "writes a log, or warns"),
+    **dict.fromkeys(("uuid", "secrets"), "asks for unpredictable numbers"),
+    **dict.fromkeys(("socket", "subprocess"), "talks to other programs"),
+    "random": "draws random numbers",
+}
+_NAME_ACCESSORS = frozenset(
+    {"getattr", "setattr", "delattr", "hasattr", "vars", "__dict__", "__getattribute__", "attrgetter", "methodcaller"}
+)
+_SETTERS = frozenset({"__setattr__", "__delattr__"})
+_TEXT_FUNCTIONS = frozenset({"str", "repr", "format", "ascii", "format_map", "__str__", "__repr__", "__format__"})
+
+
+class AttributeChain(NamedTuple):
+    """A name in code with a chain of attributes: ``np.linalg.norm``.
+
+    Attributes
+    ----------
+    kind : str
+        The kind of the name: ``"global"``, ``"free"`` (a variable of an enclosing function), or ``"import"``.
+    name : str
+        The name; for an import, that of the module.
+    level : int
+        The number of dots of a relative import; else 0.
+    attributes : tuple of str
+        The attributes, in order.
+    """
+
+    kind: str
+    name: str
+    level: int
+    attributes: tuple[str, ...]
+
+
+class CodeSummary(NamedTuple):
+    """Names that the code of a function, and of the functions defined in it, reads; and its side effects.
+
+    Attributes
+    ----------
+    chains : frozenset of AttributeChain
+        The globals, builtins, variables of enclosing functions and modules that it reads, with their attributes.
+    attributes : frozenset of str
+        Names of attributes that it reads or sets on other values.
+    stored : frozenset of str
+        Names of attributes that it sets or deletes, on any value.
+    texts : frozenset of str
+        String constants that may be attribute names.
+    reads_by_name : bool
+        Whether it may read attributes with computed names.
+    detects_missing : bool
+        Whether it may detect a missing attribute.
+    instantiates : bool
+        Whether it may create instances of the class of an object.
+    formats_text : bool
+        Whether it may convert an object to text.
+    effects : tuple of str
+        Side effects that a program does not repeat, with their lines.
+    """
+
+    chains: frozenset[AttributeChain]
+    attributes: frozenset[str]
+    stored: frozenset[str]
+    texts: frozenset[str]
+    reads_by_name: bool
+    detects_missing: bool
+    instantiates: bool
+    formats_text: bool
+    effects: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def analyze_code(code: CodeType) -> CodeSummary:
+    """Summarize a code object."""
+    read = _BytecodeReader(frozenset(code.co_freevars))
+    for inner in nested_codes(code):
+        read.code(inner)
+    names = read.attributes.union(*[(chain.name, *chain.attributes) for chain in read.chains])
+    is_by_name = bool(names & _NAME_ACCESSORS) or (bool(names & _SETTERS) and code.co_filename != "<string>") or read.matches
+    texts = read.texts if is_by_name or names & _SETTERS else set[str]()
+    return CodeSummary(
+        chains=frozenset(read.chains),
+        attributes=frozenset(read.attributes),
+        stored=frozenset(read.stored),
+        texts=frozenset(texts),
+        reads_by_name=is_by_name,
+        detects_missing=read.catches or is_by_name,
+        instantiates=bool(names & {"type", "__class__", "__new__"}),
+        formats_text=read.formats or bool(names & _TEXT_FUNCTIONS),
+        effects=tuple(read.effects),
+    )
+
+
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "LOAD_ZERO_SUPER_ATTR"})
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_FORMATS = frozenset({"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"})
+
+
+class _BytecodeReader:
+    """Reads the instructions of code objects one after the other."""
+
+    def __init__(self, outer: frozenset[str]) -> None:
+        self._outer = outer
+        self.chains, self.effects = set[AttributeChain](), list[str]()
+        self.attributes, self.stored, self.texts = set[str](), set[str](), set[str]()
+        self.catches = self.matches = self.formats = False
+
+    def code(self, code: CodeType) -> None:
+        """Read a code object."""
+        steps = list(dis.get_instructions(code))
+        imports, others = _imports(steps)
+        self.chains |= others
+        raised = entered = 0
+        chain: AttributeChain | None = None  # the top of the stack
+        line = code.co_firstlineno
+        for step in steps:
+            line = _line(step, line)
+            place = f'File "{code.co_filename}", line {line}, in {code.co_name}'
+            name, opname = step.argval, step.opname
+            if opname in ("STORE_ATTR", "DELETE_ATTR"):
+                self.stored.add(name)
+            if opname in _ATTRIBUTES and chain is not None and not step.is_jump_target:
+                chain = chain._replace(attributes=(*chain.attributes, name))
+                self._effects(name, code, place)
+                continue
+            if chain is not None:
+                self.chains.add(chain)
+            chain = self._begun(step, imports)
+            if opname in _ATTRIBUTES:
+                self.attributes.add(name)
+                self._effects(name, code, place)
+            elif opname in _GLOBALS and name != "__annotations__":
+                if name in _EFFECTS:
+                    self.effects.append(f"it {_EFFECTS[name]} ({place})")
+                elif name in _INDIRECT:
+                    self.effects.append(f"it {_INDIRECT[name]}, so the state that it reads is unknown ({place})")
+                self._effects(name, code, place)
+            elif opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                self.effects.append(f"it assigns the global {name!r} ({place})")
+            elif opname in ("STORE_DEREF", "DELETE_DEREF") and name in self._outer:
+                self.effects.append(f"it assigns the nonlocal {name!r} ({place})")
+            elif opname in _FORMATS or (
+                opname == "BINARY_OP" and step.argrepr.startswith("%") and any(map(_is_format, code.co_consts))
+            ):
+                self.formats = True
+            elif opname == "MATCH_CLASS":
+                self.matches = True
+            elif opname == "CHECK_EXC_MATCH":
+                self.catches = True
+            elif opname == "PUSH_EXC_INFO":
+                raised += 1
+            elif opname == "WITH_EXCEPT_START":
+                entered += 1
+        if chain is not None:
+            self.chains.add(chain)
+        self.catches = self.catches or raised > entered
+        for constant in code.co_consts:
+            for text in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
+                if isinstance(text, str) and text.isidentifier():
+                    self.texts.add(text)
+
+    def _begun(self, step: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
+        """Return the chain that an instruction starts by pushing one value; None if it starts none."""
+        name, opname = step.argval, step.opname
+        if opname in _GLOBALS and not name.startswith("@"):  # not names in asserts rewritten by pytest
+            return AttributeChain("global", name, 0, ())
+        if opname in _FREE and name in self._outer:
+            return AttributeChain("free", name, 0, ())
+        if opname.startswith("LOAD_FAST"):
+            return imports.get(name[-1] if isinstance(name, tuple) else name)
+        if opname.startswith("STORE_FAST_LOAD_FAST"):
+            return imports.get(name[-1])
+        return None
+
+    def _effects(self, name: str, code: CodeType, place: str) -> None:
+        """Note the side effects implied by reading a name."""
+        if name in _UNGUARDED:
+            self.effects.append(f"it calls np.{name} on values, which is not repeated in a program ({place})")
+        elif name in _SETTINGS and _may_raise(code):
+            self.effects.append(f"it makes floating-point errors or warnings raise, by {name} ({place})")
+        elif name == "seterr" or (name in ("simplefilter", "filterwarnings") and "catch_warnings" not in code.co_names):
+            self.effects.append(f"it changes how errors or warnings are treated, by {name} ({place})")
+        elif name == "no_graph":
+            self.effects.append(f"it computes within no_graph, which is not recorded ({place})")
+        elif name in _UNTRACKED:
+            self.effects.append(f"it reads .{name}, through which unknown state is read or written ({place})")
+        elif name.startswith("__") and name.endswith("__") and name not in _ALLOWED_SPECIAL and name not in _INDIRECT:
+            self.effects.append(f"it reads {name}, through which unknown state is read ({place})")
+
+
+def _is_format(constant: Any) -> bool:
+    """Return whether a constant is a format string."""
+    return isinstance(constant, str) and "%" in constant
+
+
+def _imports(steps: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
+    """Return the imports bound to local names that nothing else assigns, and the other imports."""
+    stored = [name for step in steps for name in _stored(step)]
+    found, others = dict[str, AttributeChain](), set[AttributeChain]()
+    whole = chain = None
+    takes_names = False
+    for place, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            takes_names = bool(steps[place - 1].argval)  # from a.b import c; otherwise import a.b.c, perhaps as another name
+            name = step.argval if takes_names else step.argval.partition(".")[0]
+            whole = chain = AttributeChain("import", name, steps[place - 2].argval or 0, ())
+        elif chain is None or whole is None:
+            continue
+        elif step.opname == "IMPORT_FROM":
+            before = whole if takes_names else chain
+            chain = before._replace(attributes=(*before.attributes, step.argval))
+        elif step.opname.startswith("STORE_"):
+            names = _stored(step)
+            if names and stored.count(names[0]) == 1:
+                found[names[0]] = chain
+            else:
+                others.add(chain)
+            chain = whole if takes_names else None
+        elif step.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (takes_names and step.opname == "POP_TOP"):
+            chain = None
+    return found, others
+
+
+def _stored(step: Any) -> tuple[str, ...]:
+    """Return the local names that an instruction assigns."""
+    if not step.opname.startswith("STORE_FAST"):
+        return ()
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    return names[:1] if "LOAD" in step.opname else names
+
+
+def _may_raise(code: CodeType) -> bool:
+    """Return whether string constants in code may make floating-point errors or warnings raise."""
+    words = {constant for constant in code.co_consts if isinstance(constant, str)}
+    return bool(words & _RAISING) or not words & _NOT_RAISING
+
+
+def _line(step: Any, line: int) -> int:
+    """Return the line of an instruction, or that of the previous one."""
+    positions = getattr(step, "positions", None)
+    return line if positions is None or positions.lineno is None else int(positions.lineno)
+
+
+def nested_codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object, and those of the functions defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from nested_codes(constant)
+
+
+def impurity_of(value: Any) -> str | None:
+    """Describe the side effect of a module or its members that a program does not repeat, or return None."""
+    kind = type(value)
+    if issubclass(kind, ModuleType):
+        home = value.__name__
+    else:
+        home = (value if issubclass(kind, (FunctionType, BuiltinFunctionType, type)) else kind).__module__
+    top, _, rest = home.partition(".") if isinstance(home, str) else ("", "", "")
+    family = rest.partition(".")[0]
+    if top == "scipy" and family in _VALUE_DEPENDENT:
+        return f"calls scipy.{family}, whose functions branch on values without guards"
+    if top == "numpy" and family == "random":
+        return "draws random numbers"
+    return _IMPURE.get(top)
+
+
+@functools.cache
+def is_library(filename: str) -> bool:
+    """Return whether a file belongs to Python, NumPy, SciPy or the two packages."""
+    if filename.startswith(_PACKAGES):
+        return is_internal(filename) or f"{os.sep}scipy{os.sep}" in filename
+    return is_internal(filename) or filename.startswith((*_STDLIB, "<frozen")) or filename in sys.builtin_module_names

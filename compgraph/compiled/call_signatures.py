@@ -1,0 +1,406 @@
+"""Call signatures: which argument leaves are inputs of a program, and which are part of its key.
+
+Arrays, and NumPy's floating and complex scalars, are *dynamic*: a program accepts all their values. Everything else is
+*static*: it is part of the key, and another value needs another program. Python's numbers are static because NumPy promotes
+them by other rules than arrays.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..frames import is_heap_type
+from ..storage import root_of
+from ..trees import flatten, unflatten
+from ..values import TRACEABLE, Value
+from .compile_errors import NotCompilableError
+
+ndarray = np.ndarray
+NUMBERS = "biufc"  # dtype kinds that graphs support
+
+
+class Call(NamedTuple):
+    """The arguments of one call.
+
+    Attributes
+    ----------
+    leaves : list
+        The leaves of the arguments.
+    structure : PyTreeSpec
+        Their nesting.
+    dynamic : tuple of int
+        The positions of the dynamic leaves, which are inputs of a program.
+    key : tuple
+        The signature, shared by all calls that can use the same program.
+    shapes : tuple
+        The part of the key without static values.
+    """
+
+    leaves: list[Any]
+    structure: Any
+    dynamic: tuple[int, ...]
+    key: Any
+    shapes: Any
+
+    def values(self) -> list[Any]:
+        """Return the dynamic leaves."""
+        return [self.leaves[position] for position in self.dynamic]
+
+    def statics(self) -> list[Any]:
+        """Return the static leaves."""
+        return [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves if not _is_dynamic(leaf)]
+
+    def with_values(self, values: Any) -> Call:
+        """Return the call with other dynamic values."""
+        leaves = list(self.leaves)
+        for position, value in zip(self.dynamic, values, strict=True):
+            leaves[position] = value
+        return self._replace(leaves=leaves)
+
+    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the positional and keyword arguments."""
+        return unflatten(self.structure, [leaf.value if type(leaf) is Static else leaf for leaf in self.leaves])  # type: ignore[no-any-return]
+
+
+class ArgumentState(NamedTuple):
+    """The state of the arguments of a call, plain or nodes, at one moment.
+
+    Attributes
+    ----------
+    leaves : list
+        Their leaves.
+    structure : PyTreeSpec
+        Their nesting.
+    orders : list
+        The keys of dictionaries, in order.
+    writes : list of int
+        By leaf, the number of logged writes into its graph; 0 for a plain array, which has no log.
+    """
+
+    leaves: list[Any]
+    structure: Any
+    orders: list[Any]
+    writes: list[int]
+
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> ArgumentState:
+        """Return the state of the arguments of a call."""
+        leaves, structure = flatten_arguments(args, kwargs, statics)
+        memories = [root_of(leaf).memory if isinstance(leaf, Value) else None for leaf in leaves]
+        return cls(leaves, structure, dict_orders((args, kwargs)), [len(memory.log) if memory else 0 for memory in memories])
+
+
+class Static:
+    """An argument declared static: a leaf of any type."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class ValueMarker:
+    """Replaces a dynamic value while names are assigned to positions."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class NodeArgumentError(Exception):
+    """An argument is a node or tracer, so the function itself must be called."""
+
+
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None = None) -> Call:
+    """Return a call; raise a NodeArgumentError for nodes, a NotCompilableError for unsupported arguments."""
+    leaves, structure = flatten_arguments(args, kwargs, statics)
+    return make_call(leaves, structure, key_of(leaves, structure, (args, kwargs)))
+
+
+def flatten_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], statics: StaticNames | None) -> tuple[list[Any], Any]:
+    """Return the leaves of a call and their nesting."""
+    if statics is not None:
+        args, kwargs = statics.marked(args, kwargs)
+    return flatten((args, kwargs))
+
+
+def key_of(leaves: list[Any], structure: Any, arguments: Any) -> tuple[Any, ...]:
+    """Return the key of a call. It includes the order of dictionaries, which tree structures ignore in comparisons."""
+    key = [structure, *dict_orders(arguments)]
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is ndarray:
+            key += (leaf.dtype, leaf.shape, leaf.strides)
+        elif kind in DYNAMIC_SCALARS:
+            key.append(kind)
+        elif kind in _COMPARED_BY_IDENTITY:
+            key.append((kind, id(leaf)))
+        else:
+            key.append(static_key(leaf))
+    return tuple(key)
+
+
+_SCALAR_TYPES = frozenset(
+    {ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, complex, bool, str, bytes, type(None)}
+)
+
+
+def dict_orders(tree: Any) -> list[Any]:
+    """Return the keys of all dictionaries in a tree, in order, with their classes."""
+    orders: list[Any] = []
+    queue = [tree]
+    while queue:
+        part = queue.pop()
+        kind = type(part)
+        if kind in _SCALAR_TYPES:
+            continue
+        if kind in _MAPPINGS:
+            orders.append((kind, *map(static_key, part)))
+            queue += part.values()
+        elif issubclass(kind, (list, tuple, collections.deque)):
+            if not _SCALAR_TYPES.issuperset(map(type, part)):
+                queue += part
+        elif dataclasses.is_dataclass(kind):
+            queue += [getattr(part, field.name, None) for field in dataclasses.fields(kind)]
+    return orders
+
+
+def make_call(leaves: list[Any], structure: Any, key: Any) -> Call:
+    """Return the `Call` of leaves with a key."""
+    dynamic = tuple([place for place, leaf in enumerate(leaves) if _is_dynamic(leaf)])
+    shapes = [(leaf.dtype, leaf.shape, leaf.strides) if type(leaf) is ndarray else type(leaf) for leaf in leaves]
+    return Call(leaves, structure, dynamic, key, (structure, *shapes))
+
+
+def value_names(call: Call, f: Callable[..., Any]) -> list[str]:
+    """Return the names of a call's dynamic values: parameter names, numbered if a parameter holds several."""
+    args, kwargs = call.with_values([ValueMarker(place) for place in range(len(call.dynamic))]).arguments()
+    try:
+        given: dict[str, Any] = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
+    except (ValueError, TypeError):
+        given = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
+    names = {}
+    for name, value in given.items():
+        found = [leaf for leaf in flatten(value)[0] if type(leaf) is ValueMarker]
+        names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(found, 1)})
+    return [names[place] for place in range(len(call.dynamic))]
+
+
+def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
+    """Append the most common arguments to a key, and the arrays among them to values; return False for other arguments.
+
+    It takes a third of the time of `key_of`. The values are in the iteration order of dictionaries.
+    """
+    for part in parts:
+        kind = type(part)
+        if kind is ndarray:
+            key += (part.dtype, part.shape, part.strides)
+            values.append(part)
+        elif kind is dict:
+            if part and set(map(type, part)) != _STRING_KEYS:
+                return False
+            key.append((kind, *part))
+            if not quick_key(part.values(), key, values):
+                return False
+        elif kind is tuple or kind is list:
+            key.append((kind, len(part)))
+            if not quick_key(part, key, values):
+                return False
+        elif kind in DYNAMIC_SCALARS:
+            key.append(kind)
+            values.append(np.asarray(part))
+        elif kind in _COMPARED_BY_VALUE:
+            key.append((kind, part))
+        elif kind is float:
+            key.append((kind, part.hex()))
+        elif kind in _COMPARED_BY_IDENTITY:
+            key.append((kind, id(part)))
+        else:
+            return False
+    return True
+
+
+def value_order(call: Call) -> list[int] | None:
+    """Return the position of each program input among the values of `quick_key`; None if the order is the same."""
+    met: list[int] = []
+    args, kwargs = call.structure.unflatten(range(len(call.leaves)))
+    _collect_positions((*args, *kwargs.values()), met)
+    places = [place for place in met if place in call.dynamic]
+    return None if places == list(call.dynamic) else [places.index(place) for place in call.dynamic]
+
+
+def _collect_positions(parts: Iterable[Any], met: list[int]) -> None:
+    for part in parts:
+        if isinstance(part, (dict, tuple, list)):
+            _collect_positions(part.values() if isinstance(part, dict) else part, met)
+        elif part is not None:
+            met.append(part)
+
+
+DYNAMIC_SCALARS = frozenset({np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.clongdouble})
+_COMPARED_BY_VALUE = frozenset({int, bool, str, bytes, type(None), type(Ellipsis)})  # equal values are indistinguishable
+_MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict})
+_STRING_KEYS = {str}
+# Classes whose equal objects have equal repr. Only naive times, because equal times of two zones differ.
+_COMPARED_BY_TEXT = frozenset(
+    {
+        ("decimal", "Decimal"),
+        ("fractions", "Fraction"),
+        *(("datetime", name) for name in ("date", "datetime", "time", "timedelta")),
+    }
+)
+_COMPARED_BY_OWNER = frozenset({types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType})
+
+
+def _is_dynamic(leaf: Any) -> bool:
+    return type(leaf) is ndarray or type(leaf) in DYNAMIC_SCALARS
+
+
+def static_key(leaf: Any) -> Any:
+    """Return a key that indistinguishable static leaves share; ``==`` would equate 0.0 with -0.0, and 1 with True."""
+    kind = type(leaf)
+    if kind is Static:
+        return _declared_key(leaf.value)
+    if issubclass(kind, Value) or kind in TRACEABLE:
+        raise NodeArgumentError
+    known = _immutable_key(leaf)
+    if known is not None:
+        return known
+    if hasattr(kind, "__array__") or hasattr(kind, "__array_interface__"):
+        raise _unsupported_argument(leaf, kind)
+    if kind.__hash__ is None:
+        raise NotCompilableError(f"an argument is a {kind.__name__}, which is neither an array nor hashable")
+    if len(_COMPARED_BY_IDENTITY) < 4096:
+        _COMPARED_BY_IDENTITY.add(kind)
+    return kind, id(leaf)
+
+
+def _declared_key(value: Any) -> Any:
+    """Return the key of an argument that was declared static."""
+    try:
+        hash(value)
+    except TypeError:
+        if type(value) is not slice:
+            raise NotCompilableError(f"a static argument is a {type(value).__name__}, which is not hashable") from None
+    return Static, _nested_key(value)
+
+
+def _nested_key(value: Any) -> Any:
+    """Return the key of a static value or a part of one; objects of unknown classes are keyed by identity."""
+    kind = type(value)
+    known = _immutable_key(value)
+    if known is not None:
+        return known
+    if isinstance(value, np.generic) and kind.__module__ == "numpy":
+        return kind, value.dtype, repr(value)
+    if kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields") and not hasattr(value, "__dict__")):
+        return kind, *map(_nested_key, value)
+    hashes: Any = kind.__hash__
+    if hashes is object.__hash__ or not all(map(_has_no_state, kind.__mro__)):
+        return kind, id(value)
+    held = object.__getattribute__(value, "__dict__")  # of objects compared by value, such as frozen dataclasses
+    return kind, *((name, _nested_key(part)) for name, part in held.items())
+
+
+def _has_no_state(base: type) -> bool:
+    """Return whether instances of a class keep all their state in ``__dict__``."""
+    return base is object or (is_heap_type(base) and not vars(base).get("__slots__"))
+
+
+def _immutable_key(value: Any) -> Any:
+    """Return the key of a value of a known immutable class, or None."""
+    kind = type(value)
+    if kind in _COMPARED_BY_VALUE:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()  # differs for -0.0 and 0.0, and is equal for nan
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind in _INTEGERS:
+        return kind, value.item()
+    if kind is frozenset:
+        return kind, *map(_nested_key, value)  # in iteration order
+    if kind is range or kind is slice:
+        return kind, *map(_nested_key, (value.start, value.stop, value.step))
+    if (kind.__module__, kind.__name__) in _COMPARED_BY_TEXT and getattr(value, "tzinfo", None) is None:
+        return kind, repr(value), getattr(value, "fold", 0)
+    if kind in _COMPARED_BY_OWNER:
+        return kind, hash(value), value
+    if isinstance(value, np.dtype):
+        return kind, value.char, value.str, repr(value)
+    return None
+
+
+def _unsupported_argument(leaf: Any, kind: type) -> NotCompilableError:
+    return NotCompilableError(
+        f"an argument is a {kind.__module__}.{kind.__name__}, not an array or a number; pass np.asarray of it"
+        if not isinstance(leaf, np.generic)
+        else f"an argument is a NumPy scalar of dtype {leaf.dtype}"
+    )
+
+
+_INTEGERS = frozenset({np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
+_COMPARED_BY_IDENTITY: set[type] = set()  # classes compared by identity; their contents are compared by `CapturedState`
+
+
+class StaticNames:
+    """Parameters declared static.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    names : tuple of str
+        Names of its parameters.
+    """
+
+    def __init__(self, f: Callable[..., Any], names: tuple[str, ...]) -> None:
+        try:
+            parameters = inspect.signature(f).parameters
+        except (ValueError, TypeError):
+            parameters = {}  # type: ignore[assignment]
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        for name in names:
+            if parameters and name not in parameters and not takes_any:
+                raise ValueError(f"jit: static_argnames has {name!r}, but the parameters are {', '.join(parameters)}")
+        positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self._names = frozenset(names)
+        self._places = frozenset(place for place, name in enumerate(positional) if name in self._names)
+
+    def marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments with the static ones wrapped as leaves."""
+        return (
+            tuple([Static(a) if place in self._places else a for place, a in enumerate(args)]),
+            {name: Static(a) if name in self._names else a for name, a in kwargs.items()},
+        )
+
+
+def copy_with_strides(value: Any) -> Any:
+    """Copy a dynamic leaf with the same strides."""
+    if type(value) is not ndarray:
+        return value
+    copy = np.array(value, order="K", subok=False)
+    if copy.strides == value.strides or not value.size:
+        return copy
+    low, high = np.lib.array_utils.byte_bounds(value)
+    first = value.__array_interface__["data"][0] - low
+    made: Any = np.ndarray(value.shape, value.dtype, np.empty(high - low, np.uint8), first, value.strides)
+    made[...] = value
+    return made
+
+
+def require_numbers(call: Call) -> None:
+    """Raise a NotCompilableError for arrays that do not hold native numbers."""
+    for value in call.values():
+        if value.dtype.kind not in NUMBERS:
+            raise NotCompilableError(f"an argument is an array of dtype {value.dtype}, which is not numeric")
+        if not value.dtype.isnative:
+            raise NotCompilableError(f"an argument is an array of dtype {value.dtype}, which is not in native byte order")

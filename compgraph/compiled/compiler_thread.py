@@ -1,0 +1,112 @@
+"""The compiler thread: compiles in the background while calls run as NumPy, one job at a time.
+
+A child process does not have this thread. So a fork waits a little until no thread compiles. If one still does, the compiler's
+state in the child is unknown, and the child never compiles: existing programs run, everything else runs as NumPy.
+"""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures.thread  # noqa: F401  (it and logging register fork handlers on import)
+import gc
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any
+
+from ..context import reset_after_fork
+
+_jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None] = queue.SimpleQueue()
+_thread: threading.Thread | None = None
+_starting = reset_after_fork(threading.Lock())
+tracing = reset_after_fork(threading.RLock())  # one function is traced and compiled at a time
+importing = reset_after_fork(threading.RLock())  # held while the backend is imported; a child would wait for the import forever
+compiling: list[Any] = [tracing]  # locks held while compiling, in locking order
+was_interrupted = False  # whether a thread was compiling at a fork of this process or an ancestor
+FORK_TIMEOUT, IMPORT_FORK_TIMEOUT = 1.0, 20.0  # seconds that a fork waits for a compilation, or for an import
+_held: dict[int, list[Any]] = {}  # locks held by a forking thread
+_last_timeout = -FORK_TIMEOUT  # time of the last fork that timed out
+_is_paused = False  # whether garbage collection is paused for a trace
+generation = 0  # counts forks: jobs submitted before a fork are lost
+
+
+def submit(context: Context, job: Callable[[], None]) -> None:
+    """Run a job in the compiler thread, in a context; jobs do not raise."""
+    global _thread
+    with _starting:
+        if _thread is None:
+            _thread = threading.Thread(target=_run_jobs, args=(_jobs,), name="compgraph compiler", daemon=True)
+            _thread.start()
+            atexit.register(_stop, _jobs, _thread)
+    _jobs.put((context, job))
+
+
+def _run_jobs(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None]) -> None:
+    while True:
+        found = jobs.get()
+        if found is None:
+            return
+        context, job = found
+        context.run(job)
+        del context, job, found  # they hold arrays
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause garbage collection, because a trace allocates many live objects, which each collection would traverse."""
+    global _is_paused
+    was_enabled = gc.isenabled()
+    _is_paused = _is_paused or was_enabled
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:  # an outer context does it otherwise
+            _is_paused = False
+            gc.enable()
+
+
+def _stop(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None], thread: threading.Thread) -> None:
+    """Let the running job finish, and discard the others, before the interpreter exits."""
+    while not jobs.empty():
+        jobs.get()
+    jobs.put(None)
+    thread.join(timeout=10)
+
+
+def _before_fork() -> None:
+    """Wait until no thread compiles, and block new compilations until the process has forked."""
+    global _last_timeout
+    held = _held[threading.get_ident()] = []
+    begun = time.monotonic()
+    until = begun + (FORK_TIMEOUT if begun - _last_timeout > FORK_TIMEOUT else 0)  # only the first process of a pool waits
+    for lock in compiling:
+        if not lock.acquire(timeout=max(until - time.monotonic(), 0)):
+            if importing.acquire(timeout=IMPORT_FORK_TIMEOUT):
+                held.append(importing)
+            _last_timeout = time.monotonic()
+            return
+        held.append(lock)
+
+
+def _after_fork() -> None:
+    for lock in reversed(_held.pop(threading.get_ident(), [])):
+        lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _thread, _jobs, generation, was_interrupted, _is_paused
+    _thread, _jobs, generation = None, queue.SimpleQueue(), generation + 1
+    was_interrupted = was_interrupted or _held.get(threading.get_ident()) != compiling
+    _held.clear()
+    if _is_paused:  # by a thread that the child does not have
+        _is_paused = False
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

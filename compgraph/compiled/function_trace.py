@@ -1,0 +1,266 @@
+"""Traces of functions: one call on argument tracers, and the schedule of the graph that it records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
+from ..executor import Schedule, TripCountFamily, needed
+from ..guards import Guard, collecting_leaks, guards_among, is_length_guard
+from ..interception import UNSEEDED, Watching, asking_for_draws, generators_behind, intercepted, lent, state_of
+from ..scipy import enter_imported
+from ..tracing import Tracing
+from ..values import ArgumentNode, ConstantNode, ScalarNode, Value, new_leaf, next_sequence_number
+from .call_signatures import Call
+from .captured_state import CapturedState, require_unchanged
+from .compile_errors import NotCompilableError
+from .loops import TRIP_COUNT_STEP, LoopMismatchError, LoopTruncation
+from .result_trees import ResultTree, require_close_results
+from .unused_results import UnusedResults, guard_computing
+
+# Conversions whose results are guards, which programs re-check.
+_GUARDED_CONVERSIONS = frozenset({"bool()", "int()", "index()"})
+
+
+class Trace(NamedTuple):
+    """The result of tracing a function.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The computation of the results from the values of a call.
+    build : callable
+        Builds the function's result from the outputs of a program.
+    size : int
+        The number of operations.
+    is_constant : bool
+        Whether the trace has neither operations nor guards.
+    family : TripCountFamily or None
+        If loops were truncated, schedules with several trip counts.
+    """
+
+    schedule: Schedule
+    build: Callable[[Sequence[Any]], Any]
+    size: int
+    is_constant: bool
+    family: TripCountFamily | None = None
+
+
+def trace_function(
+    f: Any, call: Call, captured: CapturedState, expected: Any, nan_safe: bool, truncates_loops: bool = False
+) -> Trace:
+    """Trace one call of a function.
+
+    Parameters
+    ----------
+    f : callable
+        The function.
+    call : Call
+        Its arguments, which the trace may modify.
+    captured : CapturedState
+        The other state that it reads.
+    expected : tuple
+        Its results for these arguments as NumPy; see `result_trees.snapshot_results`.
+    nan_safe : bool
+        Whether derivatives are recorded in a form that is right also where the short form returns nan.
+    truncates_loops : bool
+        Whether loops may be truncated to a few iterations, from which the program is extrapolated.
+
+    Raises
+    ------
+    NotCompilableError
+        If it cannot be compiled.
+    LoopMismatchError
+        If loops were truncated, and the result is not known to be right.
+    """
+    truncation = LoopTruncation() if truncates_loops else None
+    try:
+        return run_isolated(_trace, f, call, captured, expected, nan_safe, truncation)
+    except Exception as error:
+        if truncation is None or not truncation.loops:
+            raise
+        raise LoopMismatchError from error
+
+
+def _trace(
+    f: Any, call: Call, captured: CapturedState, expected: Any, nan_safe: bool, truncation: LoopTruncation | None
+) -> Trace:
+    enter_imported()
+    since = next_sequence_number()
+    tracing = Tracing(records=True, compiles=True)
+    noted: list[Guard] = []
+    with np.errstate(all="ignore"), tracing, Setting({call_wrapper: truncation, trace_guards: noted}):
+        inputs = [_argument_tracer(value) for value in call.values()]
+        again = partial(_call_function, f, *call.with_values(inputs).arguments(), nan_safe, captured.derives)
+        returned, escapes, unused = again()
+        if tracing._log:  # an error was caught, so it took another branch than with NumPy
+            raise NotCompilableError(f"it catches an error that is raised only while tracing: {tracing._log[0]}")
+        if truncation is not None and truncation.has_failed:
+            raise LoopMismatchError
+        results = ResultTree(returned, expected)
+        del returned
+        if truncation is not None and truncation.loops:
+            require_unchanged(captured, "while tracing")
+            schedules = [_truncated_schedule(results, noted, escapes, unused, inputs, truncation.tables, since)]
+            for turns in truncation.further_trip_counts():
+                truncation.restart(turns)
+                noted.clear()
+                returned, escapes, unused = again()
+                made = ResultTree(returned, expected)
+                schedules.append(_truncated_schedule(made, noted, escapes, unused, inputs, truncation.tables, since))
+            return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
+    require_unchanged(captured, "while tracing")
+    for position, node in enumerate(inputs):
+        if node.memory:
+            raise NotCompilableError(f"it writes into an argument (array {position}; {node.memory.log[0].line})")
+    outputs = results.outputs
+    left_out = unused.select_unread(outputs, inputs)
+    items = needed([*outputs, *inputs, *left_out])
+    guards, escaped = guards_among(noted, items)
+    escaped += _unguarded_escapes(escapes)
+    if escaped:
+        told = "; ".join(dict.fromkeys(escaped))
+        raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {told}")
+    if left_out:
+        guards = [*guards, guard_computing(left_out)]
+    _require_local_graph(items, inputs, since)
+    build = results.builder()
+    given, found = [node.raw_value for node in inputs], build([np.array(node.raw_value)[()] for node in outputs])
+    require_close_results(found, expected, "the traced result", given)
+    is_constant = not outputs and not guards
+    if not outputs and inputs:  # a program needs an output, if only for its guards
+        outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
+    return Trace(Schedule.of(outputs, guards, inputs), build, len(items), is_constant)
+
+
+def _unguarded_escapes(escapes: list[Any]) -> list[str]:
+    """Describe the conversions to numbers that are not guards."""
+    return [str(escape) for escape in escapes if escape.what not in _GUARDED_CONVERSIONS]
+
+
+def _truncated_schedule(
+    results: ResultTree,
+    noted: list[Guard],
+    escapes: list[Any],
+    unused: UnusedResults,
+    inputs: list[Any],
+    tables: list[Any],
+    since: float,
+) -> Schedule:
+    """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
+    items = needed([*results.outputs, *inputs])
+    guards, escaped = guards_among(noted, items)
+    given = [*inputs, *tables]
+    hangs = not all(map(is_length_guard, guards))
+    left_out = unused.select_unread(results.outputs, given)
+    if unused.derives:  # warnings of derivatives of a long loop do not justify tracing all iterations
+        left_out = [node for node in left_out if not isinstance(node.function, np.ufunc)]
+    if hangs or left_out or escaped or _unguarded_escapes(escapes) or not results.outputs or any(node.memory for node in given):
+        raise LoopMismatchError
+    _require_local_graph(items, inputs, since)
+    return Schedule.of(results.outputs, (), given)
+
+
+def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, plain: Any) -> Trace:
+    """Return the trace of truncated schedules."""
+    turns, wanted = [truncation.min_trip_counts, *truncation.further_trip_counts()], truncation.trip_counts
+    sizes = [len(schedule.units) for schedule in schedules]
+    by = [(s - sizes[0]) // TRIP_COUNT_STEP for s in sizes[1:-1]]
+    size = sizes[0] + sum((w - n) * b for w, n, b in zip(wanted, turns[0], by, strict=True))
+    tables = [np.asarray(table.raw_value) for table in truncation.tables]
+    return Trace(schedules[0], results.builder(), size, False, TripCountFamily(turns, schedules, wanted, tables, plain))
+
+
+def _numpy_fallback(f: Any, call: Call, results: ResultTree) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Return a function that computes a program's outputs by NumPy; tables among its inputs are ignored."""
+    blank = call.with_values([None] * len(call.values()))
+    kinds = [type(value) for value in call.values()]
+
+    def plain(values: Sequence[Any]) -> tuple[Any, ...]:
+        own = [np.array(value) if kind is np.ndarray else value[()] for value, kind in zip(values, kinds, strict=False)]
+        args, kwargs = blank.with_values(own).arguments()
+        return results.computed(f(*args, **kwargs))
+
+    return plain
+
+
+def _call_function(
+    f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], nan_safe: bool, derives: bool
+) -> tuple[Any, list[Any], UnusedResults]:
+    """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
+    unused = UnusedResults(derives)
+    given = (*args, *kwargs.values())
+    with intercepted(f, given, True) as opened, collecting_leaks() as escapes:
+        watch = None if opened.is_closed else DrawDetector(f, given)
+        with (
+            Setting(reject_draws()),
+            watch or Setting({}),
+            recording_for_replay() if nan_safe else Setting({}),
+            unused.collecting(),
+        ):
+            named = {name: lent(value) for name, value in kwargs.items()}
+            returned = call_function(partial(f, **named), [*map(lent, args)])
+    if watch is not None:
+        watch.require_none()
+    return returned, escapes, unused
+
+
+def _argument_tracer(value: Any) -> Any:
+    """Return an argument tracer: an array, or a scalar node for a NumPy scalar, which ``x += 1`` rebinds."""
+    if not value.shape and value.dtype.kind in "biu":  # C code reads it as a length without a guard
+        raise NotCompilableError(
+            f"an argument is a 0-d array of {value.dtype}; pass a Python number, int(n), which is a compile-time constant"
+        )
+    if type(value) is np.ndarray:
+        return new_leaf(value, ArgumentNode, None)
+    node = new_leaf(np.asarray(value), ScalarNode, None)
+    node.raw_value = np.asarray(value)
+    return node
+
+
+def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> None:
+    """Raise a NotCompilableError if a graph extends beyond the trace, such as to variables."""
+    given = frozenset(inputs)
+    for item in items:
+        if isinstance(item, Value) and item not in given and not isinstance(item, ConstantNode) and item.sequence_number < since:
+            raise NotCompilableError(f"it uses a node from outside the function ({item.what}, {item.line or 'unknown line'})")
+
+
+_DRAWS = "it draws random numbers ({}); draw outside, and pass the numbers as an argument"
+
+
+def reject_draws() -> dict[Any, Any]:
+    """Return context settings in which patched draws of random numbers raise a NotCompilableError."""
+    return asking_for_draws(_reject_draw)
+
+
+def _reject_draw(name: str, draw: Any, args: Any, kwargs: Any) -> Any:
+    raise NotCompilableError(_DRAWS.format(name if name == UNSEEDED else f"random.{name}"))
+
+
+class DrawDetector(Watching):
+    """Detects draws from generators that are not patched, by their states."""
+
+    def __init__(self, f: Any, arguments: Iterable[Any]) -> None:
+        self._generators = generators_behind(f, arguments)
+        self._before: list[Any] = []
+        self._drawn: Any = None
+
+    def begin(self) -> None:
+        """Record the states of the generators."""
+        self._before = [state_of(generator) for generator in self._generators]
+
+    def settle(self) -> None:
+        """Note a generator that was drawn from."""
+        if self._drawn is None:
+            pairs = zip(self._generators, self._before, strict=True)
+            self._drawn = next((generator for generator, state in pairs if state_of(generator) != state), None)
+
+    def require_none(self) -> None:
+        """Raise a NotCompilableError if a generator was drawn from, perhaps by another thread, so it is not permanent."""
+        if self._drawn is not None:
+            raise NotCompilableError(_DRAWS.format(f"from a {type(self._drawn).__name__}"), is_lasting=False)

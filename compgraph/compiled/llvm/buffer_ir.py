@@ -1,0 +1,316 @@
+"""The intermediate representation between graphs and LLVM IR: steps over buffers, in order.
+
+A value is stored in a `Buffer`. A `BufferView` is an array in it, given by an offset and strides, so NumPy views cost nothing.
+The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
+cumulative operations (`Scan`), matrix products (`MatMul`), convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and
+loops of steps (`Loop`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .convolution_geometry import ConvolutionGeometry
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory for the elements of one array.
+
+    Attributes
+    ----------
+    dtype : dtype
+        The dtype of its elements.
+    size : int
+        The number of elements.
+    node : Node or None
+        The node or array whose value it holds: an input, a constant, or a result of NumPy.
+    is_given : bool
+        Whether it is filled before the first step: an input or a constant.
+    is_called : bool
+        Whether it is the result of a `NumPyCall`.
+    """
+
+    dtype: np.dtype[Any]
+    size: int
+    node: Any = None
+    is_given: bool = False
+    is_called: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self.size * self.dtype.itemsize
+
+
+@dataclass(eq=False, slots=True)
+class LoopIndex:
+    """The index of a `Loop`: from 0 to `trip_count`, exclusive."""
+
+    trip_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """An array in a buffer.
+
+    Attributes
+    ----------
+    buffer : Buffer
+        The buffer of its elements.
+    offset : int
+        The position of the first element.
+    shape, strides : tuple of int
+        The shape, and the strides in elements.
+    loop_strides : tuple of (LoopIndex, int)
+        The stride per iteration of each enclosing loop, in elements.
+    """
+
+    buffer: Buffer
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    loop_strides: tuple[tuple[LoopIndex, int], ...] = ()
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements are contiguous in C order."""
+        wanted = c_strides(self.shape)
+        return all(n == 1 or s == w for n, s, w in zip(self.shape, self.strides, wanted, strict=True))
+
+    def broadcast(self, shape: tuple[int, ...]) -> BufferView:
+        """Return the view broadcast to a shape."""
+        lead = len(shape) - len(self.shape)
+        strides = [0 if n == 1 and m != 1 else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True)]
+        return BufferView(self.buffer, self.offset, shape, (0,) * lead + tuple(strides))
+
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array in C order."""
+    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def dense_view(dtype: Any, shape: tuple[int, ...], node: Any = None) -> BufferView:
+    """Return an array in C order in a buffer of its own."""
+    return BufferView(Buffer(np.dtype(dtype), prod(shape), node), 0, shape, c_strides(shape))
+
+
+@dataclass(eq=False, slots=True)
+class Map:
+    """``out[i] = operation(operands[i])`` for every index.
+
+    Attributes
+    ----------
+    operation : str
+        The operation; see `elementwise_ops`.
+    operands : tuple of BufferView or number
+        Views of the shape of `out`; numbers of the dtype `computed_in`.
+    out : BufferView
+        The result.
+    computed_in : dtype
+        The dtype that operands are converted to.
+    is_write : bool
+        Whether `out` is a part of an array that other steps may read before and after.
+    """
+
+    operation: str
+    operands: tuple[Any, ...]
+    out: BufferView
+    computed_in: np.dtype[Any]
+    is_write: bool = False
+
+    def operand_dtype(self, position: int) -> np.dtype[Any]:
+        """Return the dtype that an operand is converted to; conditions of ``where`` are booleans."""
+        return np.dtype(bool) if self.operation == "where" and position == 0 else self.computed_in
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the iteration space."""
+        return self.out.shape
+
+
+@dataclass(eq=False, slots=True)
+class Reduce:
+    """A reduction along axes.
+
+    Attributes
+    ----------
+    operation : str
+        ``"add"``, ``"multiply"``, ``"maximum"``, ``"minimum"``, ``"logical_or"``, ``"logical_and"``, or ``"mean"``.
+    operand : BufferView
+        The reduced array.
+    axes : frozenset of int
+        The reduced axes.
+    out : BufferView
+        The result, with the shape of the operand and strides of 0 along `axes`.
+    """
+
+    operation: str
+    operand: BufferView
+    axes: frozenset[int]
+    out: BufferView
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the iteration space."""
+        return self.operand.shape
+
+    @property
+    def operands(self) -> tuple[BufferView]:
+        """The operand, as a tuple."""
+        return (self.operand,)
+
+
+@dataclass(eq=False, slots=True)
+class MatMul:
+    """``out = a @ b`` of matrices or stacks of matrices.
+
+    Attributes
+    ----------
+    operands : tuple of BufferView
+        `a` and `b`, and scratch memory for a copy of `b` if needed.
+    out : BufferView
+        The result in C order, of as many axes as `a` and `b`. The rows or columns of each operand are contiguous.
+    is_small : bool
+        Whether a tiled kernel computes it instead of BLAS.
+    """
+
+    operands: tuple[BufferView, ...]
+    out: BufferView
+    is_small: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Convolution:
+    """A cross-correlation of images, or its gradient with respect to an operand.
+
+    Attributes
+    ----------
+    kind : str
+        ``"forward"`` of images and a kernel, ``"back"`` of result cotangents and a kernel, ``"kernel"`` of images and
+        result cotangents.
+    operands : tuple of BufferView
+        The two operands, and scratch memory for copies.
+    out : BufferView
+        The result. All are in C order.
+    geometry : ConvolutionGeometry
+        Shapes, strides and padding.
+    """
+
+    kind: str
+    operands: tuple[BufferView, BufferView, BufferView]
+    out: BufferView
+    geometry: ConvolutionGeometry
+
+
+@dataclass(eq=False, slots=True)
+class Gather:
+    """``out = source[..., index, ...]`` with integer arrays as indices.
+
+    Attributes
+    ----------
+    operands : tuple of BufferView
+        The source as if all indices were 0, with the shape of `out`; then the indices, each with the shape of `out`.
+    out : BufferView
+        The result.
+    lengths, strides : tuple of int
+        For each index, the length of the indexed axis, or 0 if the index is known to be nonnegative and in range; and the
+        stride of the axis.
+    """
+
+    operands: tuple[BufferView, ...]
+    out: BufferView
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Scatter:
+    """``out[..., index, ...] = value`` or ``+= value`` with integer arrays as indices, in order.
+
+    Attributes
+    ----------
+    operation : str
+        ``"copy"`` or ``"add"``.
+    operands : tuple of BufferView or number
+        The value, with the shape of `out`; then the indices, each with the shape of `out`.
+    out : BufferView
+        The target as if all indices were 0.
+    lengths, strides : tuple of int
+        As in `Gather`.
+    """
+
+    operation: str
+    operands: tuple[Any, ...]
+    out: BufferView
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Scan:
+    """A cumulative operation along an axis, such as `cumsum`.
+
+    Attributes
+    ----------
+    operation : str
+        A binary operation of `Map`.
+    operands : tuple of BufferView
+        The operand.
+    axis : int
+        The axis.
+    out : BufferView
+        The result, of the same shape.
+    """
+
+    operation: str
+    operands: tuple[BufferView]
+    axis: int
+    out: BufferView
+
+
+@dataclass(eq=False, slots=True)
+class NumPyCall:
+    """An item of the graph that is computed by NumPy.
+
+    Attributes
+    ----------
+    item : Node, Joint or Guard
+        The item.
+    views : dict
+        The view of each node among its operands; nodes that are missing were computed by NumPy too.
+    out : BufferView or None
+        The view of its result, if that is an array of numbers.
+    why : str
+        Why it was not compiled; empty for guards.
+    """
+
+    item: Any
+    views: dict[Any, BufferView]
+    out: BufferView | None
+    why: str
+    checks: list[Any] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """Steps that are repeated, with views that move and constants that change between iterations.
+
+    Attributes
+    ----------
+    loop_index : LoopIndex
+        The loop index.
+    steps : list of Step
+        The loop body, in order.
+    """
+
+    loop_index: LoopIndex
+    steps: list[Any]
+
+
+Single = Map | Reduce | MatMul | Convolution | Gather | Scatter | Scan | NumPyCall
+Step = Single | Loop

@@ -1,0 +1,112 @@
+"""Geometry of two-dimensional cross-correlations and of their input gradients: shapes, strides, padding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Elements of an image axis that meet the same kernel positions: every `stride`-th element.
+
+    Attributes
+    ----------
+    start, count : int
+        The first element, and the number of elements.
+    taps : tuple of int
+        The kernel positions.
+    first, step : int
+        For the first element, the result index at the first tap, and its difference per tap. It increases by one per
+        element.
+    """
+
+    start: int
+    count: int
+    taps: tuple[int, ...]
+    first: int
+    step: int
+
+    @property
+    def reach(self) -> Pair:
+        """The smallest and largest result index that is read; indices out of range read zeros."""
+        ends = self.first, self.first + self.step * (len(self.taps) - 1)
+        return min(ends), max(ends) + self.count - 1
+
+
+@dataclass(frozen=True)
+class ConvolutionGeometry:
+    """The shape of a cross-correlation of two-dimensional images.
+
+    Attributes
+    ----------
+    batch, groups, channels, results : int
+        The batch size; the number of channel groups; and per group, the channels of an image and of a result.
+    lengths, window, counts : tuple of int
+        The lengths of an image, of the kernel and of a result.
+    strides, dilation : tuple of int
+        The strides of the window, and its dilation.
+    before, after : tuple of int
+        The padding.
+    """
+
+    batch: int
+    groups: int
+    channels: int
+    results: int
+    lengths: Pair
+    window: Pair
+    counts: Pair
+    strides: Pair
+    dilation: Pair
+    before: Pair
+    after: Pair
+
+    @property
+    def padded(self) -> Pair:
+        """The lengths of a padded image."""
+        return self.lengths[0] + self.before[0] + self.after[0], self.lengths[1] + self.before[1] + self.after[1]
+
+    @property
+    def image(self) -> int:
+        """The number of elements of one group of an image."""
+        return self.channels * prod(self.lengths)
+
+    @property
+    def result(self) -> int:
+        """The number of elements of one group of a result."""
+        return self.results * prod(self.counts)
+
+    @property
+    def depth(self) -> int:
+        """The number of products summed per element of the result."""
+        return self.channels * prod(self.window)
+
+    def phases(self, axis: int) -> list[Phase]:
+        """Return the phases of an axis in the input gradient."""
+        found, stride, dilation = [], self.strides[axis], self.dilation[axis]
+        for start in range(min(stride, self.lengths[axis])):
+            origin = start + self.before[axis]
+            taps = [tap for tap in range(self.window[axis]) if (origin - tap * dilation) % stride == 0]
+            places = [(origin - tap * dilation) // stride for tap in taps] or [0]
+            step = places[1] - places[0] if len(places) > 1 else 0
+            found.append(Phase(start, -(-(self.lengths[axis] - start) // stride), tuple(taps), places[0], step))
+        return found
+
+    def margins(self, axis: int) -> Pair:
+        """Return the padding of a result that its input gradient reads, before and after."""
+        reaches = [phase.reach for phase in self.phases(axis) if phase.taps]
+        least, most = min((r[0] for r in reaches), default=0), max((r[1] for r in reaches), default=0)
+        return max(0, -least), max(0, most - self.counts[axis] + 1)
+
+    def work_sizes(self, kind: str) -> tuple[int, int, int]:
+        """Return the sizes of the scratch copies: the kernel, the inputs, and the outputs; see `Convolution`."""
+        inputs, outputs = prod(self.padded) * self.channels, self.result
+        if kind == "back":
+            (top, bottom), (left, right) = self.margins(0), self.margins(1)
+            inputs = (self.counts[0] + top + bottom) * (self.counts[1] + left + right) * self.results
+            outputs = self.image
+        sizes = (self.depth * self.results, inputs, outputs)
+        return sizes[0] + -sizes[0] % 16, sizes[1] + -sizes[1] % 16, sizes[2]  # each begins at a cache line

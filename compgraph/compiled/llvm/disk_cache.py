@@ -1,0 +1,133 @@
+"""The cache of compiled programs on disk: object code, keyed by everything that it depends on.
+
+Object code is executed without further checks, so a file is loaded only if this user wrote it. The folder and the files must
+belong to the user, no other user can write to them, and symbolic links are not followed. Each file begins with an
+authentication code of its key and content, computed with the user's secret in the folder. So a truncated, renamed or foreign
+file is ignored. If the disk is full or read-only, the program is compiled again the next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import stat
+import tempfile
+import warnings
+from pathlib import Path
+
+MAX_FILES = 2000  # files; the least recently used ones are removed
+_SECRET, _SECRET_SIZE = "secret", 32
+_CODE_SIZE = hashlib.sha256().digest_size
+_WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+_refused: set[Path] = set()  # folders that a warning was issued for
+
+
+def cache_folder() -> Path:
+    """Return the cache folder: ``COMPGRAPH_CACHE``, or ``compgraph`` in the user's cache folder."""
+    chosen = os.environ.get("COMPGRAPH_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "compgraph"
+
+
+def load(key: str) -> bytes | None:
+    """Return the object code that this user stored under a key, or None."""
+    place = _usable_folder()
+    secret = None if place is None else _read(place / _SECRET)
+    if place is None or secret is None or len(secret) != _SECRET_SIZE:
+        return None
+    path = place / _file_name(key)
+    found = _read(path)
+    if found is None:
+        return None
+    code = found[_CODE_SIZE:]
+    if not hmac.compare_digest(found[:_CODE_SIZE], _authentication(secret, key, code)):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return code
+
+
+def store(key: str, code: bytes) -> None:
+    """Store object code under a key, atomically."""
+    with contextlib.suppress(OSError):
+        place = _usable_folder()
+        secret = None if place is None else _secret(place)
+        if place is not None and secret is not None:
+            _write(place / _file_name(key), _authentication(secret, key, code) + code)
+            _evict(place)
+
+
+def _file_name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest() + ".o"
+
+
+def _authentication(secret: bytes, key: str, code: bytes) -> bytes:
+    return hmac.digest(secret, hashlib.sha256(key.encode()).digest() + code, "sha256")
+
+
+def _usable_folder() -> Path | None:
+    """Return the folder, created if missing; None, after one warning, if other users could write to it."""
+    if not hasattr(os, "geteuid"):  # the platform has no file owners
+        return None
+    try:
+        place = cache_folder()
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = os.lstat(place)
+    except (OSError, RuntimeError):  # not writable, or the user has no home
+        return None
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE:
+        return place
+    if place not in _refused:
+        _refused.add(place)
+        if not stat.S_ISDIR(found.st_mode):
+            why = "it is a symbolic link; use its target"
+        elif found.st_uid != os.geteuid():
+            why = "it belongs to another user"
+        else:
+            why = f"other users can write to it; run chmod 700 {place}"
+        message = f"compgraph.jit does not use the cache {place}: {why}, or set COMPGRAPH_CACHE to another folder"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return None
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the content of a regular file that belongs to the user and that no other user can write, or None."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE
+            return file.read() if is_own else None
+    except OSError:
+        return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace a file atomically; only the user may read it."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _secret(place: Path) -> bytes | None:
+    """Return the user's secret, created if missing or damaged."""
+    path = place / _SECRET
+    found = _read(path)
+    if found is None or len(found) != _SECRET_SIZE:
+        _write(path, os.urandom(_SECRET_SIZE))
+        found = _read(path)  # another process may have written concurrently
+    return found
+
+
+def _evict(place: Path) -> None:
+    found = sorted(place.glob("*.o"), key=lambda path: path.lstat().st_mtime)
+    for path in found[: max(len(found) - MAX_FILES, 0)]:
+        path.unlink(missing_ok=True)

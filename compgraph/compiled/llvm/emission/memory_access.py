@@ -1,0 +1,91 @@
+"""Loads and stores of buffer views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import elementwise_ops
+from ..buffer_ir import Buffer, BufferView, LoopIndex
+from ..ir_builder import LONG, IRBuilder, Value
+
+BufferAddress = Callable[[Buffer], Value]
+LoopIndices = Mapping[LoopIndex, Value]
+
+
+def address_of(
+    ir: IRBuilder, view: BufferView, base: BufferAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
+) -> Value:
+    """Return the address of an element.
+
+    Parameters
+    ----------
+    ir : IRBuilder
+        The function.
+    view : BufferView
+        The array.
+    base : callable
+        Returns the address of a buffer.
+    loop_indices : mapping
+        The current index of each enclosing loop.
+    indices : iterable of (int, Value)
+        Strides and indices.
+    """
+    offset = None
+    for stride, index in [*[(loop_stride, loop_indices[loop_index]) for loop_index, loop_stride in view.loop_strides], *indices]:
+        if stride:
+            term = index if stride == 1 else ir.binary("mul", index, ir.number(stride, LONG))
+            offset = term if offset is None else ir.binary("add", offset, term)
+    memory = elementwise_ops.memory_type(view.buffer.dtype)
+    start = ir.element_address(base(view.buffer), view.offset, memory)
+    return start if offset is None else ir.element_address(start, offset, memory)
+
+
+class MemoryAccess(NamedTuple):
+    """Access to buffer views within a function.
+
+    Attributes
+    ----------
+    ir : IRBuilder
+        The function.
+    base : callable
+        Returns the address of a buffer.
+    loop_indices : mapping
+        The current index of each enclosing loop.
+    """
+
+    ir: IRBuilder
+    base: BufferAddress
+    loop_indices: LoopIndices
+
+    def address(self, view: BufferView, indices: Sequence[Value | None]) -> Value:
+        """Return the address of an element; missing indices and None mean 0."""
+        gone = [(s, i) for s, i in zip(view.strides, indices, strict=False) if i is not None]
+        return address_of(self.ir, view, self.base, self.loop_indices, gone)
+
+    def read(self, operand: Any, indices: Sequence[Value | None], wanted: np.dtype[Any], lanes: int = 1) -> Value:
+        """Load an operand as a dtype: a number, or elements of a view whose last stride is 1 or 0."""
+        ir = self.ir
+        if not isinstance(operand, BufferView):
+            number = np.asarray(operand).astype(wanted)[()]
+            plain = float(number) if wanted.kind == "f" else int(number)
+            return ir.number(plain, elementwise_ops.type_of(wanted).with_lanes(lanes))
+        given, where = operand.buffer.dtype, self.address(operand, indices)
+        if lanes > 1 and not any(operand.strides[-1:]):
+            return elementwise_ops.convert(ir, ir.splat(load(ir, where, given), lanes), given, wanted)
+        return elementwise_ops.convert(ir, load(ir, where, given, lanes), given, wanted)
+
+
+def load(ir: IRBuilder, where: Value, dtype: np.dtype[Any], lanes: int = 1) -> Value:
+    """Load contiguous elements of a dtype."""
+    value = ir.load(where, elementwise_ops.memory_type(dtype).with_lanes(lanes), dtype.itemsize)
+    return ir.compare("ne", value, ir.number(0, value.type)) if dtype.kind == "b" else value
+
+
+def store(ir: IRBuilder, value: Value, where: Value, dtype: np.dtype[Any]) -> None:
+    """Store contiguous elements of a dtype."""
+    if dtype.kind == "b":
+        value = ir.cast("zext", value, elementwise_ops.memory_type(dtype))
+    ir.store(value, where, dtype.itemsize)

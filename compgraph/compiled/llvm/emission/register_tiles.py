@@ -1,0 +1,312 @@
+"""Register tiles: the inner loops of matrix products and convolutions, and transposes in registers.
+
+A tile is a few rows by a few vectors of columns of ``out[r, c] = sum over k of a[r, k] b[k, c]``. Its sums stay in registers
+for all `k`: each iteration loads the vectors of a row of `b` and multiplies them by one element of each row of `a` (K. Goto and
+R. van de Geijn, "Anatomy of high-performance matrix multiplication", 2008). Remaining columns are computed by a vector that
+overlaps the previous one, not by masked lanes, which would raise flags for elements that do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..ir_builder import INT, LONG, POINTER, IRBuilder, Module, Type, Value
+
+MAX_UNROLLED = 9  # iterations of the innermost loops that are unrolled
+MAX_VECTORS = 4  # vectors of a tile
+
+
+@dataclass(frozen=True)
+class SumAxis:
+    """One axis of a sum of products: its length, and the strides of `a` and `b`."""
+
+    length: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Equal blocks of rows or columns.
+
+    Attributes
+    ----------
+    first : int
+        The first row of the first block.
+    count : int
+        The number of blocks.
+    step : int
+        The distance between blocks.
+    within : tuple of int
+        The rows of a block, relative to its first.
+    """
+
+    first: int
+    count: int
+    step: int
+    within: tuple[int, ...]
+
+
+def max_tile_rows(vectors: int, width: int) -> int:
+    """Return the rows of a tile whose sums fit into registers: AVX2 has 16, others have 32.
+
+    The vectors of `b`, and one element of `a`, need registers too.
+    """
+    return ((16 if width == 32 else 32) - 1 - vectors) // vectors
+
+
+def lanes_for(length: int, itemsize: int, width: int) -> int:
+    """Return the lanes of vectors along an axis: a power of 2."""
+    return int(min(width // itemsize, 1 << (length.bit_length() - 1)))
+
+
+def column_blocks(length: int, lanes: int, width: int) -> list[Blocks]:
+    """Return blocks of columns, with `within` as the starts of their vectors."""
+    most = MAX_VECTORS if width != 32 else MAX_VECTORS - 1
+    return column_blocks_of(length, lanes, 2 if -(-length // lanes) > most else most)
+
+
+def column_blocks_of(length: int, lanes: int, count: int) -> list[Blocks]:
+    """Return blocks of `count` vectors of columns, and a block of the rest."""
+    starts = [min(v * lanes, length - lanes) for v in range(-(-length // lanes))]
+    if len(starts) <= count:
+        return [Blocks(0, 1, 0, tuple(starts))]
+    full = length // lanes
+    whole = (
+        full // count if length % lanes == 0 else (full - 1) // count
+    )  # overlapping vectors are in one tile, so no sum is added twice
+    found = [Blocks(0, whole, count * lanes, tuple(starts[:count]))] if whole else []
+    rest = starts[whole * count :]
+    return [*found, Blocks(0, 1, 0, tuple(rest))] if rest else found
+
+
+def row_blocks(length: int, most: int) -> list[Blocks]:
+    """Return blocks of at most `most` rows, of nearly equal size."""
+    count = -(-length // -(-length // max(most, 1)))
+    full = length // count
+    found = [Blocks(0, full, count, tuple(range(count)))]
+    if length % count:
+        found.append(Blocks(full * count, 1, 0, tuple(range(length % count))))
+    return found
+
+
+def block_starts(ir: IRBuilder, part: Blocks) -> Iterator[Value]:
+    """Emit a loop over blocks; yield the start of each."""
+    if part.count == 1:
+        yield ir.number(part.first, LONG)
+        return
+    with ir.loop(0, part.count) as loop:
+        start = ir.binary("mul", loop.index, ir.number(part.step, LONG))
+        yield ir.binary("add", start, ir.number(part.first, LONG)) if part.first else start
+
+
+def accumulate_tile(
+    ir: IRBuilder,
+    kind: Type,
+    a: Value,
+    b: Value,
+    rows: Sequence[int],
+    columns: Sequence[int],
+    axes: Sequence[SumAxis],
+) -> list[list[Value]]:
+    """Emit the sums of a tile.
+
+    Parameters
+    ----------
+    ir : IRBuilder
+        The function.
+    kind : Type
+        The type of a vector of columns.
+    a, b : Value
+        The addresses of the operands.
+    rows, columns : sequence of int
+        The offsets of the rows of `a`, and of the column vectors of `b`.
+    axes : sequence of SumAxis
+        The axes of the sum, the outermost first.
+
+    Returns
+    -------
+    list of list of Value
+        The vectors of each row.
+    """
+    tile = _Tile(ir, kind, rows, columns, [axis for axis in axes if axis.length != 1])
+    found = [ir.number(0.0, kind)] * (len(rows) * len(columns))
+    if all(axis.length for axis in axes):
+        found = tile.along(0, a, b, found)
+    return [found[r * len(columns) : (r + 1) * len(columns)] for r in range(len(rows))]
+
+
+class _Tile:
+    def __init__(self, ir: IRBuilder, kind: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]) -> None:
+        self.ir, self.kind, self.rows, self.columns, self.axes = ir, kind, rows, columns, axes
+        self.one, self.size = kind.with_lanes(1), 8 if kind.of == "double" else 4
+        self.looped = len(axes)
+        while self.looped and prod(axis.length for axis in axes[self.looped - 1 :]) <= MAX_UNROLLED:
+            self.looped -= 1
+
+    def along(self, depth: int, a: Value, b: Value, sums: list[Value]) -> list[Value]:
+        """Emit the loops from one depth on; return the sums."""
+        ir = self.ir
+        if depth == self.looped:
+            for offset_a, offset_b in _offsets(self.axes[depth:]):
+                sums = self._turn(ir.element_address(a, offset_a, self.one), ir.element_address(b, offset_b, self.one), sums)
+            return sums
+        axis = self.axes[depth]
+        with ir.loop(0, axis.length, 1, sums) as loop:
+            inside_a, inside_b = (
+                ir.element_address(base, ir.binary("mul", loop.index, ir.number(stride, LONG)), self.one)
+                for base, stride in ((a, axis.a), (b, axis.b))
+            )
+            loop.next = self.along(depth + 1, inside_a, inside_b, loop.current)
+        return loop.next
+
+    def _turn(self, a: Value, b: Value, sums: list[Value]) -> list[Value]:
+        ir = self.ir
+        found = list(sums)
+        vectors = [ir.load(ir.element_address(b, c, self.one), self.kind, self.size) for c in self.columns]
+        for r, row in enumerate(self.rows):
+            number = ir.splat(ir.load(ir.element_address(a, row, self.one), self.one, self.size), self.kind.lanes)
+            for c, vector in enumerate(vectors):
+                k = r * len(vectors) + c
+                found[k] = ir.fma(number, vector, found[k])
+        return found
+
+
+def _offsets(axes: Sequence[SumAxis]) -> list[tuple[int, int]]:
+    found = [(0, 0)]
+    for axis in axes:
+        found = [(a + k * axis.a, b + k * axis.b) for a, b in found for k in range(axis.length)]
+    return found
+
+
+def scaled(ir: IRBuilder, index: Value, factor: int) -> Value:
+    """Multiply an index by a constant."""
+    return index if factor == 1 else ir.binary("mul", index, ir.number(factor, LONG))
+
+
+def offset_address(ir: IRBuilder, base: Value, kind: Type, *terms: tuple[Value, int]) -> Value:
+    """Return an address plus indices times constants."""
+    for index, factor in terms:
+        if factor and index.text != "0":
+            base = ir.element_address(base, scaled(ir, index, factor), kind)
+    return base
+
+
+def store_tile(
+    ir: IRBuilder,
+    values: Sequence[Sequence[Value]],
+    address: Value,
+    rows: Sequence[int],
+    columns: Sequence[int],
+    step: int = 1,
+) -> None:
+    """Store a tile.
+
+    `rows` and `columns` are the offsets of its rows and vectors, `step` is the stride of a vector's elements.
+    """
+    for row, vectors in zip(rows, values, strict=True):
+        for column, vector in zip(columns, vectors, strict=True):
+            one, apart = vector.type.with_lanes(1), vector.type.lanes if step != 1 else 1
+            size = 8 if one.of == "double" else 4
+            for k in range(apart):
+                part = ir.lane(vector, k) if apart > 1 else vector
+                ir.store(part, ir.element_address(address, row + column + k * step, one), size)
+
+
+def transpose_kernel(module: Module, kind: Type, shape: tuple[int, int], source: int, target: int, width: int) -> str:
+    """Return the name of a function that writes the transpose of a matrix; its arguments are the target and the source.
+
+    Parameters
+    ----------
+    module : Module
+        The module of the function.
+    kind : Type
+        The type of an element.
+    shape : tuple of int
+        The shape of the source. Rows of both matrices are contiguous.
+    source, target : int
+        The row strides.
+    width : int
+        The bytes of a vector.
+    """
+    name = f".transposed_{kind.mangled}_{shape[0]}_{shape[1]}_{source}_{target}"
+
+    def write() -> None:
+        ir = module.function(name, None, [POINTER, POINTER], "noinline")
+        to, of = ir.operands
+        (m, n), size = shape, 8 if kind.of == "double" else 4
+        if (m == 1 and target == 1) or (n == 1 and source == 1):  # the same elements in the same order
+            _emit_copy(ir, kind, to, of, m * n, lanes_for(m * n, size, width))
+        else:
+            _emit_transpose(ir, kind, to, of, shape, (source, target), lanes_for(min(m, n), size, width))
+        ir.ret()
+
+    return module.define_once(name, write)
+
+
+def _emit_copy(ir: IRBuilder, kind: Type, to: Value, of: Value, count: int, lanes: int) -> None:
+    size = 8 if kind.of == "double" else 4
+    with ir.loop(0, -(-count // lanes)) as loop:
+        start = _vector_start(ir, loop.index, count, lanes)
+        value = ir.load(ir.element_address(of, start, kind), kind.with_lanes(lanes), size)
+        ir.store(value, ir.element_address(to, start, kind), size)
+
+
+def _emit_transpose(
+    ir: IRBuilder, kind: Type, to: Value, of: Value, shape: tuple[int, int], strides: tuple[int, int], lanes: int
+) -> None:
+    (m, n), (source, target), size = shape, strides, 8 if kind.of == "double" else 4
+    with ir.loop(0, -(-n // lanes)) as across, ir.loop(0, -(-m // lanes)) as down:
+        column, row = _vector_start(ir, across.index, n, lanes), _vector_start(ir, down.index, m, lanes)
+        at = offset_address(ir, of, kind, (row, source), (column, 1))
+        lines = [ir.load(ir.element_address(at, k * source, kind), kind.with_lanes(lanes), size) for k in range(lanes)]
+        at = offset_address(ir, to, kind, (column, target), (row, 1))
+        for k, line in enumerate(_transpose_square(ir, lines)):
+            ir.store(line, ir.element_address(at, k * target, kind), size)
+
+
+def _vector_start(ir: IRBuilder, index: Value, length: int, lanes: int) -> Value:
+    """Return the start of a vector; the last one overlaps the previous one if the length is not a multiple."""
+    start = ir.binary("mul", index, ir.number(lanes, LONG))
+    return ir.intrinsic("smin", start, ir.number(length - lanes, LONG)) if length % lanes else start
+
+
+def _transpose_square(ir: IRBuilder, lines: list[Value]) -> list[Value]:
+    """Transpose a square by swapping halves, then halves of halves, ... (J. Eklundh, 1972)."""
+    lanes = len(lines)
+    half = lanes // 2
+    while half:
+        upper = [k if not k & half else k - half + lanes for k in range(lanes)]
+        lower = [k + half if not k & half else k + lanes for k in range(lanes)]
+        for k in range(lanes):
+            if not k & half:
+                a, b = lines[k], lines[k + half]
+                lines[k], lines[k + half] = (_shuffle(ir, a, b, places) for places in (upper, lower))
+        half //= 2
+    return lines
+
+
+def _shuffle(ir: IRBuilder, a: Value, b: Value, places: list[int]) -> Value:
+    mask = ", ".join(f"i32 {k}" for k in places)
+    return ir.emit(f"shufflevector {a}, {b}, <{len(places)} x i32> <{mask}>", a.type)
+
+
+def non_finite_kernel(module: Module, kind: Type, count: int, width: int) -> str:
+    """Return the name of a function that returns whether some of `count` numbers at an address are inf or nan."""
+    name = f".not_finite_{kind.mangled}_{count}"
+
+    def write() -> None:
+        ir = module.function(name, INT, [POINTER], "noinline")
+        size = 8 if kind.of == "double" else 4
+        lanes = lanes_for(count, size, width)
+        bits = Type(f"i{8 * size}", lanes)
+        exponent = ir.number(0x7FF0 << 48 if size == 8 else 0x7F80 << 16, bits)
+        with ir.loop(0, -(-count // lanes), 1, [ir.number(0, bits)]) as loop:
+            value = ir.load(ir.element_address(ir.operands[0], _vector_start(ir, loop.index, count, lanes), kind), bits, size)
+            loop.next = [ir.intrinsic("umax", loop.current[0], ir.binary("and", value, exponent))]
+        found = ir.any(ir.compare("eq", loop.next[0], exponent))
+        ir.ret(ir.cast("zext", found, INT))
+
+    return module.define_once(name, write)

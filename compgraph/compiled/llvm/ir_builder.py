@@ -1,0 +1,384 @@
+"""Builder of LLVM IR: types, values, and the instructions of functions, as text.
+
+A `Type` has lanes, and an operation on values of eight lanes is a vector operation. Code for `n` lanes also works for one lane.
+Each method of `IRBuilder` appends an instruction and returns its result.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """The type of a value: a scalar type, or a vector with several lanes.
+
+    Attributes
+    ----------
+    of : str
+        LLVM's name of the scalar type: ``"double"``, ``"float"``, ``"i64"``, ``"i1"``, ``"ptr"``.
+    lanes : int
+        The number of lanes; 1 for a scalar.
+    """
+
+    of: str
+    lanes: int = 1
+
+    def __str__(self) -> str:
+        return self.of if self.lanes == 1 else f"<{self.lanes} x {self.of}>"
+
+    @property
+    def mangled(self) -> str:
+        """The type as it appears in names of LLVM intrinsics: ``v8f64``."""
+        of = {"double": "f64", "float": "f32", "ptr": "p0"}.get(self.of, self.of)
+        return of if self.lanes == 1 else f"v{self.lanes}{of}"
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the type is a floating-point type."""
+        return self.of in ("double", "float")
+
+    def with_lanes(self, lanes: int) -> Type:
+        """Return this type with another number of lanes."""
+        return Type(self.of, lanes)
+
+
+DOUBLE, FLOAT, LONG, INT, BIT, BYTE, POINTER = map(Type, ("double", "float", "i64", "i32", "i1", "i8", "ptr"))
+
+
+class Value(NamedTuple):
+    """The result of an instruction, or a constant: its text in IR, and its type."""
+
+    text: str
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+__all__ = ["BIT", "BYTE", "DOUBLE", "FLOAT", "INT", "LONG", "POINTER", "IRBuilder", "Loop", "Module", "Type", "Value"]
+
+BAILOUT = 1 << 16  # the bit of a returned status that makes the program run as NumPy
+MAX_INLINED_CALLS = (
+    2  # calls of a function of mathematics that may be replaced by its text; a call takes a tenth of the time of exp
+)
+
+
+class Module:
+    """Functions that are compiled together.
+
+    Attributes
+    ----------
+    text : str
+        The IR of the module.
+    """
+
+    def __init__(self) -> None:
+        self._declared: dict[str, str] = {}
+        self._made: dict[str, IRBuilder] = {}
+        self._calls: dict[str, int] = {}
+
+    @property
+    def text(self) -> str:
+        """The IR of the module."""
+        return "\n".join([*self._declared.values(), *(code.text for code in self._made.values())]) + "\n"
+
+    def declare(self, name: str, result: Type | None, operands: Sequence[Type]) -> str:
+        """Declare an external function, an LLVM intrinsic or a C function, and return its name."""
+        if name not in self._declared:
+            self._declared[name] = f"declare {result or 'void'} @{name}({', '.join(map(str, operands))})"
+        return name
+
+    def constant(self, value: Value) -> Value:
+        """Return the address of a constant, for functions with pointer arguments, such as Fortran's."""
+        name = f"@.{value.type.of}.{value.text.removeprefix('-').replace('-', 'm')}"
+        self._declared[name] = f"{name} = internal constant {value}"
+        return Value(name, POINTER)
+
+    def function(self, name: str, result: Type | None, operands: Sequence[Type], attributes: str = "") -> IRBuilder:
+        """Start a new function. Names that begin with ``"."`` are internal to the module."""
+        code = self._made[name] = IRBuilder(self, name, result, operands, attributes)
+        return code
+
+    def define_once(self, name: str, make: Callable[[], Any]) -> str:
+        """Return the name of a function, which `make` defines on first use."""
+        if name not in self._made:
+            make()
+        return name
+
+    def define_shared(self, name: str, make: Callable[[], Any]) -> str:
+        """As `define_once`, for a function that LLVM may inline; not if there are many calls, which would each be compiled."""
+        self._calls[name] = self._calls.get(name, 0) + 1
+        self.define_once(name, make)
+        if self._calls[name] == MAX_INLINED_CALLS + 1:
+            self._made[name].attributes += " noinline"
+        return name
+
+
+class IRBuilder:
+    """Builds a function.
+
+    Parameters
+    ----------
+    module : Module
+        The module of the function.
+    name : str
+        Its name.
+    result : Type or None
+        Its return type.
+    operands : sequence of Type
+        Its parameter types. Pointers are ``noalias``.
+    attributes : str
+        LLVM attributes, such as ``"alwaysinline"``.
+    """
+
+    def __init__(self, module: Module, name: str, result: Type | None, operands: Sequence[Type], attributes: str = "") -> None:
+        self.module, self.name, self.result = module, name, result
+        self.operands = [Value(f"%a{k}", t) for k, t in enumerate(operands)]
+        self.attributes = attributes
+        self._lines, self._variables = list[str](), list[str]()
+        self.bailout: Value | None = None  # the variable of `bail_out_if`
+        self._count, self._block = 0, "entry"
+
+    @property
+    def text(self) -> str:
+        """The IR of the function."""
+        given = ", ".join(f"{v.type} noalias {v.text}" if v.type == POINTER else str(v) for v in self.operands)
+        hidden = "internal " if self.name.startswith(".") else ""
+        head = f"define {hidden}{self.result or 'void'} @{self.name}({given}) {self.attributes} {{\nentry:"
+        return "\n".join([head, *self._variables, *self._lines, "}"])
+
+    # ------------------------------------------------------------------------------------------ bailing out
+
+    def bail_out_if(self, bits: Value) -> None:
+        """Make the program fall back to NumPy if a bit is set in some lane."""
+        if self.bailout is None:
+            self.bailout = self.variable(INT, 0)
+        flag = self.select(self.any(bits), self.number(BAILOUT, INT), self.number(0, INT))
+        self.store(self.binary("or", self.load(self.bailout, INT, 4), flag), self.bailout, 4)
+
+    def status(self, exceptions: Value) -> Value:
+        """Return what the function returns: floating-point exceptions, and the bit `BAILOUT`."""
+        return exceptions if self.bailout is None else self.binary("or", exceptions, self.load(self.bailout, INT, 4))
+
+    # ------------------------------------------------------------------------------------------ one instruction
+
+    def emit(self, instruction: str, type: Type) -> Value:
+        """Append an instruction with a result of a type."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self._lines.append(f"{name} = {instruction}")
+        return Value(name, type)
+
+    def number(self, x: Any, type: Type) -> Value:
+        """Return a constant, in each lane of a type."""
+        if type.is_float:
+            one = np.float32(x) if type.of == "float" else x  # LLVM writes both types as doubles
+            text = f"0x{struct.unpack('>Q', struct.pack('>d', float(one)))[0]:016X}"
+        else:
+            text = str(int(x))
+        return Value(text if type.lanes == 1 else f"splat ({type.of} {text})", type)
+
+    def double_like(self, x: float, like: Value) -> Value:
+        """Return a double constant with as many lanes as another value."""
+        return self.number(x, DOUBLE.with_lanes(like.type.lanes))
+
+    def long_like(self, x: int, like: Value) -> Value:
+        """Return a 64-bit integer constant with as many lanes as another value."""
+        return self.number(x, LONG.with_lanes(like.type.lanes))
+
+    def binary(self, name: str, a: Value, b: Value) -> Value:
+        """Append a binary operation: ``fadd``, ``fsub``, ``fmul``, ``fdiv``, ``add``, ``and``, ``shl`` ..."""
+        return self.emit(f"{name} {a}, {b.text}", a.type)
+
+    def compare(self, name: str, a: Value, b: Value) -> Value:
+        """Append a comparison: ``oeq``, ``une``, ``olt``, ``uno`` ... of floats; ``eq``, ``slt``, ``ult`` ... of integers."""
+        operation = "fcmp" if a.type.is_float else "icmp"
+        return self.emit(f"{operation} {name} {a}, {b.text}", BIT.with_lanes(a.type.lanes))
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """Select `a` in each lane where a condition holds, else `b`."""
+        return self.emit(f"select {condition}, {a}, {b}", a.type)
+
+    def neg(self, a: Value) -> Value:
+        """Append ``-a`` of a float."""
+        return self.emit(f"fneg {a}", a.type)
+
+    def cast(self, name: str, a: Value, type: Type) -> Value:
+        """Append a conversion: ``fptosi``, ``sitofp``, ``fpext``, ``fptrunc``, ``zext``, ``sext``, ``trunc``, ``bitcast``."""
+        type = type.with_lanes(a.type.lanes)
+        return self.emit(f"{name} {a} to {type}", type)
+
+    def intrinsic(self, name: str, *operands: Value) -> Value:
+        """Call an LLVM intrinsic of values of one type: ``fma``, ``sqrt``, ``fabs``, ``rint``, ``copysign``, ``smin`` ..."""
+        full = f"llvm.{name}.{operands[0].type.mangled}"
+        self.module.declare(full, operands[0].type, [v.type for v in operands])
+        return self.call(full, operands[0].type, *operands)
+
+    def call_void(self, name: str, *operands: Value) -> None:
+        """Call a function without a result."""
+        self._lines.append(f"call void @{name}({', '.join(map(str, operands))})")
+
+    def call(self, name: str, result: Type, *operands: Value) -> Value:
+        """Call a function and return its result."""
+        return self.emit(f"call {result} @{name}({', '.join(map(str, operands))})", result)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """Append ``a * b + c``, rounded once."""
+        return self.intrinsic("fma", a, b, c)
+
+    # ------------------------------------------------------------------------------------------ lanes
+
+    def splat(self, a: Value, lanes: int) -> Value:
+        """Broadcast a scalar to several lanes."""
+        if lanes == 1:
+            return a
+        type = a.type.with_lanes(lanes)
+        first = self.emit(f"insertelement {type} poison, {a}, i32 0", type)
+        return self.emit(f"shufflevector {first}, {type} poison, <{lanes} x i32> zeroinitializer", type)
+
+    def lane(self, a: Value, k: Value | int) -> Value:
+        """Extract the scalar of one lane."""
+        where = f"i32 {k}" if isinstance(k, int) else str(k)
+        return a if a.type.lanes == 1 else self.emit(f"extractelement {a}, {where}", a.type.with_lanes(1))
+
+    def insert(self, a: Value, number: Value, k: Value | int) -> Value:
+        """Replace the scalar of one lane of `a`."""
+        where = f"i32 {k}" if isinstance(k, int) else str(k)
+        return number if a.type.lanes == 1 else self.emit(f"insertelement {a}, {number}, {where}", a.type)
+
+    def select_lanes(self, a: Value, lanes: Sequence[int]) -> Value:
+        """Return some lanes of a vector, in a given order."""
+        type = a.type.with_lanes(len(lanes))
+        mask = ", ".join(f"i32 {k}" for k in lanes)
+        return self.emit(f"shufflevector {a}, {a.type} poison, <{len(lanes)} x i32> <{mask}>", type)
+
+    def all(self, bits: Value) -> Value:
+        """Return whether a condition holds in every lane."""
+        return bits if bits.type.lanes == 1 else self._across("and", bits)
+
+    def any(self, bits: Value) -> Value:
+        """Return whether a condition holds in some lane."""
+        return bits if bits.type.lanes == 1 else self._across("or", bits)
+
+    def _across(self, name: str, a: Value) -> Value:
+        full, one = f"llvm.vector.reduce.{name}.{a.type.mangled}", a.type.with_lanes(1)
+        self.module.declare(full, one, [a.type])
+        return self.call(full, one, a)
+
+    # ------------------------------------------------------------------------------------------ memory
+
+    def element_address(self, base: Value, offset: Value | int, of: Type) -> Value:
+        """Return the address of the element `offset` of a type after `base`."""
+        where = f"i64 {offset}" if isinstance(offset, int) else str(offset)
+        return base if where == "i64 0" else self.emit(f"getelementptr {of.of}, {base}, {where}", POINTER)
+
+    def variable(self, type: Type, start: int | None = None) -> Value:
+        """Return the address of a local variable, which LLVM promotes to a register if it can."""
+        name = f"%m{len(self._variables)}"
+        self._variables.append(f"{name} = alloca {type}, align 8")
+        if start is not None:
+            self._variables.append(f"store {type} {start}, ptr {name}")
+        return Value(name, POINTER)
+
+    def load(self, address: Value, type: Type, align: int) -> Value:
+        """Load a value from an address aligned to `align` bytes."""
+        return self.emit(f"load {type}, {address}, align {align}", type)
+
+    def store(self, value: Value, address: Value, align: int) -> None:
+        """Store a value at an address."""
+        self._lines.append(f"store {value}, {address}, align {align}")
+
+    # ------------------------------------------------------------------------------------------ control flow
+
+    def label(self) -> str:
+        """Return a new block name."""
+        self._count += 1
+        return f"b{self._count}"
+
+    def begin(self, block: str) -> None:
+        """Begin a block."""
+        self._lines.append(f"{block}:")
+        self._block = block
+
+    def jump(self, block: str) -> None:
+        """End a block with an unconditional branch."""
+        self._lines.append(f"br label %{block}")
+
+    def branch(self, condition: Value, then: str, other: str) -> None:
+        """End a block with a conditional branch."""
+        self._lines.append(f"br {condition}, label %{then}, label %{other}")
+
+    @contextmanager
+    def loop(self, start: Value | int, stop: Value | int, step: int = 1, carried: Sequence[Value] = ()) -> Iterator[Loop]:
+        """Build a loop that runs at least once; its body is built within the ``with`` statement.
+
+        Parameters
+        ----------
+        start, stop, step : Value or int
+            The range of the loop's `index`.
+        carried : sequence of Value
+            Initial values of loop-carried variables. `Loop.current` has their values at the beginning of the body; the body
+            sets `Loop.next`. After the loop, `Loop.next` has their final values.
+        """
+        first, last = (self.number(x, LONG) if isinstance(x, int) else x for x in (start, stop))
+        before, head = self._block, self.label()
+        self.jump(head)
+        self.begin(head)
+        made = Loop(self.emit("", LONG), [self.emit("", value.type) for value in carried])
+        place = len(self._lines) - 1 - len(carried)
+        yield made
+        following = self.binary("add", made.index, self.number(step, LONG))
+        end, done = self._block, self.label()
+        pairs = [(made.index, first, following), *zip(made.current, carried, made.next, strict=True)]
+        for k, (now, given, then) in enumerate(pairs):
+            self._lines[place + k] = f"{now.text} = phi {now.type} [ {given.text}, %{before} ], [ {then.text}, %{end} ]"
+        self.branch(self.compare("slt", following, last), head, done)
+        self.begin(done)
+
+    @contextmanager
+    def branch_if(self, condition: Value, values: Sequence[Value]) -> Iterator[list[Value]]:
+        """Build a block that runs only if a bit is set.
+
+        It yields a list of `values`, which the body may replace. Afterwards the list has `values`, or their replacements if the
+        body ran.
+        """
+        before, inside, after = self._block, self.label(), self.label()
+        self.branch(condition, inside, after)
+        self.begin(inside)
+        found = list(values)
+        yield found
+        end = self._block
+        self.jump(after)
+        self.begin(after)
+        for k, (first, then) in enumerate(zip(values, found, strict=True)):
+            found[k] = self.emit(f"phi {first.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]", first.type)
+
+    @contextmanager
+    def branch_if_unlikely(self, condition: Value, value: Value) -> Iterator[list[Value]]:
+        """As `branch_if` of one value, for rare cases."""
+        with self.branch_if(condition, [value]) as found:
+            branch = len(self._lines) - 2
+            self._lines[branch] += ', !prof !{!"branch_weights", i32 1, i32 100000}'
+            yield found
+
+    def ret(self, value: Value | None = None) -> None:
+        """Return from the function."""
+        self._lines.append("ret void" if value is None else f"ret {value}")
+
+
+@dataclass
+class Loop:
+    """A loop under construction; see `IRBuilder.loop`."""
+
+    index: Value
+    current: list[Value]
+
+    def __post_init__(self) -> None:
+        self.next = list(self.current)

@@ -1,0 +1,181 @@
+"""The compiler: LLVM IR to machine code of this processor. The only module that imports llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import threading
+import weakref
+from typing import Any
+
+from scipy.linalg import cython_blas  # at the top level: a child process would wait forever for a thread's import
+
+from ...context import reset_after_fork
+from .. import compiler_thread
+from . import disk_cache
+
+_lock = reset_after_fork(threading.RLock())
+compiler_thread.compiling.append(_lock)
+
+
+class NoCompilerError(RuntimeError):
+    """LLVM is missing, or the processor lacks the required vector instructions."""
+
+
+@functools.cache
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        raise NoCompilerError("llvmlite is not installed: pip install 'compgraph[jit]'") from error
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    lock = getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None)  # held around each call, also by other libraries
+    if hasattr(lock, "_at_fork_reinit"):
+        compiler_thread.compiling.append(reset_after_fork(lock))
+    return llvm
+
+
+def _require_compiler() -> None:
+    """Raise if the state of LLVM is unknown after a fork."""
+    if compiler_thread.was_interrupted:
+        raise NotImplementedError("the process was forked while a thread compiled, so it cannot compile")
+
+
+@functools.cache
+def processor() -> tuple[str, str, int]:
+    """Return LLVM's name and features of this processor, and the bytes of its widest vectors.
+
+    Raises
+    ------
+    NoCompilerError
+        If llvmlite is missing, or the processor has neither AVX2 with FMA, nor NEON.
+    """
+    llvm = _llvm()
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512dq") and features.get("avx512vl"):
+        width = 64
+    elif features.get("avx2") and features.get("fma"):
+        width = 32
+    elif llvm.get_process_triple().startswith(("aarch64", "arm64")):
+        width = 16
+    else:
+        raise NoCompilerError("the processor has neither AVX2 with FMA, nor NEON")
+    return llvm.get_host_cpu_name(), features.flatten(), width
+
+
+# that has mapped large libraries leaves no room for sections next to each other, and 32 bits do not reach from one to another.
+_OPTIONS = {"opt": 2, "jit": True, "reloc": "pic", "codemodel": "large"}
+
+
+def _target_machine() -> Any:
+    llvm = _llvm()
+    name, features, _ = processor()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(cpu=name, features=features, **_OPTIONS)
+
+
+@functools.cache
+def _register_symbols() -> None:
+    """Register the addresses of C's functions, and of SciPy's BLAS, with LLVM."""
+    library = ctypes.CDLL(ctypes.util.find_library("m") or None)
+    for function in LIBM:
+        _llvm().add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    for function in BLAS:
+        capsule = cython_blas.__pyx_capi__[function]
+        _llvm().add_symbol(f"blas_{function}", address(capsule, name(capsule)))
+
+
+# C functions that code may call, of one double except `pow`, `fmod` and `atan2`.
+LIBM = (
+    "sin", "cos", "tan", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asin", "acos", "atan",
+    "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "pow", "fmod", "atan2", "feclearexcept", "fetestexcept",
+)  # fmt: skip
+
+
+BLAS = ("dgemm", "sgemm")  # as ``blas_dgemm``: Fortran functions, which take addresses
+
+
+def _llvmlite_version() -> str:
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
+def compile_module(text: str, is_kept: bool = False) -> bytes:
+    """Compile a module to an object file for this machine, optionally by the disk cache."""
+    _require_compiler()
+    llvm = _llvm()
+    name, features, _ = processor()
+    parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _llvmlite_version())
+    made = disk_cache.load(repr(parts)) if is_kept else None
+    if made is None:
+        made = _emit_object(text)
+        if is_kept:
+            disk_cache.store(repr(parts), made)
+    return made
+
+
+def _emit_object(text: str) -> bytes:
+    llvm = _llvm()
+    with _lock:
+        module = llvm.parse_assembly(text)
+        module.triple = llvm.get_process_triple()
+        module.verify()
+        machine = _target_machine()
+        module.data_layout = str(machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=1)  # level 2 takes 1.5 times as long, without gain
+        options.loop_vectorization = options.slp_vectorization = False  # the IR is vectorized already
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        made: bytes = machine.emit_object(module)
+        return made
+
+
+class LoadedCode:
+    """Object code in memory.
+
+    Parameters
+    ----------
+    code : bytes
+        An object file from `compile_module`.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        _require_compiler()
+        llvm = _llvm()
+        with _lock:
+            _register_symbols()
+            machine = _target_machine()  # owned by the engine
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
+            _loaded.add(self)
+
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        found: int = self._engine.get_function_address(name)
+        return found
+
+
+_loaded: weakref.WeakSet[LoadedCode] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """Keep loaded code forever if the state of LLVM is unknown, because freeing it would call LLVM."""
+    if compiler_thread.was_interrupted:
+        for reference in list(_loaded.data):  # type: ignore[attr-defined]  # another thread may have been changing the set
+            loaded = reference()
+            if loaded is not None:
+                loaded._engine.detach()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        after_in_child=_after_fork_in_child
+    )  # after the handler of `compiler_thread`, which sets `was_interrupted`

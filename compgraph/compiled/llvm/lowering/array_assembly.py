@@ -1,0 +1,300 @@
+"""Lowering of operations that assemble arrays by copies: concatenate, stack, pad, tile, roll, diagonals ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .... import ops
+from ....values import Value
+from .. import elementwise_ops
+from ..buffer_ir import BufferView, c_strides, dense_view
+from . import gather_scatter
+from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
+from .reductions import append_reduction
+
+
+def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferView:
+    """Return a slice of an axis."""
+    lengths = (*view.shape[:axis], stop - start, *view.shape[axis + 1 :])
+    return BufferView(view.buffer, view.offset + start * view.strides[axis], lengths, view.strides)
+
+
+def _copy_into(state: LoweringState, value: Any, target: BufferView) -> None:
+    given = value.buffer.dtype if isinstance(value, BufferView) else target.buffer.dtype
+    state.append_map("copy", (value,), target, given, is_write=True)
+
+
+def _joined_operands(state: LoweringState, item: Any) -> list[BufferView] | None:
+    """Return the views of the operands of an item; None if unsupported."""
+    found = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
+    if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
+        return None
+    known = [p for p in found if p is not None]
+    return known if len(known) == len(found) else None
+
+
+def _concatenate(state: LoweringState, item: Any) -> str:
+    parts, axis = _joined_operands(state, item), item.options.get("axis", 0)
+    if parts is None:
+        return UNSUPPORTED
+    if axis is None:
+        parts, axis = [state.ravel(p) for p in parts], 0
+    own, start = state.result(item), 0
+    axis = int(axis) % len(own.shape)
+    for part in parts:
+        stop = start + part.shape[axis]
+        _copy_into(state, part, _axis_slice(own, axis, start, stop))
+        start = stop
+    return ""
+
+
+def _stack(state: LoweringState, item: Any) -> str:
+    parts = _joined_operands(state, item)
+    if parts is None:
+        return UNSUPPORTED
+    own = state.result(item)
+    axis = int(item.options.get("axis", 0)) % len(own.shape)
+    for k, part in enumerate(parts):
+        slot = _axis_slice(own, axis, k, k + 1)
+        without = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
+        _copy_into(state, part, BufferView(slot.buffer, slot.offset, *without))
+    return ""
+
+
+def _pad(state: LoweringState, item: Any) -> str:
+    source, options = state.view(item.args[0]), item.options
+    filled = np.asarray(options.get("constant_values", 0))
+    widths = options.get("pad_width")
+    if source is None or len(item.args) > 1 or not {"pad_width", "mode", "constant_values"}.issuperset(options):
+        return UNSUPPORTED
+    if (
+        options.get("mode", "constant") != "constant"
+        or isinstance(widths, dict)
+        or filled.ndim
+        or filled.dtype.kind not in "biuf"
+    ):
+        return UNSUPPORTED
+    if not casts_like_numpy(filled, source.buffer.dtype):
+        return UNSUPPORTED
+    own = state.result(item)
+    inner = own
+    for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(widths), (len(source.shape), 2)).tolist()):
+        length = inner.shape[axis]
+        for start, stop in ((0, before), (length - after, length)):
+            if stop > start:
+                _copy_into(state, filled[()], _axis_slice(inner, axis, start, stop))
+        inner = _axis_slice(inner, axis, before, length - after)
+    _copy_into(state, source, inner)
+    return ""
+
+
+def _tile(state: LoweringState, item: Any) -> str:
+    source, times = state.view(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
+    if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
+        return UNSUPPORTED
+    own, count = state.result(item), len(np.shape(item.raw_value))
+    reps = [int(n) for n in np.ravel(times)]
+    reps = [1] * (count - len(reps)) + reps
+    lead = count - len(source.shape)
+    shape = tuple(n for pair in zip(reps, (*(1,) * lead, *source.shape), strict=True) for n in pair)
+    strides = tuple(s for stride in (*(0,) * lead, *source.strides) for s in (0, stride))
+    _copy_into(
+        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(own.buffer, 0, shape, c_strides(shape))
+    )
+    return ""
+
+
+def _repeat(state: LoweringState, item: Any) -> str:
+    source, times = state.view(item.args[0]), item.options.get("repeats", item.args[1] if len(item.args) == 2 else None)
+    if source is None or times is None or isinstance(times, Value) or not {"axis", "repeats"}.issuperset(item.options):
+        return UNSUPPORTED
+    axis = item.options.get("axis")
+    if axis is None:
+        source, axis = state.ravel(source), 0
+    axis = int(axis) % max(len(source.shape), 1)
+    if np.size(times) != 1:
+        if np.size(times) != source.shape[axis]:
+            return UNSUPPORTED
+        index = np.repeat(np.arange(source.shape[axis]), np.ravel(times))
+        return gather_scatter.lower_gather(state, item, source, (*(slice(None),) * axis, index))
+    count, own = int(np.ravel(times)[0]), state.result(item)
+    shape = (*source.shape[: axis + 1], count, *source.shape[axis + 1 :])
+    strides = (*source.strides[: axis + 1], 0, *source.strides[axis + 1 :])
+    _copy_into(
+        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(own.buffer, 0, shape, c_strides(shape))
+    )
+    return ""
+
+
+def _roll(state: LoweringState, item: Any) -> str:
+    source, shift = state.view(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
+    if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
+        return UNSUPPORTED
+    axis, own = item.options.get("axis"), state.result(item)
+    target = own
+    if axis is None:
+        source, target, axis = state.ravel(source), BufferView(own.buffer, 0, (prod(own.shape),), (1,)), 0
+    by = [0] * len(source.shape)
+    for step, along in zip(*(a.ravel().tolist() for a in np.broadcast_arrays(shift, axis)), strict=True):
+        by[along] += step
+    if 0 not in own.shape:
+        _roll_into(state, source, target, by)
+    return ""
+
+
+def _roll_into(state: LoweringState, source: BufferView, target: BufferView, by: Sequence[int], axis: int = 0) -> None:
+    """Copy an array rolled along its axes from `axis` on: along each, two blocks swap."""
+    if axis == len(by):
+        _copy_into(state, source, target)
+        return
+    length = source.shape[axis]
+    cut = by[axis] % length
+    for start, stop, to in ((0, length - cut, cut), (length - cut, length, 0)):
+        if stop > start:
+            moved = _axis_slice(target, axis, to, to + stop - start)
+            _roll_into(state, _axis_slice(source, axis, start, stop), moved, by, axis + 1)
+
+
+def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> BufferView:
+    """Return the diagonal of two axes, as the last axis."""
+    (m, s), (n, t) = ((view.shape[a], view.strides[a]) for a in (axis1, axis2))
+    start = offset * t if offset >= 0 else -offset * s
+    length = max(min(m, n - offset) if offset >= 0 else min(m + offset, n), 0)
+    rest = [a for a in range(len(view.shape)) if a not in (axis1, axis2)]
+    shape, strides = (*(view.shape[a] for a in rest), length), (*(view.strides[a] for a in rest), s + t)
+    return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
+
+
+def _requested_diagonal(item: Any, source: BufferView) -> BufferView | None:
+    if len(item.args) > 1 or not {"offset", "axis1", "axis2", "dtype"}.issuperset(item.options):
+        return None
+    count, options = len(source.shape), item.options
+    axes = (int(options.get("axis1", 0)) % count, int(options.get("axis2", 1)) % count)
+    return _diagonal_view(source, int(options.get("offset", 0)), *axes)
+
+
+def _diagonal(state: LoweringState, item: Any) -> str:
+    source = state.view(item.args[0])
+    shown = None if source is None else _requested_diagonal(item, source)
+    if source is None or shown is None or shown.shape != np.shape(item.raw_value):
+        return UNSUPPORTED
+    if state.is_mutable(source):  # views of arrays with writes are lowered elsewhere
+        return "it is an unsupported view"
+    state.views[item] = shown
+    return ""
+
+
+def _trace(state: LoweringState, item: Any) -> str:
+    source, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
+    shown = None if source is None else _requested_diagonal(item, source)
+    if shown is None or 0 in shown.shape:
+        return UNSUPPORTED
+    if state.is_exact and dtype.kind == "f":
+        return EXACT_BITS
+    shown = shown if shown.buffer.dtype == dtype else state.copy_of(shown, dtype)
+    total = append_reduction(state, "add", shown, frozenset({len(shown.shape) - 1}), item)
+    state.views[item] = BufferView(total.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
+    return ""
+
+
+def _diag(state: LoweringState, item: Any) -> str:
+    """Lower ``diag``: the diagonal of a matrix, or a matrix with a diagonal."""
+    source, k = state.view(item.args[0]), int(item.options.get("k", 0))
+    if source is None or len(item.args) > 1 or not {"k"}.issuperset(item.options):
+        return UNSUPPORTED
+    if len(source.shape) == 2:
+        shown = _diagonal_view(source, k, 0, 1)
+        if state.is_mutable(source):
+            return "it is an unsupported view"
+        state.views[item] = shown
+        return ""
+    own = state.result(item)
+    state.append_map("copy", (0,), own, is_write=True)
+    _copy_into(state, source, _diagonal_view(own, k, 0, 1))
+    return ""
+
+
+def _outer(state: LoweringState, item: Any) -> str:
+    found = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
+    views = [p for p in found if p is not None]
+    if len(views) != 2 or item.options:
+        return UNSUPPORTED
+    if item.function is np.outer:
+        views = [state.ravel(p) for p in views]
+    return _outer_product(state, item, *views)
+
+
+def _outer_product(state: LoweringState, item: Any, a: BufferView, b: BufferView) -> str:
+    """Append the products of all pairs of elements."""
+    dtype = np.asarray(item.raw_value).dtype
+    if not elementwise_ops.can_compute("multiply", dtype):
+        return f"products of {dtype} are not compiled"
+    behind = (1,) * len(b.shape)
+    spread = BufferView(a.buffer, a.offset, a.shape + behind, a.strides + (0,) * len(behind))
+    own = state.result(item)
+    state.append_map("multiply", (spread, b), own)
+    return ""
+
+
+def _full_like(state: LoweringState, item: Any) -> str:
+    value, dtype = state.operand(item.args[-1]), np.asarray(item.raw_value).dtype
+    if len(item.args) != 2 or value is None or not {"dtype", "order", "subok", "shape"}.issuperset(item.options):
+        return UNSUPPORTED
+    if not casts_like_numpy(value, dtype):
+        return "floats are converted to integers"
+    _copy_into(state, value, state.result(item))
+    return ""
+
+
+def _identity(state: LoweringState, item: Any) -> str:
+    """Lower a function that is the identity on real numbers."""
+    source = state.view(item.args[0])
+    if source is None or item.options or state.is_mutable(source) or source.shape != np.shape(item.raw_value):
+        return UNSUPPORTED
+    state.views[item] = source
+    return ""
+
+
+def _safe_divide(state: LoweringState, item: Any) -> str:
+    """Lower ``x / length``, 0 where the length is 0."""
+    dtype = np.asarray(item.raw_value).dtype
+    x, length = (state.operand(a) for a in item.args)
+    if not isinstance(length, BufferView) or x is None or dtype.kind != "f" or length.buffer.dtype != dtype:
+        return UNSUPPORTED
+    if (x.buffer.dtype if isinstance(x, BufferView) else np.asarray(x).dtype).kind not in "biuf":
+        return UNSUPPORTED
+    is_zero, safe = dense_view(bool, length.shape), dense_view(dtype, length.shape)
+    state.append_map("equal", (length, 0), is_zero, dtype)
+    state.append_map("where", (is_zero, 1, length), safe)
+    state.append_map("divide", (x, safe), state.result(item))
+    return ""
+
+
+def lower_reshape_copy(state: LoweringState, item: Any) -> str:
+    """Lower a reshape that is not a view: a copy."""
+    source, options = state.view(item.args[0]), item.options
+    if item.function not in (np.reshape, np.ravel) or source is None or len(item.args) > 1:
+        return "it is an unsupported view"
+    if not {"shape", "order", "axis"}.issuperset(options) or options.get("order", "C") not in ("C", None):
+        return "it is an unsupported view"
+    if state.is_mutable(source) and state.is_shared(item):
+        return "it is an unsupported view"
+    own = state.copy_of(source, source.buffer.dtype)
+    own.buffer.node = item
+    state.views[item] = BufferView(own.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
+    return ""
+
+
+numpy = ops.NUMPY
+PACKED_LOWERINGS = {numpy.concatenate: _concatenate, numpy.stack: _stack}
+LOWERINGS: dict[Any, Any] = {
+    numpy.pad: _pad, numpy.tile: _tile, numpy.repeat: _repeat, numpy.roll: _roll, numpy.diagonal: _diagonal,
+    numpy.trace: _trace, numpy.diag: _diag, numpy.outer: _outer, numpy.full_like: _full_like, numpy.real: _identity,
+    ops.function_named("pad"): _pad, ops.stop_gradient: _identity,
+    ops.ufunc_method(np.multiply, "outer"): _outer,
+}  # fmt: skip
+NAMED_LOWERINGS = {"over": _safe_divide}

@@ -1,0 +1,298 @@
+"""Lowering of indexing by integer arrays: gathers, and ordered scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .... import ops
+from ....values import Value
+from ..buffer_ir import BufferView, Gather, Scatter, c_strides, dense_view
+from .lowering_state import UNSUPPORTED, LoweringState, casts_like_numpy
+from .view_lowering import basic_index_view
+
+UNSUPPORTED_INDEX = "the array index is not supported"
+
+
+class FancyIndex(NamedTuple):
+    """A part of an array at an index with integer arrays.
+
+    Attributes
+    ----------
+    view : BufferView
+        The part as if the arrays contained zeros.
+    indices : tuple of BufferView
+        The arrays, each with the shape of the part.
+    lengths, strides : tuple of int
+        See `Gather`.
+    """
+
+    view: BufferView
+    indices: tuple[BufferView, ...]
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) -> FancyIndex | None:
+    """Return the part of an array at an index with integer arrays; None if unsupported or empty."""
+    parts = _expand_index(state, view, index)
+    if parts is None or sum(p is not None and p is not Ellipsis for p in parts) > len(view.shape):
+        return None
+    numbered = [k for k, p in enumerate(parts) if isinstance(p, (BufferView, np.ndarray, int))]
+    arrays = [p for p in parts if isinstance(p, (BufferView, np.ndarray))]
+    common = np.broadcast_shapes(*(p.shape for p in arrays))
+    is_together = numbered[-1] - numbered[0] + 1 == len(numbered)  # otherwise NumPy puts their axes first
+    found, at = _split_axes(view, parts, numbered[0] if is_together else -1)
+    if found is None:
+        return None
+    offset, free, chosen_axes = found
+    shape = (*(n for n, _ in free[:at]), *common, *(n for n, _ in free[at:]))
+    strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
+    if 0 in shape or any(n == 0 for n, _ in chosen_axes):
+        return None
+    lengths = [n for n, _ in chosen_axes]
+    spread = []
+    for k, p in enumerate(arrays):
+        if isinstance(p, np.ndarray):
+            if not ((p >= -lengths[k]) & (p < lengths[k])).all():
+                return None
+            p, lengths[k] = state.constant(np.array(p % lengths[k], order="C")), 0
+        seen = p.broadcast(common)
+        spread.append(BufferView(seen.buffer, seen.offset, shape, (0,) * at + seen.strides + (0,) * (len(free) - at)))
+    whole = BufferView(view.buffer, offset, shape, strides)
+    return FancyIndex(whole, tuple(spread), tuple(lengths), tuple(s for _, s in chosen_axes))
+
+
+def _expand_index(state: LoweringState, view: BufferView, index: Sequence[Any]) -> list[Any] | None:
+    """Return the parts of an index: slices, integers, None, arrays or views, and one Ellipsis followed by its slices."""
+    index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else tuple(index)
+    parts: list[Any] = []
+    for i in index:
+        found = _index_parts(state, i)
+        if found is None:
+            return None
+        parts += found
+    if not any(isinstance(p, (BufferView, np.ndarray)) for p in parts):
+        return None
+    count = sum(p is not None and p is not Ellipsis for p in parts)
+    where = next((k for k, p in enumerate(parts) if p is Ellipsis), len(parts))
+    return [*parts[:where], Ellipsis, *[slice(None)] * (len(view.shape) - count), *parts[where + 1 :]]
+
+
+def _index_parts(state: LoweringState, i: Any) -> list[Any] | None:
+    """Return one part of an index, or the arrays of a mask; None if unsupported."""
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return [i]
+    if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
+        return [int(i)]
+    if isinstance(i, list):
+        i = np.asarray(i)
+    if isinstance(i, np.ndarray) and not isinstance(i, Value):
+        if i.dtype == bool and i.ndim:
+            return list(np.nonzero(i))
+        return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
+    found = state.view(i) if isinstance(i, Value) else None
+    if found is None or found.buffer.dtype.kind not in "iu" or found.buffer.dtype == np.uint64:
+        return None
+    return [found]
+
+
+def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[int, list[Any], list[Any]] | None, int]:
+    """Split the axes of an array at an index; see the return value.
+
+    Returns
+    -------
+    parts : tuple or None
+        The first element; lengths and strides of the axes without array indices, and of the indexed ones.
+    at : int
+        The number of the former before part number `first`.
+    """
+    offset, axis, at = view.offset, 0, 0
+    free: list[tuple[int, int]] = []
+    along: list[tuple[int, int]] = []
+    for k, part in enumerate(parts):
+        if k == first:
+            at = len(free)
+        if part is Ellipsis:
+            continue
+        if part is None:
+            free.append((1, 0))
+            continue
+        length, stride = view.shape[axis], view.strides[axis]
+        axis += 1
+        if isinstance(part, (BufferView, np.ndarray)):
+            along.append((length, stride))
+        elif isinstance(part, slice):
+            taken = range(*part.indices(length))
+            free.append((len(taken), stride * taken.step))
+            offset += taken.start * stride if taken else 0
+        elif -length <= part < length:
+            offset += part % length * stride
+        else:
+            return None, 0
+    return (offset, free, along), at
+
+
+# --------------------------------------------------------------------------------------------- gathers
+
+
+def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Sequence[Any]) -> str:
+    """Lower ``view[index]`` as a gather."""
+    found = fancy_index(state, view, index)
+    if found is None or found.view.shape != np.shape(item.raw_value):
+        return "the index is not supported"
+    if state.is_mutable(view) and state.is_shared(item):
+        return "it is a view that depends on values"
+    return _append_gather(state, item, found)
+
+
+def _append_gather(state: LoweringState, item: Any, found: FancyIndex) -> str:
+    own = state.views[item] = dense_view(found.view.buffer.dtype, np.shape(item.raw_value), item)
+    out = BufferView(own.buffer, 0, found.view.shape, c_strides(found.view.shape))
+    state.steps.append(Gather((found.view, *found.indices), out, found.lengths, found.strides))
+    return ""
+
+
+def lower_getitem(state: LoweringState, item: Any) -> str:
+    """Lower ``x[index]``."""
+    source = state.view(item.args[0])
+    return UNSUPPORTED if source is None else lower_gather(state, item, source, item.args[1:])
+
+
+def _take(state: LoweringState, item: Any) -> str:
+    source, options = state.view(item.args[0]), dict(item.options)
+    if len(item.args) != 2 or source is None or options.pop("mode", "raise") != "raise" or not {"axis"}.issuperset(options):
+        return UNSUPPORTED
+    axis, index = options.get("axis"), item.args[1]
+    if axis is None:
+        source, axis = state.ravel(source), 0
+    if not isinstance(index, (Value, np.ndarray)):
+        index = np.asarray(index)
+    return lower_gather(state, item, source, (*(slice(None),) * (int(axis) % max(len(source.shape), 1)), index))
+
+
+def _take_along_axis(state: LoweringState, item: Any) -> str:
+    views = [state.view(a) for a in item.args]
+    if len(views) != 2 or None in views or not {"axis"}.issuperset(item.options):
+        return UNSUPPORTED
+    source, index = views
+    assert source is not None
+    assert index is not None
+    axis, shape = item.options.get("axis", -1), np.shape(item.raw_value)
+    if axis is None:
+        source, axis = state.ravel(source), 0
+    axis = int(axis) % len(source.shape)
+    if index.buffer.dtype.kind not in "iu" or index.buffer.dtype == np.uint64 or 0 in (*shape, source.shape[axis]):
+        return UNSUPPORTED_INDEX
+    length, stride = source.shape[axis], source.strides[axis]
+    lengths, strides = list(source.shape), list(source.strides)
+    lengths[axis], strides[axis] = 1, 0
+    whole = BufferView(source.buffer, source.offset, tuple(lengths), tuple(strides)).broadcast(shape)
+    return _append_gather(state, item, FancyIndex(whole, (index.broadcast(shape),), (length,), (stride,)))
+
+
+def _select_class(state: LoweringState, item: Any) -> str:
+    """Lower the selection of one element per row by class labels; negative labels are out of range."""
+    rows, labels = map(state.view, item.args)
+    if rows is None or labels is None or labels.buffer.dtype.kind not in "iu" or labels.buffer.dtype == np.uint64:
+        return UNSUPPORTED
+    count, classes = rows.shape
+    if 0 in rows.shape:
+        return UNSUPPORTED_INDEX
+    labels = state.ravel(labels)
+    is_below, safe = dense_view(bool, (count,)), dense_view(np.int64, (count,))
+    state.append_map("less", (labels, 0), is_below, labels.buffer.dtype)
+    state.append_map("where", (is_below, classes, labels), safe)
+    whole = BufferView(rows.buffer, rows.offset, (count,), rows.strides[:1])
+    return _append_gather(state, item, FancyIndex(whole, (safe,), (classes,), rows.strides[1:]))
+
+
+# --------------------------------------------------------------------------------------------- scatters
+
+
+def _scatter(state: LoweringState, item: Any) -> str:
+    """Lower zeros with values added at indices."""
+    pieces: list[tuple[BufferView | FancyIndex, Any]] = []
+    start, args = 1, item.args
+    own = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
+    for count in item.options["layout"]:
+        index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
+        target: BufferView | FancyIndex | None = basic_index_view(own, index)
+        if target is None:
+            target = fancy_index(state, own, index)
+        if target is None or value is None or not casts_like_numpy(value, own.buffer.dtype):
+            return UNSUPPORTED_INDEX
+        pieces.append((target, value))
+        start += 1 + count
+    state.views[item] = own
+    state.append_map("copy", (0.0,), own, is_write=True)
+    for target, value in pieces:
+        if isinstance(target, FancyIndex):
+            _append_scatter(state, "add", target, value)
+        else:
+            state.append_map("add", (target, value), target, is_write=True)
+    return ""
+
+
+def _append_scatter(state: LoweringState, operation: str, target: FancyIndex, value: Any) -> None:
+    value = value.broadcast(target.view.shape) if isinstance(value, BufferView) else value
+    state.steps.append(Scatter(operation, (value, *target.indices), target.view, target.lengths, target.strides))
+
+
+def lower_fancy_write(state: LoweringState, whole: BufferView, index: Any, value: Any) -> bool:
+    """Append ``whole[index] = value`` at an index with constant arrays; return False if NumPy must do it."""
+    target = fancy_index(state, whole, index if isinstance(index, tuple) else (index,))
+    if target is None or value is None or not casts_like_numpy(value, whole.buffer.dtype) or not _is_order_defined(whole, index):
+        return False
+    if isinstance(value, BufferView):
+        extra = max(len(value.shape) - len(target.view.shape), 0)
+        value = BufferView(value.buffer, value.offset, value.shape[extra:], value.strides[extra:])
+        if value.buffer is whole.buffer:
+            value = state.copy_of(value, whole.buffer.dtype)
+    _append_scatter(state, "copy", target, value)
+    return True
+
+
+def _is_order_defined(whole: BufferView, index: Any) -> bool:
+    """Return whether the order of writes does not matter, or is that of the index."""
+    arrays = [np.asarray(i) for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, (np.ndarray, list))]
+    if all(a.ndim <= 1 or a.dtype == bool for a in arrays):
+        return True
+    lengths = np.broadcast_shapes(*(a.shape for a in arrays))
+    if len(arrays) > 1 or isinstance(index, tuple):
+        return False
+    views = np.broadcast_to(arrays[0], lengths).ravel() % whole.shape[0]
+    return len(np.unique(views)) == len(views)
+
+
+def _added_at(state: LoweringState, item: Any) -> str:
+    """Lower `ops.added_at`: values added to a region with repeated elements."""
+    region, value = state.view(item.args[0]), state.view(item.args[1])
+    views = state.view(np.ascontiguousarray(item.options["places"], np.intp))
+    if (
+        region is None
+        or value is None
+        or views is None
+        or value.shape != views.shape
+        or not casts_like_numpy(value, region.buffer.dtype)
+    ):
+        return UNSUPPORTED_INDEX
+    if 0 in views.shape or 0 in region.shape:
+        return UNSUPPORTED_INDEX
+    total = state.ravel(state.copy_of(region, region.buffer.dtype))
+    target = fancy_index(state, total, (item.options["places"],))
+    if target is None:
+        return UNSUPPORTED_INDEX
+    _append_scatter(state, "add", target, value)
+    return lower_gather(state, item, total, (item.options["places"],))
+
+
+LOWERINGS = {
+    np.take: _take,
+    np.take_along_axis: _take_along_axis,
+    ops.function_named("of_class"): _select_class,
+    ops.function_named("added_at"): _added_at,
+}
+NAMED_LOWERINGS = {"scatter": _scatter}

@@ -1,0 +1,377 @@
+"""Lowering of schedules: each graph item becomes steps, a view of a buffer, or a NumPy call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .... import ops
+from ....executor import Schedule, require_shape
+from ....guards import Guard, is_shape_guard
+from ....storage import Write, place_in, value_at
+from ....values import MultiOutput, Value, VariableNode
+from .. import elementwise_ops
+from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
+from . import array_assembly, contractions, gather_scatter, masked_ops, reductions, sliding_windows
+from .contractions import append_matmul
+from .lowering_state import EXACT_BITS, UNSUPPORTED, LoweringState, casts_like_numpy
+from .view_lowering import VIEWS, basic_index_view, view_of
+
+LowerItem = Callable[[LoweringState, Any], str]
+_CONVOLUTIONS = {
+    "cross_correlate": sliding_windows.lower_cross_correlate,
+    "conv": sliding_windows.lower_conv,
+    "cross_correlate_back": sliding_windows.lower_input_gradient,
+    "cross_correlate_kernel": sliding_windows.lower_kernel_gradient,
+}
+_POOLING = {
+    "max_pool": sliding_windows.lower_max_pool,
+    "max_pool_back": sliding_windows.lower_max_pool_gradient,
+    "max_pool_along": sliding_windows.lower_max_pool_tangent,
+    "mean_pool": sliding_windows.lower_mean_pool,
+    "mean_pool_back": sliding_windows.lower_mean_pool_gradient,
+}
+
+LOWERINGS: dict[Any, LowerItem] = {
+    **gather_scatter.LOWERINGS,
+    **array_assembly.LOWERINGS,
+    **reductions.LOWERINGS,
+    **masked_ops.LOWERINGS,
+    **contractions.LOWERINGS,
+    **{ops.function_named(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
+}
+# Functions of derivatives, by their recorded names.
+NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **array_assembly.NAMED_LOWERINGS}
+
+
+def lowering_of(function: Any) -> LowerItem | None:
+    """Return the function that appends the steps of items of a function, or None."""
+    if isinstance(function, ops.Keyworded):
+        is_known = masked_ops.NODE_KEYWORDS.issuperset(function.names)  # an axis that is a node may differ between runs
+        return masked_ops.KEYWORD_LOWERINGS.get(function.function) if is_known else None
+    if isinstance(function, ops.Packed):
+        return array_assembly.PACKED_LOWERINGS.get(function.function)
+    found = LOWERINGS.get(function)
+    name = getattr(function, "__name__", "")
+    if found is None and name in NAMED_LOWERINGS and ops.function_named(name) is function:
+        return NAMED_LOWERINGS[name]
+    return found
+
+
+NOT_COMPILED = "it is not compiled; use elementwise operations, reductions and products, or call it outside of loops"
+_ACTIVATIONS = frozenset({"relu", "sigmoid", "softplus"})  # compiled by opname
+_ALIASES = {"conjugate": "copy", "fabs": "absolute", "float_power": "power"}  # on real numbers
+_CHUNK = 2**13  # elements compared at once
+_CONSTANT_POWERS = {2.0: "square", 1.0: "copy", -1.0: "reciprocal"}  # exponents
+
+
+def _with_layout_of(dtype: Any, array: Any) -> BufferView:
+    """Return a new array with the axis order in memory of another one (NumPy's order "K")."""
+    view = dense_view(dtype, np.shape(array))
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return view
+    strides = np.empty_like(array, dtype, subok=False).strides
+    return BufferView(view.buffer, 0, view.shape, tuple(s // view.buffer.dtype.itemsize for s in strides))
+
+
+def _uniform_value(array: Any, view: BufferView) -> Any:
+    """Return the number that all elements of an array equal, otherwise its view."""
+    numbers = np.asarray(array).ravel("K")
+    if not numbers.size:
+        return view
+    first = numbers[0].tobytes()
+    for start in (0, *range(1, numbers.size, _CHUNK)):  # the first two separately, because most arrays differ there
+        part = numbers[start : start + (_CHUNK if start else 2)]
+        if part.tobytes() != part.size * first:
+            return view
+    return numbers[0]
+
+
+def _elementwise_name(function: Any) -> str:
+    """Return the name under which an elementwise function is compiled; empty if it is not."""
+    spec = ops.spec_of(function)
+    if spec is not None:
+        return _ALIASES.get(spec.lowering, spec.lowering) if function is spec.function else ""
+    opname = ops.opname_of(function)
+    return opname if opname in _ACTIVATIONS and ops.function_named(opname) is function else ""
+
+
+def _opname_of(item: Any) -> str:
+    return str(getattr(item, "opname", "") or getattr(item.function, "__name__", "a function"))
+
+
+class GraphLowering(LoweringState):
+    """Lowers a schedule.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule.
+    is_exact : bool
+        Whether only operations with NumPy's bits are compiled.
+    """
+
+    def __init__(self, schedule: Schedule, is_exact: bool = False) -> None:
+        super().__init__(schedule.inputs, is_exact)
+        self._schedule = schedule
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
+        for item in schedule.items:
+            self._lower(item)
+
+    def results(self) -> list[tuple[BufferView | None, Any]]:
+        """Return for each output its view, or None if NumPy computes it, and its node."""
+        found: list[tuple[BufferView | None, Any]] = []
+        taken: set[Buffer] = set()
+        for node in self._schedule.outputs:
+            view = self.views.get(node)
+            if view is not None and not elementwise_ops.is_compilable(view.buffer.dtype):
+                raise NotImplementedError(f"a result has the unsupported dtype {view.buffer.dtype}")
+            if view is not None:
+                whole = _with_layout_of(view.buffer.dtype, node.raw_value)
+                is_own = view.strides == whole.strides and view.buffer.size == whole.buffer.size and not self.is_mutable(view)
+                if not is_own or view.offset or view.buffer.is_given or view.buffer.is_called or view.buffer in taken:
+                    self.append_map("copy", (view,), whole)
+                    view = whole
+                taken.add(view.buffer)
+            found.append((view, node))
+        return found
+
+    # ------------------------------------------------------------------------------------------ one item
+
+    def _lower(self, item: Any) -> None:
+        if isinstance(item, Write):
+            self._write(item)
+        elif isinstance(item, Guard) and self._is_settled(item):
+            pass
+        elif isinstance(item, (Guard, MultiOutput)):
+            self._call(item, "" if isinstance(item, Guard) else "it has several outputs")
+        elif item in self._inputs:
+            self._leaf(item, item.raw_value)
+        elif not item.args:
+            self._leaf(item, value_at(item, item.sequence_number) if item.memory else item.raw_value)
+        else:
+            why = self._compile(item)
+            if why:
+                self._call(item, why)
+            self._check(item)
+
+    def _is_settled(self, guard: Guard) -> bool:
+        """Return whether a guard depends only on shapes that are fixed or checked, and holds."""
+        if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
+            return False
+        return bool(guard.function(*[np.broadcast_to(False, self.views[a].shape) for a in guard.args]) == guard.answer)
+
+    def _has_known_shape(self, item: Any) -> bool:
+        """Return whether the shape of an item is that of its view in every run."""
+        view = self.views.get(item)
+        if view is None or not view.buffer.is_called:
+            return view is not None
+        return any(require is require_shape for require, _ in self._schedule.checks.get(item, ()))
+
+    def _leaf(self, item: Any, value: Any) -> None:
+        if item.memory and not elementwise_ops.is_compilable(np.asarray(value).dtype):
+            raise NotImplementedError(f"an array of {np.asarray(value).dtype} is written into")
+        view = self.external(np.asarray(item.raw_value if item in self._inputs else value), item)
+        if item in self._inputs:
+            self.inputs[item] = view
+        if item.memory:  # writes follow
+            own = self.views[item] = dense_view(view.buffer.dtype, view.shape, item)
+            self.append_map("copy", (_uniform_value(value, view) if self._is_unchanging(item) else view,), own)
+        else:
+            self.views[item] = view
+
+    def _is_unchanging(self, item: Any) -> bool:
+        """Return whether an array has the same contents before each run; variables may be set in between."""
+        return not isinstance(item, VariableNode) and item not in self._inputs
+
+    def _compile(self, item: Any) -> str:
+        """Append the steps of an item; return the reason if it is not supported."""
+        plain, function = item.raw_value, item.function
+        if isinstance(function, ops.Output):
+            return "it is one of several outputs"
+        if not elementwise_ops.is_compilable(np.asarray(plain).dtype):
+            return f"the dtype {plain.dtype} is not supported"
+        if function in VIEWS or function is ops.getitem:
+            return self._view(item)
+        if function in (np.matmul, ops.stacked_matmul) or (function is ops.NUMPY.dot and max(map(np.ndim, item.args)) < 3):
+            return self._product(item, [self.view(a) for a in item.args])
+        if type(function) is ops.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
+            function = function.function
+        if function is ops.astype or (name := _elementwise_name(function)):
+            name = "copy" if function is ops.astype else name
+            return self._elementwise(item, function, name, [self.operand(a) for a in item.args])
+        if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
+            return self._copy(item, self.view(item.args[0]))
+        if function in (np.zeros_like, np.ones_like):
+            self.views[item] = view = dense_view(plain.dtype, plain.shape, item)
+            self.append_map("copy", (function is np.ones_like,), view)
+            return ""
+        make = lowering_of(function)
+        return NOT_COMPILED if make is None else make(self, item)
+
+    # ------------------------------------------------------------------------------------------ kinds of items
+
+    def _view(self, item: Any) -> str:
+        if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:
+            found = view_of(item, source)
+            is_known = elementwise_ops.is_compilable(source.buffer.dtype)
+            if found is not None and is_known and found.shape == np.shape(item.raw_value):
+                if self.is_shared(item) or not self.is_mutable(source):
+                    self.views[item] = found
+                else:
+                    self.views[item] = own = dense_view(found.buffer.dtype, found.shape, item)
+                    self.append_map("copy", (found,), own)
+                return ""
+        return (
+            gather_scatter.lower_getitem(self, item)
+            if item.function is ops.getitem
+            else array_assembly.lower_reshape_copy(self, item)
+        )
+
+    def _copy(self, item: Any, source: Any) -> str:
+        if not isinstance(source, BufferView):
+            return UNSUPPORTED
+        own = dense_view(source.buffer.dtype, np.shape(item.raw_value), item)
+        if source.shape != own.shape:  # flatten
+            if not source.is_dense or item.options.get("order", "C") != "C":
+                return NOT_COMPILED
+            source = BufferView(source.buffer, source.offset, own.shape, own.strides)
+        if not item.memory and not self.is_mutable(source):  # without writes, the copy can share the buffer
+            self.views[item] = source
+            return ""
+        self.views[item] = own
+        self.append_map("copy", (source,), own)
+        return ""
+
+    def _elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
+        dtype = np.asarray(item.raw_value).dtype
+        operands = operands[:1] if function is ops.astype else operands
+        if any(o is None for o in operands) or (item.options and function is not ops.astype):
+            return UNSUPPORTED
+        if function is ops.astype and not set(item.options) <= {"dtype", "order", "casting", "copy"}:
+            return UNSUPPORTED
+        if name == "relu":
+            name, operands = "maximum", [*operands, 0]
+        computed = self._computed_in(name, operands, dtype)
+        if (
+            name == "power"
+            and not isinstance(operands[1], BufferView)
+            and float(operands[1]) in _CONSTANT_POWERS
+            and (computed.kind == "f" or (computed.kind in "iu" and operands[1] > 0))
+        ):
+            name, operands = _CONSTANT_POWERS[float(operands[1])], operands[:1]
+        elif name == "power" and not isinstance(operands[1], BufferView) and computed.kind == "f" and operands[1] == 0:
+            name, operands = "copy", [1.0]  # also for nan
+        if any(type(o) is int and not casts_like_numpy(o, computed) for o in operands):
+            return f"a number is out of the range of {computed}"
+        if not elementwise_ops.is_compilable(computed) or not elementwise_ops.can_compute(name, computed):
+            return f"{name} of {computed} is not compiled"
+        if self.is_exact and name not in elementwise_ops.EXACT:
+            return EXACT_BITS
+        self.views[item] = out = dense_view(dtype, np.shape(item.raw_value), item)
+        self.append_map(name, operands, out, computed)
+        return ""
+
+    @staticmethod
+    def _computed_in(name: str, operands: Sequence[Any], dtype: Any) -> Any:
+        """Return the dtype to which NumPy converts the operands of an operation."""
+        kinds = [o.buffer.dtype if isinstance(o, BufferView) else o for o in operands]
+        kinds = [k.dtype if isinstance(k, np.generic) else k for k in kinds]
+        if name == "copy":
+            return kinds[0] if isinstance(kinds[0], np.dtype) else np.result_type(kinds[0])
+        if name == "where":
+            return dtype
+        if dtype.kind == "b":
+            found = np.result_type(*kinds)
+            if found.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in kinds):
+                return np.dtype(object)  # int64 with uint64, which NumPy compares exactly, is not compiled
+            return np.dtype(bool) if name.startswith("logical_") else found
+        return dtype
+
+    def _product(self, item: Any, operands: list[Any]) -> str:
+        """Lower a product of matrices or stacks of matrices."""
+        dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
+        if not all(isinstance(o, BufferView) and o.shape for o in operands) or item.options:
+            return UNSUPPORTED
+        if dtype.kind != "f" or self.is_exact:
+            return f"{item.opname} of {dtype} is not compiled"
+        if item.function is ops.NUMPY.dot and any(prod(o.shape) == 1 for o in operands):
+            return contractions.append_scaling(self, item, operands)
+        a, b = (o if o.buffer.dtype == dtype else self.copy_of(o, dtype) for o in operands)
+        a = a if len(a.shape) > 1 else BufferView(a.buffer, a.offset, (1, *a.shape), (0, *a.strides))
+        b = b if len(b.shape) > 1 else BufferView(b.buffer, b.offset, (*b.shape, 1), (*b.strides, 0))
+        stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        self.views[item] = view = dense_view(dtype, shape, item)
+        full = (*stack, a.shape[-2], b.shape[-1])
+        out = BufferView(view.buffer, 0, full, c_strides(full))
+        if 0 in (*full, a.shape[-1]):
+            self.append_map("copy", (0.0,), view)
+            return ""
+        append_matmul(self, a, b, out)
+        return ""
+
+    def _write(self, item: Write) -> None:
+        root = self._roots[id(item.memory)]
+        value, whole = self.operand(item.args[0]), self._written_place(item, root)
+        target = basic_index_view(whole, item.index if isinstance(item.index, tuple) else (item.index,))
+        given = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
+        if target is None and gather_scatter.lower_fancy_write(self, whole, item.index, value):
+            return
+        if target is None or value is None or not casts_like_numpy(value, whole.buffer.dtype):
+            views = {a: self.views[a] for a in item.args if isinstance(a, Value) and a in self.views}
+            self.steps.append(NumPyCall(item, views, whole, "it writes with array indices"))
+        elif 0 not in target.shape:
+            if isinstance(value, BufferView):
+                extra = len(value.shape) - len(target.shape)
+                value = BufferView(value.buffer, value.offset, value.shape[max(extra, 0) :], value.strides[max(extra, 0) :])
+                if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
+                    value = self.copy_of(value, given)
+            self.append_map(
+                "copy", (value,), target, given if isinstance(value, BufferView) else whole.buffer.dtype, is_write=True
+            )
+
+    def _written_place(self, item: Write, root: Any) -> BufferView:
+        """Return the part of an array that a write is relative to."""
+        whole = self.views[root]
+        if item.window is root.raw_value:
+            return whole
+        view, size = place_in(root.raw_value, item.window), whole.buffer.dtype.itemsize
+        if not root.raw_value.flags.c_contiguous or view["dtype"] != whole.buffer.dtype or view["offset"] % size:
+            raise NotImplementedError("it writes into an array that is not in C order")
+        strides = tuple(s // size for s in view["strides"])
+        return BufferView(whole.buffer, whole.offset + view["offset"] // size, view["shape"], strides)
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def _call(self, item: Any, why: str) -> None:
+        """Append a NumPy call for an item."""
+        out = None
+        read = [a for a in item.args if isinstance(a, Value)]
+        may_share = isinstance(item, MultiOutput) or (isinstance(item, Value) and self.is_shared(item))
+        if may_share and any(a in self.views and self.is_mutable(self.views[a]) for a in read):
+            raise NotImplementedError(f"{_opname_of(item)} may return a view of an array with writes")
+        if isinstance(item, Value):
+            if item.memory:
+                raise NotImplementedError(f"{item.opname} is not compiled, and its result is written into")
+            array = np.asarray(item.raw_value)
+            if elementwise_ops.is_compilable(array.dtype):
+                out = self.views[item] = dense_view(array.dtype, array.shape, item)
+                out.buffer.is_called = True
+        views = {a: self.views[a] for a in read if a in self.views}
+        self.steps.append(NumPyCall(item, views, out, why))
+
+    def _check(self, item: Any) -> None:
+        """Add the runtime checks of a result; fixed shapes need none."""
+        checks = self._schedule.checks.get(item, ())
+        last = self.steps[-1] if self.steps else None
+        if not checks:
+            return
+        if isinstance(last, NumPyCall) and last.item is item:
+            last.checks += checks
+            return
+        wanted = [c for c in checks if c[0] is not require_shape]  # shapes of compiled results are fixed
+        if wanted:
+            self.steps.append(NumPyCall(item, {item: self.views[item]}, None, "", list(wanted)))

@@ -1,0 +1,150 @@
+"""State of a lowering: the steps so far, and the view of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....storage import owner_of
+from ....values import ConstantNode, Value
+from .. import elementwise_ops
+from ..buffer_ir import Buffer, BufferView, Map, Step, dense_view
+
+UNSUPPORTED = "an operand or an option is not supported; pass arrays and default options"
+EXACT_BITS = "exact=True requires NumPy's bits; exact=False compiles it"
+EMPTY = "there is nothing to reduce"
+MAX_SHARED_BYTES = 2048  # bytes of constants that are deduplicated
+
+
+def casts_like_numpy(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether a view or number is converted to a dtype as by NumPy; float to integer is checked at run time."""
+    if isinstance(value, BufferView):
+        return True
+    if type(value) is int and dtype.kind in "iu":  # comparisons with an integer out of range are exact
+        return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+    kind = np.asarray(value).dtype.kind
+    return kind in "biu" or (kind == "f" and dtype.kind in "bf")
+
+
+class LoweringState:
+    """The steps so far, and the views of their results.
+
+    Parameters
+    ----------
+    inputs : iterable of Node
+        The inputs of the program.
+    is_exact : bool
+        Whether only operations with NumPy's bits are compiled.
+
+    Attributes
+    ----------
+    steps : list of Step
+        The steps, in order.
+    views : dict
+        The view of each node with a numeric array.
+    inputs : dict
+        The view of each input that is needed.
+    """
+
+    def __init__(self, inputs: Iterable[Any], is_exact: bool = False) -> None:
+        self.is_exact = is_exact
+        self.steps: list[Step] = []
+        self.views: dict[Any, BufferView] = {}
+        self.inputs: dict[Any, BufferView] = {}
+        self._inputs = frozenset(inputs)
+        self._arrays: dict[int, BufferView] = {}
+        self._constants: dict[Any, BufferView] = {}
+        self._keepalive: list[Any] = []  # keeps the ids valid
+        self._works: dict[Any, BufferView] = {}
+
+    def external(self, array: Any, item: Any = None) -> BufferView:
+        """Return a view of an existing array: an input, a constant, or a variable, which is read at run time."""
+        if any(s % array.itemsize for s in array.strides):
+            raise NotImplementedError("the strides of an array are not multiples of its itemsize")
+        if id(array) not in self._arrays or item in self._inputs:
+            strides = tuple(s // array.itemsize for s in array.strides)
+            buffer = Buffer(array.dtype, array.size, item if item in self._inputs else array, is_given=True)
+            self._arrays[id(array)] = BufferView(buffer, 0, array.shape, strides)
+            self._keepalive.append(array)
+        return self._arrays[id(array)]
+
+    def view(self, operand: Any) -> BufferView | None:
+        """Return the view of an operand; None if it is not an array of a supported dtype."""
+        view = self.views.get(operand) if isinstance(operand, Value) else None
+        if isinstance(operand, np.ndarray) and not isinstance(operand, Value):
+            view = self.constant(operand)
+        return None if view is None or not elementwise_ops.is_compilable(view.buffer.dtype) else view
+
+    def constant(self, array: Any) -> BufferView:
+        """Return a view of a constant array; small equal constants share a buffer."""
+        if array.nbytes > MAX_SHARED_BYTES:
+            return self.external(array)
+        key = (array.dtype, array.shape, array.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self.external(array)
+        return self._constants[key]
+
+    def operand(self, operand: Any) -> Any:
+        """Return the view of an operand, or the number that all its elements equal; None if unsupported."""
+        if not isinstance(operand, np.ndarray):
+            return operand if isinstance(operand, (bool, int, float, np.generic)) else None
+        view = self.view(operand)
+        if view is None or not self._is_fixed(operand) or not view.buffer.size:
+            return view
+        if any(stride and length > 1 for stride, length in zip(view.strides, view.shape, strict=True)):
+            return view
+        return np.asarray(view.buffer.node)[(0,) * len(view.shape)]
+
+    def _is_fixed(self, operand: Any) -> bool:
+        is_constant = isinstance(operand, ConstantNode) and operand not in self._inputs and not operand.memory
+        return is_constant or not isinstance(operand, Value)
+
+    def is_mutable(self, view: BufferView) -> bool:
+        """Return whether a view is of an array with writes."""
+        return isinstance(view.buffer.node, Value) and bool(view.buffer.node.memory)
+
+    @staticmethod
+    def is_shared(item: Any) -> bool:
+        """Return whether a result shares memory with an operand."""
+        if not isinstance(item.raw_value, np.ndarray):
+            return False
+        owner = owner_of(item.raw_value)
+        return any(
+            isinstance(a.raw_value, np.ndarray) and owner_of(a.raw_value) is owner for a in item.args if isinstance(a, Value)
+        )
+
+    def append_map(
+        self, name: str, operands: Sequence[Any], out: BufferView, computed: Any = None, is_write: bool = False
+    ) -> None:
+        """Append a `Map`; operands are converted to the dtype `computed`, by default that of `out`."""
+        computed = computed if computed is not None else out.buffer.dtype
+        seen = tuple([o.broadcast(out.shape) if isinstance(o, BufferView) else o for o in operands])
+        if 0 not in out.shape:
+            self.steps.append(Map(name, seen, out, computed, is_write))
+
+    def result(self, item: Any) -> BufferView:
+        """Allocate a buffer for the value of an item, in C order, and register it."""
+        array = np.asarray(item.raw_value)
+        view = self.views[item] = dense_view(array.dtype, array.shape, item)
+        return view
+
+    def scratch(self, dtype: Any, size: int) -> BufferView:
+        """Return scratch memory for one step; equal steps share it, so that loops of them are found."""
+        key = np.dtype(dtype), size
+        if key not in self._works:
+            self._works[key] = dense_view(dtype, (size,))
+        return self._works[key]
+
+    def copy_of(self, view: BufferView, dtype: Any) -> BufferView:
+        """Append a copy of an array as a dtype."""
+        own = dense_view(dtype, view.shape)
+        self.append_map("copy", (view,), own, view.buffer.dtype)
+        return own
+
+    def ravel(self, view: BufferView) -> BufferView:
+        """Return an array as one axis, copied unless it is dense."""
+        view = view if view.is_dense else self.copy_of(view, view.buffer.dtype)
+        return BufferView(view.buffer, view.offset, (prod(view.shape),), (1,))

@@ -1,0 +1,316 @@
+"""Lowering of reductions, searches and cumulative operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .... import ops
+from .. import elementwise_ops
+from ..buffer_ir import BufferView, Reduce, Scan, dense_view
+from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
+
+_BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
+_IDENTITIES: dict[str, Any] = {
+    "add": 0,
+    "multiply": 1,
+    "logical_or": False,
+    "logical_and": True,
+}  # results of empty reductions
+MAX_UNROLLED, MIN_UNROLLED_RESULTS = 16, 8  # longest axis of an unrolled search, and fewest results
+MAX_SEARCHED = 2**22  # elements per searched slice; their indices are stored
+_FIRST_AXIS_DEFAULT = frozenset(
+    {np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce}
+)  # reduce along the first axis by default
+
+
+def reduced_axes(item: Any, count: int) -> frozenset[int]:
+    """Return the axes that an item reduces."""
+    axis = item.options.get("axis", 0 if item.function in _FIRST_AXIS_DEFAULT else None)
+    axes = range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return frozenset(int(a) % count for a in axes) if count else frozenset()
+
+
+def append_reduction(
+    state: LoweringState, operation: str, operand: BufferView, gone: frozenset[int], item: Any = None
+) -> BufferView:
+    """Append a reduction; return its result, with strides of 0 along the reduced axes."""
+    kept = tuple(n for k, n in enumerate(operand.shape) if k not in gone)
+    whole = dense_view(operand.buffer.dtype, kept, item)
+    strides = iter(whole.strides)
+    spread = BufferView(
+        whole.buffer, 0, operand.shape, tuple(0 if k in gone else next(strides) for k in range(len(operand.shape)))
+    )
+    state.steps.append(Reduce(operation, operand, gone, spread))
+    return spread
+
+
+def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
+    """Make a dense buffer the value of an item."""
+    view.buffer.node = item
+    state.views[item] = BufferView(
+        view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides
+    )
+    return ""
+
+
+def _reduction(operation: str) -> Any:
+    def make(state: LoweringState, item: Any) -> str:
+        name, plain = operation, np.asarray(item.raw_value)
+        operand = state.view(item.args[0])
+        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "dtype"}):
+            return UNSUPPORTED
+        dtype = plain.dtype
+        if name == "mean" and dtype.kind != "f":
+            return f"means of {dtype} are not compiled"
+        if state.is_exact and dtype.kind == "f":  # the sign of zero extrema depends on NumPy's vector width
+            return EXACT_BITS
+        if dtype.kind == "b":
+            name = _BOOLEAN_EXTREMA.get(name, name)
+        gone = reduced_axes(item, len(operand.shape))
+        if 0 in operand.shape:
+            return _reduce_empty(state, item, name)
+        if all(operand.shape[k] == 1 for k in gone):
+            return _reduce_unit_axes(state, item, name, _drop_unit_axes(operand, gone, item))
+        if operand.buffer.dtype != dtype:
+            operand = state.copy_of(operand, dtype)
+        return _assign_buffer(state, item, append_reduction(state, name, operand, gone, item))
+
+    return make
+
+
+def has_known_options(options: Any, known: set[str]) -> bool:
+    """Return whether all options are known or have no effect."""
+    rest = {name: value for name, value in options.items() if name not in known}
+    idle = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
+    return all(any(value is nothing for nothing in idle.get(name, ())) for name, value in rest.items())
+
+
+def _reduce_empty(state: LoweringState, item: Any, name: str) -> str:
+    if name not in _IDENTITIES:
+        return EMPTY
+    own = state.result(item)
+    state.append_map("copy", (_IDENTITIES[name],), own)
+    return ""
+
+
+def _drop_unit_axes(view: BufferView, gone: frozenset[int], item: Any) -> BufferView:
+    """Return an array with the shape of an item, without some axes of length 1."""
+    shape = np.shape(item.raw_value)
+    kept = [s for k, s in enumerate(view.strides) if k not in gone or len(shape) == len(view.shape)]
+    return BufferView(view.buffer, view.offset, shape, tuple(kept))
+
+
+def _reduce_unit_axes(state: LoweringState, item: Any, name: str, operand: BufferView) -> str:
+    """Lower a reduction along axes of length 1: a copy; sums begin with 0, which removes the sign of -0."""
+    own = state.result(item)
+    if name in ("add", "mean") and own.buffer.dtype.kind == "f":
+        state.append_map("add", (operand, 0.0), own)
+    else:
+        state.append_map("copy", (operand,), own, operand.buffer.dtype)
+    return ""
+
+
+def _logical_reduction(operation: str) -> Any:
+    def make(state: LoweringState, item: Any) -> str:
+        operand = state.view(item.args[0])
+        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
+            return UNSUPPORTED
+        gone = reduced_axes(item, len(operand.shape))
+        if 0 in operand.shape:
+            return _reduce_empty(state, item, operation)
+        if all(operand.shape[k] == 1 for k in gone):
+            return _reduce_unit_axes(state, item, operation, _drop_unit_axes(operand, gone, item))
+        if operand.buffer.dtype.kind != "b":
+            operand = state.copy_of(operand, np.dtype(bool))
+        return _assign_buffer(state, item, append_reduction(state, operation, operand, gone, item))
+
+    return make
+
+
+def _ptp(state: LoweringState, item: Any) -> str:
+    """Lower ``ptp``: the maximum minus the minimum."""
+    operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
+    if (
+        operand is None
+        or len(item.args) > 1
+        or not has_known_options(item.options, {"axis", "keepdims"})
+        or operand.buffer.dtype != dtype
+    ):
+        return UNSUPPORTED
+    gone = reduced_axes(item, len(operand.shape))
+    if 0 in operand.shape or not gone or dtype.kind == "b":
+        return EMPTY
+    if state.is_exact and dtype.kind == "f":
+        return EXACT_BITS
+    greatest, least = (with_item_shape(append_reduction(state, name, operand, gone), item) for name in ("maximum", "minimum"))
+    own = state.result(item)
+    state.append_map("subtract", (greatest, least), own)
+    return ""
+
+
+def with_item_shape(view: BufferView, item: Any) -> BufferView:
+    """Return a dense buffer with the shape of an item."""
+    return BufferView(view.buffer, 0, np.shape(item.raw_value), dense_view(view.buffer.dtype, np.shape(item.raw_value)).strides)
+
+
+def _variance(is_root: bool) -> Any:
+    def make(state: LoweringState, item: Any) -> str:
+        operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
+        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "ddof"}):
+            return UNSUPPORTED
+        if state.is_exact:
+            return EXACT_BITS
+        gone, delta = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
+        count = prod(operand.shape[k] for k in gone)
+        if not gone or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
+            return EMPTY
+        if dtype.kind != "f":
+            return f"variances of {operand.buffer.dtype} are not compiled"
+        operand = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
+        mean, apart, square = (
+            append_reduction(state, "mean", operand, gone),
+            dense_view(dtype, operand.shape),
+            dense_view(dtype, operand.shape),
+        )
+        state.append_map("subtract", (operand, mean), apart)
+        state.append_map("square", (apart,), square)
+        total = with_item_shape(append_reduction(state, "add", square, gone), item)
+        own = state.result(item)
+        if is_root:
+            divided = dense_view(dtype, own.shape)
+            state.append_map("divide", (total, float(count - delta)), divided)
+            state.append_map("sqrt", (divided,), own)
+        else:
+            state.append_map("divide", (total, float(count - delta)), own)
+        return ""
+
+    return make
+
+
+def _norm(state: LoweringState, item: Any) -> str:
+    """Lower ``linalg.norm`` of vectors, and the Frobenius norm."""
+    operand, dtype, options = state.view(item.args[0]), np.asarray(item.raw_value).dtype, item.options
+    if operand is None or len(item.args) > 1 or not {"ord", "axis", "keepdims"}.issuperset(options):
+        return UNSUPPORTED
+    order, gone = options.get("ord"), reduced_axes(item, len(operand.shape))
+    names = {1: ("absolute", "add"), np.inf: ("absolute", "maximum"), -np.inf: ("absolute", "minimum"), 2: ("square", "add")}
+    is_long = order is None or (order == "fro" and len(gone) == 2)
+    if not is_long and (len(gone) != 1 or not isinstance(order, (int, float)) or order not in names):
+        return "norms of this order are not compiled"
+    if 0 in operand.shape or not gone or dtype.kind != "f":
+        return EMPTY
+    if state.is_exact:
+        return EXACT_BITS
+    operand = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
+    size, fold = names[2] if is_long else names[order]
+    sizes = dense_view(dtype, operand.shape)
+    state.append_map(size, (operand,), sizes)
+    total = with_item_shape(append_reduction(state, fold, sizes, gone), item)
+    own = state.result(item)
+    state.append_map("sqrt" if size == "square" else "copy", (total,), own)
+    return ""
+
+
+def _arg_extremum(extreme: str) -> Any:
+    """Return the lowering of ``argmax`` or ``argmin``: the smallest index of an element that equals the extremum or is nan."""
+
+    def make(state: LoweringState, item: Any) -> str:
+        operand = state.view(item.args[0])
+        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
+            return UNSUPPORTED
+        gone, dtype = reduced_axes(item, len(operand.shape)), operand.buffer.dtype
+        count = prod(operand.shape[k] for k in gone)
+        if 0 in operand.shape or np.asarray(item.raw_value).dtype != np.int64 or count > MAX_SEARCHED:
+            return "the searched array is empty or too large"
+        if not gone:
+            own = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
+            state.append_map("copy", (0,), own)
+            return ""
+        if (
+            len(gone) == 1
+            and count <= MAX_UNROLLED
+            and prod(np.shape(item.raw_value)) >= MIN_UNROLLED_RESULTS
+            and dtype.kind != "b"
+        ):
+            return _unrolled_arg_extremum(
+                state, item, operand, min(gone), "less_equal" if extreme == "maximum" else "greater_equal"
+            )
+        best = append_reduction(state, _BOOLEAN_EXTREMA[extreme] if dtype.kind == "b" else extreme, operand, gone)
+        is_found = dense_view(bool, operand.shape)
+        state.append_map("equal", (operand, best), is_found, dtype)
+        if dtype.kind == "f":
+            is_nan, is_equal, is_found = dense_view(bool, operand.shape), is_found, dense_view(bool, operand.shape)
+            state.append_map("isnan", (operand,), is_nan, dtype)
+            state.append_map("logical_or", (is_equal, is_nan), is_found)
+        numbers = np.arange(count).reshape([n if k in gone else 1 for k, n in enumerate(operand.shape)])
+        found = dense_view(np.int64, operand.shape)
+        state.append_map("where", (is_found, state.external(numbers), count), found)
+        return _assign_buffer(state, item, append_reduction(state, "minimum", found, gone, item))
+
+    return make
+
+
+def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView, axis: int, name: str) -> str:
+    """Lower a search along a short axis as selections, where nan precedes all numbers."""
+    dtype, shape = operand.buffer.dtype, (*operand.shape[:axis], *operand.shape[axis + 1 :])
+    strides = (*operand.strides[:axis], *operand.strides[axis + 1 :])
+    best = BufferView(operand.buffer, operand.offset, shape, strides)
+    found: Any = 0
+    for k in range(1, operand.shape[axis]):
+        other = BufferView(operand.buffer, operand.offset + k * operand.strides[axis], shape, strides)
+        is_not, is_better, next_best, next_found = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
+        state.append_map(name, (other, best), is_not, dtype)
+        state.append_map("logical_not", (is_not,), is_better)
+        if dtype.kind == "f":
+            is_number, is_better_still = dense_view(bool, shape), dense_view(bool, shape)
+            state.append_map("equal", (best, best), is_number, dtype)
+            state.append_map("logical_and", (is_better, is_number), is_better_still)
+            is_better = is_better_still
+        state.append_map("where", (is_better, other, best), next_best)
+        state.append_map("where", (is_better, k, found), next_found)
+        best, found = next_best, next_found
+    own = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
+    state.append_map("copy", (with_item_shape(found, item) if isinstance(found, BufferView) else found,), own)
+    return ""
+
+
+def _scan(operation: str, default: Any) -> Any:
+    def make(state: LoweringState, item: Any) -> str:
+        operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
+        if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):
+            return UNSUPPORTED
+        if not elementwise_ops.can_compute(operation, dtype):
+            return f"cumulative {operation} of {dtype} is not compiled"
+        axis = item.options.get("axis", default)
+        if axis is None:
+            operand, axis = state.ravel(operand), 0
+        if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.raw_value):
+            return EMPTY
+        own = state.views[item] = dense_view(dtype, operand.shape, item)
+        state.steps.append(Scan(operation, (operand,), int(axis) % len(operand.shape), own))
+        return ""
+
+    return make
+
+
+def _accumulations(names: Sequence[str]) -> dict[Any, Any]:
+    return {ops.ufunc_method(getattr(np, name), "accumulate"): _scan(name, 0) for name in names}
+
+
+LOWERINGS: dict[Any, Any] = {
+    np.sum: _reduction("add"), np.add.reduce: _reduction("add"), np.prod: _reduction("multiply"),
+    np.multiply.reduce: _reduction("multiply"),
+    np.max: _reduction("maximum"), np.maximum.reduce: _reduction("maximum"), np.amax: _reduction("maximum"),
+    np.min: _reduction("minimum"), np.minimum.reduce: _reduction("minimum"), np.amin: _reduction("minimum"),
+    np.mean: _reduction("mean"),
+    np.any: _logical_reduction("logical_or"), np.all: _logical_reduction("logical_and"), np.ptp: _ptp,
+    np.var: _variance(is_root=False), np.std: _variance(is_root=True),
+    np.linalg.norm: _norm, np.argmax: _arg_extremum("maximum"), np.argmin: _arg_extremum("minimum"),
+    ops.NUMPY.cumsum: _scan("add", None), ops.NUMPY.cumprod: _scan("multiply", None),
+    ops.NUMPY.cumulative_sum: _scan("add", None), ops.NUMPY.cumulative_prod: _scan("multiply", None),
+    **_accumulations(("add", "multiply", "maximum", "minimum")),
+}  # fmt: skip

@@ -1,0 +1,129 @@
+"""Primitives of mathematical functions: polynomials, bit operations, comparisons without flags, and fallbacks to C.
+
+Ordered floating-point comparisons (and minimum and maximum) set the flag "invalid" for nan. So magnitudes are compared as
+integers, which have the same order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from ..ir_builder import DOUBLE, LONG, IRBuilder, Value
+
+SIGN = -(2**63)  # the sign bit
+INFINITE = 0x7FF << 52
+SHIFT = 1.5 * 2.0**52  # adding it rounds to an integer
+
+Pair = tuple[Value, Value]
+"""A number as a sum of two doubles; the second is smaller than the last digit of the first."""
+
+
+def bits_of(x: float) -> int:
+    """Return the bits of a double."""
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
+
+
+def bits(ir: IRBuilder, a: Value) -> Value:
+    """Bitcast doubles to integers."""
+    return ir.cast("bitcast", a, LONG)
+
+
+def from_bits(ir: IRBuilder, a: Value) -> Value:
+    """Bitcast integers to doubles."""
+    return ir.cast("bitcast", a, DOUBLE)
+
+
+def magnitude(ir: IRBuilder, x: Value) -> Value:
+    """Return the bits of ``|x|``."""
+    return ir.binary("and", bits(ir, x), ir.long_like(2**63 - 1, x))
+
+
+def is_nan(ir: IRBuilder, x: Value) -> Value:
+    """Return where `x` is nan."""
+    return ir.compare("uno", x, x)
+
+
+def clamp_magnitude(ir: IRBuilder, x: Value, limit: float) -> Value:
+    """Return ``|x|``, or `limit` where it is larger or nan."""
+    return from_bits(ir, ir.intrinsic("umin", magnitude(ir, x), ir.long_like(bits_of(limit), x)))
+
+
+def exceeds(ir: IRBuilder, x: Value, limit: float) -> Value:
+    """Return where ``|x| >= limit``, or `x` is nan."""
+    return ir.compare("uge", magnitude(ir, x), ir.long_like(bits_of(limit), x))
+
+
+def copy_sign(ir: IRBuilder, x: Value, of: Value) -> Value:
+    """Return ``|x|`` with the sign of another value."""
+    return ir.intrinsic("copysign", x, of)
+
+
+def rounded(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
+    """The whole number nearest to `x`, below ``2**51`` in magnitude, as a double; and a double whose lowest bits are its bits."""
+    shifted = ir.binary("fadd", x, ir.double_like(SHIFT, x))
+    return ir.binary("fsub", shifted, ir.double_like(SHIFT, x)), shifted
+
+
+def scale_by_power_of_two(ir: IRBuilder, x: Value, shifted: Value) -> Value:
+    """Return ``x * 2**n`` for the `n` in the lowest bits of `shifted`; `x` and the result are normal numbers."""
+    exponent = ir.binary("shl", bits(ir, shifted), ir.long_like(52, x))
+    return from_bits(ir, ir.binary("add", bits(ir, x), exponent))
+
+
+def polynomial(ir: IRBuilder, x: Value, coefficients: Sequence[float]) -> Value:
+    """Evaluate ``c[0] + c[1] x + c[2] x**2 ...`` by Estrin's scheme, whose operations are independent."""
+    level: list[Value] = [ir.double_like(c, x) for c in coefficients]
+    while len(level) > 1:
+        pairs = [ir.fma(high, x, low) for low, high in zip(level[::2], level[1::2], strict=False)]
+        level = pairs + level[2 * len(pairs) :]
+        x = ir.binary("fmul", x, x) if len(level) > 1 else x
+    return level[0]
+
+
+def ratio(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> Pair:
+    """Return ``over / (under + under_rest)`` in two parts."""
+    quotient, rest, inverse = _ratio(ir, over, under, under_rest)
+    return quotient, ir.binary("fmul", rest, inverse)
+
+
+def divide(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> Value:
+    """Return ``over / (under + under_rest)``."""
+    quotient, rest, inverse = _ratio(ir, over, under, under_rest)
+    return ir.fma(rest, inverse, quotient)
+
+
+def _ratio(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> tuple[Value, Value, Value]:
+    """Return an approximate quotient, its remainder, and the inverse of ``under``."""
+    inverse = ir.binary("fdiv", ir.double_like(1, over), under)
+    quotient = ir.binary("fmul", over, inverse)
+    less = ir.neg(quotient)
+    return quotient, ir.fma(less, under_rest, ir.fma(less, under, over)), inverse
+
+
+def call_libm_where(ir: IRBuilder, name: str, awkward: Value, value: Value, *operands: Value) -> Value:
+    """Replace `value` by the result of C's function `name` in the lanes where `awkward` is set."""
+    with ir.branch_if_unlikely(ir.any(awkward), value) as found:
+        found[0] = _call_libm_per_lane(ir, name, awkward, value, operands)
+    return found[0]
+
+
+def _call_libm_per_lane(ir: IRBuilder, name: str, awkward: Value, value: Value, operands: tuple[Value, ...]) -> Value:
+    """Call C's function for each awkward lane."""
+    ir.module.declare(name, DOUBLE, [DOUBLE] * len(operands))
+    if value.type.lanes == 1:
+        return ir.call(name, DOUBLE, *operands)
+    given = (awkward, value, *operands)
+    full = f".{name}.lanes.{value.type.mangled}"
+
+    def write() -> None:
+        made = ir.module.function(full, value.type, [v.type for v in given], "noinline cold")
+        bits, before, *of = made.operands
+        with made.loop(0, value.type.lanes, carried=[before]) as lane:
+            with made.branch_if_unlikely(made.lane(bits, lane.index), lane.current[0]) as found:
+                number = made.call(name, DOUBLE, *(made.lane(v, lane.index) for v in of))
+                found[0] = made.insert(lane.current[0], number, lane.index)
+            lane.next[0] = found[0]
+        made.ret(lane.next[0])
+
+    return ir.call(ir.module.define_once(full, write), value.type, *given)

@@ -1,0 +1,242 @@
+"""Trigonometric functions and their inverses.
+
+Angles are reduced to within pi/4 of a multiple of pi/2, and both series are evaluated there. The polynomials are those of
+fdlibm (k_sin.c and k_cos.c, right to 2**-58 of the value).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..ir_builder import IRBuilder, Value
+from .float_primitives import (
+    SHIFT,
+    SIGN,
+    bits,
+    bits_of,
+    call_libm_where,
+    clamp_magnitude,
+    copy_sign,
+    exceeds,
+    from_bits,
+    is_nan,
+    magnitude,
+    polynomial,
+)
+
+# pi / 2 in three parts (by mpmath): 53 bits, 31 bits and 53 bits. For n up to 2**22 the products with the second are exact.
+_HALF_PI_PARTS = 1.5707963267948966, 6.12323399409214e-17, 1.6446256936324258e-26
+
+_SIN = (
+    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+    2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
+)  # fmt: skip
+_COS = (
+    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+    -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
+)  # fmt: skip
+
+_LARGE = 4e6  # n is below 2**22; C's library computes larger angles
+
+
+def _split_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value]:
+    """Reduce ``|x| = n pi/2 + rough``: return where `x` is awkward, bits ending with `n`, ``-n``, and the rest."""
+    awkward = exceeds(ir, x, _LARGE)
+    a = ir.select(awkward, ir.double_like(0, x), ir.intrinsic("fabs", x))
+    shifted = ir.fma(a, ir.double_like(2 / math.pi, x), ir.double_like(SHIFT, x))
+    less = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
+    return awkward, bits(ir, shifted), less, ir.fma(less, ir.double_like(_HALF_PI_PARTS[0], x), a)
+
+
+def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value]:
+    """Reduce ``|x| = n pi/2 + high + low``: return where `x` is awkward, bits ending with `n`, and both parts.
+
+    The first two steps are exact where much cancels, so the result is right to its last digit.
+    """
+    awkward, n, less, rough = _split_quadrant(ir, x)
+    second, third = (ir.double_like(part, x) for part in _HALF_PI_PARTS[1:])
+    high = ir.fma(less, second, rough)
+    low = ir.fma(less, second, ir.binary("fsub", rough, high))
+    return awkward, n, high, ir.fma(less, third, low)
+
+
+def reduce_to_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """Reduce ``|x| = n pi/2 + rest`` of a float in double: return where `x` is awkward, bits ending with `n`, and the rest."""
+    awkward, n, less, rough = _split_quadrant(ir, x)
+    return awkward, n, ir.fma(less, ir.double_like(_HALF_PI_PARTS[1], x), rough)
+
+
+def _sine(ir: IRBuilder, high: Value, low: Value, square: Value) -> Value:
+    """Return the sine minus `high`."""
+    return ir.fma(ir.binary("fmul", high, square), polynomial(ir, square, _SIN), low)
+
+
+def _cosine(ir: IRBuilder, high: Value, low: Value, square: Value) -> tuple[Value, Value]:
+    """Return the cosine in two parts: ``1 - square / 2``, and the rest with the rounding error."""
+    half, one = ir.binary("fmul", square, ir.double_like(0.5, high)), ir.double_like(1, high)
+    near = ir.binary("fsub", one, half)
+    lost = ir.binary("fsub", ir.binary("fsub", one, near), half)
+    rest = ir.fma(ir.binary("fmul", square, square), polynomial(ir, square, _COS), lost)
+    return near, ir.fma(ir.neg(high), low, rest)
+
+
+def select_by_quadrant(ir: IRBuilder, x: Value, n: Value, quarters: int, sine: Value, cosine: Value) -> Value:
+    """Select the sine or cosine, and its sign, by the quadrant `n`, shifted by some quarter turns."""
+    n = ir.binary("add", n, ir.long_like(quarters, x)) if quarters else n
+    odd = ir.compare("ne", ir.binary("and", n, ir.long_like(1, x)), ir.long_like(0, x))
+    turned = ir.binary("shl", n, ir.long_like(62, x))  # the second lowest bit becomes the sign
+    if not quarters:
+        turned = ir.binary("xor", turned, bits(ir, x))
+    sign = ir.binary("and", turned, ir.long_like(SIGN, x))
+    return from_bits(ir, ir.binary("xor", bits(ir, ir.select(odd, cosine, sine)), sign))
+
+
+def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Value:
+    """The sine, shifted by some quarter turns."""
+    awkward, n, high, low = _reduce_argument(ir, x)
+    square = ir.binary("fmul", high, high)
+    sine = ir.binary("fadd", high, _sine(ir, high, low, square))
+    cosine = ir.binary("fadd", *_cosine(ir, high, low, square))
+    return call_libm_where(ir, name, awkward, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
+
+
+def sin(ir: IRBuilder, x: Value) -> Value:
+    """The sine."""
+    return _sine_of_quadrant(ir, x, "sin", 0)
+
+
+def cos(ir: IRBuilder, x: Value) -> Value:
+    """The cosine."""
+    return _sine_of_quadrant(ir, x, "cos", 1)
+
+
+def tan(ir: IRBuilder, x: Value) -> Value:
+    """The sine by the cosine, each in two parts; in odd quadrants minus the cosine by the sine."""
+    awkward, n, high, low = _reduce_argument(ir, x)
+    square = ir.binary("fmul", high, high)
+    more = _sine(ir, high, low, square)
+    sine = ir.binary("fadd", high, more)
+    sine_rest = ir.binary("fadd", ir.binary("fsub", high, sine), more)
+    near, more = _cosine(ir, high, low, square)
+    cosine = ir.binary("fadd", near, more)
+    cosine_rest = ir.binary("fadd", ir.binary("fsub", near, cosine), more)
+    lowest = ir.binary("and", n, ir.long_like(1, x))
+    odd = ir.compare("ne", lowest, ir.long_like(0, x))
+    over, over_rest = ir.select(odd, cosine, sine), ir.select(odd, cosine_rest, sine_rest)
+    under, under_rest = ir.select(odd, sine, cosine), ir.select(odd, sine_rest, cosine_rest)
+    inverse = ir.binary("fdiv", ir.double_like(1, x), under)
+    quotient = ir.binary("fmul", over, inverse)
+    rest = ir.fma(ir.neg(quotient), under_rest, over_rest)
+    rest = ir.binary("fadd", ir.fma(ir.neg(quotient), under, over), rest)
+    value = ir.fma(rest, inverse, quotient)
+    sign = ir.binary("shl", lowest, ir.long_like(63, x))
+    sign = ir.binary("xor", sign, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
+    value = from_bits(ir, ir.binary("xor", bits(ir, value), sign))
+    return call_libm_where(ir, "tan", awkward, value, x)
+
+
+# pi / 4 and pi / 2 as sums of two doubles.
+_QUARTER_PI, _QUARTER_PI_REST = 0.7853981633974483, 3.061616997868383e-17
+_HALF_PI, _HALF_PI_REST = 1.5707963267948966, 6.123233995736766e-17
+
+# fdlibm, s_atan.c: (atan(t) - t) / t**3 as a polynomial of t**2, for |t| < 7/16.
+_ARCTAN = (
+    -3.33333333333329318027e-01, 1.99999999998764832476e-01, -1.42857142725034663711e-01, 1.11111104054623557880e-01,
+    -9.09088713343650656196e-02, 7.69187620504482999495e-02, -6.66107313738753120669e-02, 5.83357013379057348645e-02,
+    -4.97687799461593236017e-02, 3.65315727442169155270e-02, -1.62858201153657823623e-02,
+)  # fmt: skip
+# (arcsin(x) - x) / x**3 as a polynomial of x**2, for |x| <= 1/2, by Remez's algorithm: right to 2**-59 of x.
+_ARCSIN = (
+    0.16666666666666766, 0.07499999999969421, 0.04464285717596749, 0.030381942641012277, 0.022372216912416712,
+    0.017351576733446766, 0.013981251239970637, 0.011395329099079766, 0.010800650173752563, 0.0036282244566048266,
+    0.021900359749640923, -0.021275767426991433, 0.03280393661135683,
+)  # fmt: skip
+
+_LOW, _HIGH = 0.4142135623730951, 2.414213562373095  # the tangents of pi / 8 and 3 pi / 8
+
+
+def _below(ir: IRBuilder, x: Value, limit: float) -> Value:
+    """Return where ``|x| < limit``."""
+    return ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(limit), x))
+
+
+def arctan(ir: IRBuilder, x: Value) -> Value:
+    """``arctan(t)`` with t = |x|, plus pi/4 with t = (x - 1) / (x + 1), or plus pi/2 with t = -1 / x: ``|t| <= tan(pi / 8)``."""
+    a, one, zero = ir.intrinsic("fabs", x), ir.double_like(1, x), ir.double_like(0, x)
+    low, high = _below(ir, x, _LOW), exceeds(ir, x, _HIGH)
+    over = ir.select(low, a, ir.select(high, ir.double_like(-1, x), ir.binary("fsub", a, one)))
+    under = ir.select(low, one, ir.select(high, a, ir.binary("fadd", a, one)))
+    t = ir.binary("fdiv", over, under)
+    turn = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI, x), ir.double_like(_QUARTER_PI, x)))
+    rest = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI_REST, x), ir.double_like(_QUARTER_PI_REST, x)))
+    square = ir.binary("fmul", t, t)
+    more = ir.fma(ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN), rest)
+    return copy_sign(ir, ir.binary("fadd", turn, ir.binary("fadd", more, t)), x)
+
+
+def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
+    """The angle of ``(x, y)``: that of the smaller by the larger magnitude, plus a multiple of pi/4."""
+    one, zero, limits = ir.double_like(1, x), ir.double_like(0, x), (2.0**-500, 2.0**500)
+    awkward = ir.binary("or", *(ir.binary("or", exceeds(ir, v, limits[1]), _below(ir, v, limits[0])) for v in (x, y)))
+    a, b = (ir.select(awkward, one, ir.intrinsic("fabs", v)) for v in (x, y))
+    large = from_bits(ir, ir.intrinsic("umax", bits(ir, a), bits(ir, b)))
+    small = from_bits(ir, ir.intrinsic("umin", bits(ir, a), bits(ir, b)))
+    product = ir.binary("fmul", large, ir.double_like(_LOW, x))
+    near = ir.compare("ult", bits(ir, small), bits(ir, product))
+    over = ir.select(near, small, ir.binary("fsub", small, large))
+    under = ir.select(near, large, ir.binary("fadd", small, large))
+    t = ir.binary("fdiv", over, under)
+    square = ir.binary("fmul", t, t)
+    more = ir.binary("fmul", ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN))
+    # the angle is count * pi/4 plus or minus (t + more); it is reflected where y is larger or x negative
+    count = ir.select(near, zero, one)
+    steep = ir.compare("ugt", bits(ir, b), bits(ir, a))
+    count = ir.select(steep, ir.binary("fsub", ir.double_like(2, x), count), count)
+    turn = ir.select(steep, ir.long_like(SIGN, x), ir.long_like(0, x))
+    left = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    count = ir.select(left, ir.binary("fsub", ir.double_like(4, x), count), count)
+    turn = ir.binary("xor", turn, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
+    t, more = (from_bits(ir, ir.binary("xor", bits(ir, v), turn)) for v in (t, more))
+    more = ir.fma(count, ir.double_like(_QUARTER_PI_REST, x), more)
+    value = ir.fma(count, ir.double_like(_QUARTER_PI, x), ir.binary("fadd", t, more))
+    return call_libm_where(ir, "atan2", awkward, copy_sign(ir, value, y), y, x)
+
+
+def _arcsin_parts(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """Return where ``|x| < 1/2``, and ``arcsin(t) = t + more``: t is ``|x|`` there, else ``sqrt((1 - |x|) / 2)``."""
+    a, near = ir.intrinsic("fabs", x), _below(ir, x, 0.5)
+    half = ir.double_like(0.5, x)
+    rest = ir.fma(ir.neg(a), half, half)  # negative if |x| > 1, so its root is invalid
+    root = ir.intrinsic("sqrt", ir.select(near, half, rest))
+    small = clamp_magnitude(ir, x, 0.5)  # the square of a large x would set the overflow flag
+    square = ir.select(near, ir.binary("fmul", small, small), clamp_magnitude(ir, rest, 0.25))
+    t = ir.select(near, a, root)
+    more = ir.binary("fmul", ir.binary("fmul", t, square), polynomial(ir, square, _ARCSIN))
+    return near, t, more
+
+
+def arcsin(ir: IRBuilder, x: Value) -> Value:
+    """``arcsin(t)``, or ``pi/2 - 2 arcsin(sqrt((1 - |x|) / 2))``."""
+    near, t, more = _arcsin_parts(ir, x)
+    two = ir.double_like(-2, x)
+    far = ir.fma(t, two, ir.double_like(_HALF_PI, x))
+    lost = ir.fma(t, two, ir.binary("fsub", ir.double_like(_HALF_PI, x), far))
+    lost = ir.fma(more, two, ir.binary("fadd", lost, ir.double_like(_HALF_PI_REST, x)))
+    value = ir.select(near, ir.binary("fadd", t, more), ir.binary("fadd", far, lost))
+    return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
+
+
+def arccos(ir: IRBuilder, x: Value) -> Value:
+    """``pi/2 - arcsin(x)``, or ``2 arcsin(sqrt((1 - x) / 2))``, or for negative `x` pi minus that."""
+    near, t, more = _arcsin_parts(ir, x)
+    left = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    sign = ir.binary("and", bits(ir, x), ir.long_like(SIGN, x))
+    factor = ir.select(near, ir.double_like(-1, x), ir.double_like(2, x))
+    factor = from_bits(ir, ir.binary("xor", bits(ir, factor), sign))
+    turn = ir.select(left, ir.double_like(2, x), ir.double_like(0, x))
+    turn = ir.select(near, ir.double_like(1, x), turn)  # quarters
+    start = ir.binary("fmul", turn, ir.double_like(_HALF_PI, x))
+    far = ir.fma(t, factor, start)
+    lost = ir.fma(t, factor, ir.binary("fsub", start, far))
+    rest = ir.fma(turn, ir.double_like(_HALF_PI_REST, x), lost)
+    return ir.binary("fadd", far, ir.fma(more, factor, rest))

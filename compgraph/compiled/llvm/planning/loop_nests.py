@@ -1,0 +1,161 @@
+"""Loop order and vectorization of a nest.
+
+Axes are ordered by stride, and axes that are contiguous in memory become one loop. The vectorized axis is the one with the
+least estimated time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from .. import mathematics
+from ..buffer_ir import Buffer, BufferView, Map, Reduce
+from .nest_fusion import LoopNest
+
+MAX_STRIDED_LOAD = 4  # largest stride of vector loads that load all elements and select
+FUNCTION_COST = 10  # cost of a mathematical function
+PAIR_COST = 1.3  # cost of two vectors at a time, relative to one
+
+
+@dataclass
+class Axis:
+    """A loop over one axis of a nest, or over several collapsed ones.
+
+    Attributes
+    ----------
+    length : int
+        Its trip count.
+    numbers : tuple of int
+        The axes of the nest, the outermost first.
+    is_reduced : bool
+        Whether the nest's reductions go along it.
+    """
+
+    length: int
+    numbers: tuple[int, ...]
+    is_reduced: bool
+
+    def stride(self, view: BufferView) -> int:
+        """Return the stride of a view along this loop, in elements."""
+        return view.strides[self.numbers[-1]]
+
+
+class NestLoops:
+    """The loops of a nest.
+
+    Parameters
+    ----------
+    nest : LoopNest
+        The nest.
+    materialized : collection of Buffer
+        Buffers whose values are stored in memory.
+    width : int
+        The bytes of a vector.
+
+    Attributes
+    ----------
+    axes : list of Axis
+        The loops, the outermost first.
+    lanes : int
+        The number of elements of a vector.
+    vector : int or None
+        The vectorized loop; None if no axis is long enough.
+    views : list of BufferView
+        All views that are read from or written to memory.
+    """
+
+    def __init__(self, nest: LoopNest, materialized: Collection[Buffer], width: int) -> None:
+        self.views = list(_views_in_memory(nest, materialized))
+        self.axes = _collapse_axes(nest, self.views)
+        sizes = [p.buffer.dtype.itemsize for p in self.views] or [8]
+        self.lanes = max(width // max(sizes), 1)
+        self.vector = self._vector_axis(nest)
+        if self.vector is not None:  # the innermost of its kind
+            axis = self.axes[self.vector]
+            rest = [a for a in self.axes if a is not axis]
+            last = len(rest) if axis.is_reduced else sum(not a.is_reduced for a in rest)
+            self.axes = [*rest[:last], axis, *rest[last:]]
+            self.vector = last
+            if max(sizes) == 8 and self._gains_by_two(nest, axis.length):
+                self.lanes *= 2
+
+    def vectorized_length(self, depth: int) -> int:
+        """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
+        length = self.axes[depth].length
+        return length - length % self.lanes if depth == self.vector else length
+
+    def step(self, depth: int) -> int:
+        """Return the step of a loop: the number of lanes if vectorized."""
+        return self.lanes if depth == self.vector else 1
+
+    def _vector_axis(self, nest: LoopNest) -> int | None:
+        """Return the loop with the least estimated time if vectorized; None if scalar code is faster."""
+        work = sum(FUNCTION_COST if step.operation in mathematics.WRITTEN else 1 for step in nest.steps)
+        results = {step.out for step in nest.steps}
+        alone = work + len(self.views)
+        best, least = None, float(alone)
+        for k, axis in enumerate(self.axes):
+            if axis.length < self.lanes or self.lanes == 1:
+                continue
+            vector = work + sum(self._moving(axis.stride(view), view in results) for view in self.views)
+            turns, rest = divmod(axis.length, self.lanes)
+            across = 2 * self.lanes if axis.is_reduced else 0  # to combine the lanes
+            time = (turns * vector + rest * alone + across) / axis.length
+            if time < least:
+                best, least = k, time
+        return best
+
+    def _gains_by_two(self, nest: LoopNest, length: int) -> bool:
+        """Return whether two vectors at a time are faster, because the latency of mathematical functions overlaps."""
+        if not any(
+            step.operation in mathematics.WRITTEN and step.computed_in.itemsize == 8
+            for step in nest.steps
+            if isinstance(step, Map)
+        ):
+            return False
+        one, two = divmod(length, self.lanes), divmod(length, 2 * self.lanes)
+        return two[0] * PAIR_COST + two[1] < sum(one)
+
+    def _moving(self, stride: int, is_result: bool) -> float:
+        """Return the cost of loading or storing a strided vector, in loads."""
+        if stride in (0, 1):
+            return 0.5 + 0.5 * stride
+        if stride == -1 or (abs(stride) <= MAX_STRIDED_LOAD and not is_result):
+            return 1.0 + abs(stride)
+        return 2.0 * self.lanes
+
+
+def _views_in_memory(nest: LoopNest, materialized: Collection[Buffer]) -> Iterator[BufferView]:
+    there: set[BufferView] = set()
+    for step in nest.steps:
+        for operand in step.operands:
+            if isinstance(operand, BufferView) and operand not in there:
+                yield operand
+                there.add(operand)
+        if isinstance(step, Reduce) or step.out.buffer in materialized:
+            yield step.out
+        there.add(step.out)
+
+
+def _collapse_axes(nest: LoopNest, views: list[BufferView]) -> list[Axis]:
+    """Return the loops of a nest, non-reduced axes first; contiguous axes become one loop."""
+    gone = nest.axes or frozenset()
+    order = [k for k in range(len(nest.shape)) if nest.shape[k] != 1]
+    order = sorted(order, key=lambda k: (k in gone, -_mean_stride(views, k)))
+    axes: list[Axis] = []
+    for k in order:
+        last = axes[-1] if axes else None
+        if (
+            last is not None
+            and last.is_reduced == (k in gone)
+            and all(p.strides[last.numbers[-1]] == p.strides[k] * nest.shape[k] for p in views)
+        ):
+            axes[-1] = Axis(last.length * nest.shape[k], (*last.numbers, k), last.is_reduced)
+        else:
+            axes.append(Axis(nest.shape[k], (k,), k in gone))
+    return axes
+
+
+def _mean_stride(views: list[BufferView], axis: int) -> float:
+    return sum(abs(p.strides[axis]) for p in views)

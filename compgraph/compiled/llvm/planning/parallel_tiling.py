@@ -1,0 +1,132 @@
+"""Tiling: large nests are divided into tiles, which several threads run in parallel (a pass).
+
+The tiling depends only on the steps and the shape of a nest, not on the number of threads, so results have the same bits with
+any number. A nest is tiled along a non-reduced axis if that has enough iterations. Otherwise each tile stores partial results,
+which a further nest combines in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import prod
+
+from .. import mathematics
+from ..buffer_ir import Buffer, BufferView, Map, Reduce, dense_view
+from .loop_nests import NestLoops
+from .memory_planning import find_materialized
+from .nest_fusion import LoopNest, Tiling, Unit
+
+# The unit of work is one vectorized operation on an element, about 0.025 ns.
+FUNCTION_COST, MEMORY_COST = (
+    30,
+    2,
+)  # work of a mathematical function or a division, and of an element that is read or written
+MIN_WORK = 8_000_000  # work of a tiled nest: 200 us, because waking a thread takes 20 to 60 us
+TILE_WORK = 2_000_000  # work of a tile, large compared with its overhead
+MAX_TILES = 256  # tiles of a nest
+MIN_ITERATIONS = 32  # iterations of a tiled axis that is not the longest
+_SLOW = mathematics.WRITTEN | {"sqrt", "divide", "reciprocal"}
+
+
+def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: int) -> list[Unit]:
+    """Tile the large nests of a program.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        A program, in order.
+    outputs : collection of BufferView
+        Its results.
+    width : int
+        The bytes of a vector.
+    """
+    materialized = find_materialized(units) | {view.buffer for view in outputs}
+    found: list[Unit] = []
+    for unit in units:
+        found.append(unit)
+        if isinstance(unit, LoopNest) and all(map(_writes_once, unit.steps)):
+            found += _tile_nest(unit, materialized, width)
+    return found
+
+
+def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> list[Unit]:
+    """Tile a nest if it is large enough; return the units that must follow it."""
+    loops = NestLoops(nest, materialized, width)
+    work = prod(nest.shape) * _work(nest, loops)
+    if work < MIN_WORK:
+        return []
+    wanted = min(max(work // TILE_WORK, 2), MAX_TILES)
+    turns = [loops.vectorized_length(k) // loops.step(k) for k in range(len(loops.axes))]
+    count, depth = _choose_tiling(nest, loops, turns, wanted)
+    if count < 2:
+        return []
+    length = -(-turns[depth] // count)
+    nest.tiling = Tiling(depth, length * loops.step(depth), -(-turns[depth] // length))
+    return _combine_partials(nest, nest.tiling) if loops.axes[depth].is_reduced else []
+
+
+def _work(nest: LoopNest, loops: NestLoops) -> int:
+    """Return the work per element."""
+    names = [step.operation for step in nest.steps]
+    return len(names) + FUNCTION_COST * sum(name in _SLOW for name in names) + MEMORY_COST * len(loops.views)
+
+
+def _choose_tiling(nest: LoopNest, loops: NestLoops, turns: list[int], wanted: int) -> tuple[int, int]:
+    """Return the number of tiles, at most `wanted`, and the tiled loop."""
+    keeping = [k for k, axis in enumerate(loops.axes) if not axis.is_reduced]
+    for k in keeping:
+        if turns[k] >= min(wanted, MIN_ITERATIONS):
+            return min(turns[k], wanted), k
+    choices = [(min(turns[k], wanted), k) for k in keeping]
+    if all(map(_has_dense_result, nest.steps)):
+        results = prod(loops.axes[k].length for k in keeping)
+        most = min(wanted, prod(nest.shape) // (results * MIN_ITERATIONS))  # otherwise the partial results would take much memory
+        choices += [(min(turns[k], most), k) for k, axis in enumerate(loops.axes) if axis.is_reduced]
+    return max(choices, key=lambda choice: choice[0], default=(0, 0))
+
+
+def _has_dense_result(step: Map | Reduce) -> bool:
+    """Return whether the result of a reduction is dense, as its partial results are."""
+    if isinstance(step, Map):
+        return True
+    materialized = [k for k in range(len(step.shape)) if k not in step.axes]
+    shape, strides = tuple(step.shape[k] for k in materialized), tuple(step.out.strides[k] for k in materialized)
+    return BufferView(step.out.buffer, step.out.offset, shape, strides).is_dense
+
+
+def _combine_partials(nest: LoopNest, tiling: Tiling) -> list[Unit]:
+    """Allocate the partial results of reductions; return the nests that combine them."""
+    reductions = [step for step in nest.steps if isinstance(step, Reduce)]
+    parts, joining, dividing = [], LoopNest(()), []
+    for step in reductions:
+        materialized = [k for k in range(len(step.shape)) if k not in step.axes]
+        shape = (tiling.count, *(step.shape[k] for k in materialized))
+        strides = tuple(step.out.strides[k] for k in materialized)
+        part = dense_view(step.out.buffer.dtype, shape)
+        parts.append(part)
+        joining.shape = shape
+        name = "add" if step.operation == "mean" else step.operation
+        joining.add(Reduce(name, part, frozenset({0}), BufferView(step.out.buffer, step.out.offset, shape, (0, *strides))))
+        if step.operation == "mean":
+            out = BufferView(step.out.buffer, step.out.offset, shape[1:], strides)
+            count = prod(step.shape[k] for k in step.axes)
+            dividing.append(Map("divide", (out, count), out, out.buffer.dtype, is_write=True))
+    nest.tiling = Tiling(tiling.depth, tiling.tile_length, tiling.count, tuple(parts))
+    if not dividing:
+        return [joining]
+    last = LoopNest(dividing[0].shape)
+    for division in dividing:
+        last.add(division)
+    return [joining, last]
+
+
+def _writes_once(step: Map | Reduce) -> bool:
+    """Return whether a step writes no element twice, which would depend on the order."""
+    if isinstance(step, Reduce):
+        return True
+    reach = 0
+    for n, stride in sorted(zip(step.out.shape, map(abs, step.out.strides), strict=True), key=lambda pair: pair[1]):
+        if n > 1 and stride <= reach:
+            return False
+        reach += (n - 1) * stride
+    return True

@@ -1,0 +1,127 @@
+"""Rematerialization: cheap, large intermediates are recomputed where they are read (a pass).
+
+The differences of all pairs, ``x[:, None] - x[None]``, cost one subtraction each, but much more memory than `x`. A nest that
+reads them recomputes them from `x` in registers. The same holds for cheap functions of a value of the same size that is in
+memory anyway: where ``1 - h * h`` would be read, `h` is. The bits do not change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..buffer_ir import Buffer, BufferView, Map
+from .memory_planning import find_materialized, steps_in, views_read
+from .nest_fusion import FusedLoop, LoopNest, Unit
+
+CHEAP = frozenset({"add", "subtract", "multiply", "negative", "square", "copy", "absolute", "maximum", "minimum", "where"})
+MAX_OPERATIONS = 4  # recomputed operations per value
+MIN_RATIO = 3  # minimal ratio of the sizes of a value and of its sources
+
+
+def rematerialize(units: Sequence[Unit], outputs: Collection[BufferView]) -> None:
+    """Replace reads of cheap, large intermediates by their computation.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        A program, in order; its nests are modified.
+    outputs : collection of BufferView
+        Its results.
+    """
+    found = _Rematerializer(units, {view.buffer for view in outputs})
+    for number, unit in enumerate(units):
+        if isinstance(unit, LoopNest):
+            found.change(unit, number)
+    found.drop()
+
+
+class _Rematerializer:
+    def __init__(self, units: Sequence[Unit], outputs: Collection[Buffer]) -> None:
+        self._units = units
+        self._materialized = find_materialized(units).union(outputs)
+        self._writers: Counter[Buffer] = Counter()
+        self._made: dict[Buffer, tuple[int, Map]] = {}
+        elsewhere: set[Buffer] = set(outputs)  # buffers read outside of nests, or by other views
+        for number, unit in enumerate(units):
+            for step in steps_in(unit):
+                for view in views_read(step):
+                    made = self._made.get(view.buffer)
+                    if made is None or made[1].out != view or not isinstance(unit, LoopNest):
+                        elsewhere.add(view.buffer)
+                if step.out is not None:
+                    self._writers[step.out.buffer] += 2 if isinstance(unit, FusedLoop) else 1  # once per iteration
+                    if isinstance(step, Map) and isinstance(unit, LoopNest):
+                        self._made[step.out.buffer] = number, step
+        self._trees = {b: self._tree(b, b.size) for b in self._made if b in self._materialized and b not in elsewhere}
+        self._replaced: set[Buffer] = set()
+
+    def _tree(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
+        """Return the operations, in order, that compute a value from small values in memory; None if there are too many."""
+        _, step = self._made[buffer]
+        if depth == MAX_OPERATIONS or step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
+            return None
+        found: list[Map] = []
+        for operand in step.operands:
+            if isinstance(operand, BufferView) and not self._is_small(operand.buffer, size):
+                made = self._made.get(operand.buffer)
+                inner = None if made is None or made[1].out != operand else self._tree(operand.buffer, size, depth + 1)
+                if inner is None and not self._lies_there(operand, buffer):
+                    return None
+                found += [s for s in inner or () if s not in found]
+        read = {o for s in (*found, step) for o in s.operands if isinstance(o, BufferView) and not self._is_small(o.buffer, size)}
+        is_enough = len(read - {s.out for s in found}) > 1  # large values read instead of it
+        return None if len(found) >= MAX_OPERATIONS or is_enough else [*found, step]
+
+    def _lies_there(self, view: BufferView, buffer: Buffer) -> bool:
+        """Return whether a value is in memory anyway, is not larger than another, and is never overwritten."""
+        source = view.buffer
+        is_whole = source in self._made and self._made[source][1].out == view
+        return is_whole and source in self._materialized and self._writers[source] == 1 and source.nbytes <= buffer.nbytes
+
+    def _is_small(self, buffer: Buffer, size: int) -> bool:
+        """Return whether a value is in memory, is never overwritten, and is much smaller than a result of `size` elements."""
+        once = self._writers[buffer] == 0 if buffer.is_given else self._writers[buffer] <= 1
+        return once and (buffer.is_given or buffer in self._materialized) and buffer.size * MIN_RATIO <= size
+
+    def change(self, nest: LoopNest, number: int) -> None:
+        """Insert recomputed operations into a nest before their readers."""
+        steps: list[Any] = []
+        there: dict[BufferView, BufferView] = {}
+        for step in nest.steps:
+            for view in views_read(step):
+                tree = self._trees.get(view.buffer)
+                if tree and self._made[view.buffer][0] != number:
+                    self._replaced.add(view.buffer)
+                    steps += [self._copied(again, there) for again in tree if again.out not in there]
+            steps.append(_redirect(step, there))
+        nest.steps = steps
+
+    @staticmethod
+    def _copied(step: Map, there: dict[BufferView, BufferView]) -> Map:
+        old = step.out
+        buffer = Buffer(old.buffer.dtype, old.buffer.size, old.buffer.node)
+        out = BufferView(buffer, old.offset, old.shape, old.strides)
+        made: Map = replace(_redirect(step, there), out=out)
+        there[old] = made.out
+        return made
+
+    def drop(self) -> None:
+        """Remove steps without readers."""
+        read = {view.buffer for unit in self._units for step in steps_in(unit) for view in views_read(step)}
+        for buffer in self._replaced - read:
+            nest = self._units[self._made[buffer][0]]
+            assert isinstance(nest, LoopNest)
+            nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]  # it may have been replaced
+
+
+def _redirect(step: Any, there: dict[BufferView, BufferView]) -> Any:
+    """Return a step that reads recomputed values."""
+    if not any(view in there for view in views_read(step)):
+        return step
+    operands = tuple(there.get(o, o) if isinstance(o, BufferView) else o for o in step.operands)
+    if isinstance(step, Map):
+        return replace(step, operands=operands)
+    return replace(step, operand=operands[0])

@@ -1,0 +1,192 @@
+"""Steps as tables: the key that iterations of a loop share, and the integers that may differ between them.
+
+Buffers are numbered in the order of their definitions. So the numbers of buffers that an iteration defines increase by a
+constant between iterations, as do those of values that it reads from earlier iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ..buffer_ir import (
+    Buffer,
+    BufferView,
+    Convolution,
+    Gather,
+    Loop,
+    LoopIndex,
+    Map,
+    MatMul,
+    NumPyCall,
+    Reduce,
+    Scan,
+    Scatter,
+    Step,
+)
+
+_ALONE = (MatMul, Convolution, Gather, Scatter, Scan)
+MAX_COLUMNS = 600  # columns of a loop that may be nested in another
+
+
+def columns(step: Step) -> tuple[Any, ...]:
+    """Return the views and constants of a step; its result comes last."""
+    if isinstance(step, Loop):
+        return tuple([column for inner in step.steps for column in columns(inner)])
+    if isinstance(step, NumPyCall):
+        return tuple(step.views.values()) + ((step.out,) if step.out is not None else ())
+    return (*step.operands, step.out)
+
+
+def with_columns(step: Step, values: Sequence[Any]) -> Step:
+    """Return the step with other views and constants."""
+    if isinstance(step, Loop):
+        values, steps = list(values), []
+        for inner in step.steps:
+            count = len(columns(inner))
+            steps.append(with_columns(inner, values[:count]))
+            del values[:count]
+        return Loop(step.loop_index, steps)
+    if isinstance(step, (Map, Scatter)):
+        values = [*[_as_operand(value, step.out.shape) for value in values[:-1]], values[-1]]
+    if isinstance(step, Map):
+        return Map(step.operation, tuple(values[:-1]), values[-1], step.computed_in, step.is_write)
+    if isinstance(step, Reduce):
+        return Reduce(step.operation, values[0], step.axes, values[1])
+    if isinstance(step, _ALONE):
+        changed: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
+        return replace(step, **changed)
+    out = values[-1] if step.out is not None else None
+    return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.why, step.checks)
+
+
+def _as_operand(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an operand broadcast to a shape; a view that replaced a constant is a single element."""
+    if not isinstance(value, BufferView) or value.shape == shape:
+        return value
+    return BufferView(value.buffer, value.offset, shape, (0,) * len(shape), value.loop_strides)
+
+
+def written_columns(step: Step) -> tuple[bool, ...]:
+    """Return which columns of a step are written."""
+    if isinstance(step, Loop):
+        return tuple([is_written for inner in step.steps for is_written in written_columns(inner)])
+    count = len(columns(step))
+    return tuple([k == count - 1 and step.out is not None for k in range(count)])
+
+
+def column_dtypes(step: Step) -> tuple[Any, ...]:
+    """Return the dtypes that constants in the columns of a step are converted to."""
+    if isinstance(step, Loop):
+        return tuple([dtype for inner in step.steps for dtype in column_dtypes(inner)])
+    if isinstance(step, Scatter):
+        return (step.out.buffer.dtype, *[None] * len(step.operands))
+    if not isinstance(step, Map):
+        return (None,) * len(columns(step))
+    return (*[step.operand_dtype(k) for k in range(len(step.operands))], None)
+
+
+class StepTable:
+    """The rows of some steps.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The steps, in order.
+    single : collection of Buffer
+        Results of the program: a step that defines one is not part of a loop.
+
+    Attributes
+    ----------
+    buffers : list of Buffer
+        The buffers that steps define, by number.
+    kinds : (n,) array of int
+        The kind of each step.
+    numbers : (n, 2 * m) array of int
+        For each column, the number of its buffer and its offset.
+    may_change : (n, 2 * m) array of bool
+        Which integers may change between iterations: not the numbers of external arrays, which are negative.
+    made : (n + 1,) array of int
+        The number of buffers before each step.
+    """
+
+    def __init__(self, steps: Sequence[Step], single: Iterable[Buffer]) -> None:
+        self.steps = steps
+        self.columns = [columns(step) for step in steps]
+        self.buffers: list[Buffer] = []
+        self._numbers: dict[Buffer, int] = {}
+        self._kinds: dict[Any, int] = {}
+        single, kinds, made = frozenset(single), [], [0]
+        is_row = [
+            not isinstance(step, NumPyCall) and len(found) <= MAX_COLUMNS for step, found in zip(steps, self.columns, strict=True)
+        ]
+        for step, found, is_possible in zip(steps, self.columns, is_row, strict=True):
+            kinds.append(self._kind(step, found, single) if is_possible else self._only(step, found))
+            made.append(len(self.buffers))
+        self.kinds, self.made = np.array(kinds, np.int64), np.array(made, np.int64)
+        widest = max((len(found) for found, is_possible in zip(self.columns, is_row, strict=True) if is_possible), default=1)
+        self.numbers = np.zeros((len(steps), 2 * widest), np.int64)
+        for row, found in enumerate(self.columns):
+            if is_row[row]:
+                flat = [x for c in found for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0))]
+                self.numbers[row, : len(flat)] = flat
+        self.may_change = np.ones(self.numbers.shape, bool)
+        self.may_change[:, ::2] = self.numbers[:, ::2] >= 0
+
+    def number(self, buffer: Buffer) -> int:
+        """Return the number of a buffer; negative for external buffers."""
+        return self._numbers[buffer]
+
+    def _kind(self, step: Step, found: Sequence[Any], single: frozenset[Buffer]) -> int:
+        """Register the buffers of a step, and return its kind."""
+        before = len(self.buffers)
+        self._enter(step, found)
+        made = self.buffers[before:]
+        if made and not single.isdisjoint(made):
+            return self._kinds.setdefault(id(step), len(self._kinds))
+        kind = (_structure_of(step, found, {}), *[column.buffer in made for column in found if isinstance(column, BufferView)])
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def _only(self, step: Step, found: Sequence[Any]) -> int:
+        """As `_kind`, for a step that is not part of a loop."""
+        self._enter(step, found)
+        return self._kinds.setdefault(id(step), len(self._kinds))
+
+    def _enter(self, step: Step, found: Sequence[Any]) -> None:
+        for view in _written_views(step):
+            if view.buffer not in self._numbers:
+                self._numbers[view.buffer] = len(self.buffers)
+                self.buffers.append(view.buffer)
+        for column in found:
+            if isinstance(column, BufferView) and column.buffer not in self._numbers:
+                self._numbers[column.buffer] = -1 - len(self._numbers)
+
+
+def _written_views(step: Step) -> list[BufferView]:
+    if isinstance(step, Loop):
+        return [view for inner in step.steps for view in _written_views(inner)]
+    return [step.out] if step.out is not None else []
+
+
+def _structure_of(step: Any, given: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
+    """Return what all iterations of a step share; nested loop indices are numbered by depth and order."""
+    if isinstance(step, Loop):
+        loop_indices[step.loop_index] = len(loop_indices)
+        return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
+    found: list[Any] = [type(step).__name__]
+    if isinstance(step, Map):
+        found += [step.operation, step.computed_in.str, step.is_write]
+    elif isinstance(step, Reduce):
+        found += [step.operation, step.axes]
+    elif isinstance(step, _ALONE):
+        found += [getattr(step, name.name) for name in fields(step) if name.name not in ("operands", "out")]
+    for column in given:
+        if isinstance(column, BufferView):
+            moves = tuple([(loop_indices.get(loop_index, -1), by) for loop_index, by in column.loop_strides])
+            found.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, moves))
+        else:
+            found.append("number")
+    return tuple(found)

@@ -1,0 +1,226 @@
+"""Drawings of compiled programs: an entry per step, a box per fused nest, a box per loop with its trip count.
+
+Arrows lead from inputs, or from the last writer of memory, to its readers. Dashed arrows lead to the next iteration of a loop.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...guards import Guard
+from ...ops import OPNAMES
+from ...storage import Write
+from ...values import MultiOutput, Value
+from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, ProgramOptions
+from .buffer_ir import Buffer, BufferView, MatMul, NumPyCall, Reduce
+from .planning import FusedLoop, LoopNest, Unit
+
+Result = tuple[BufferView | None, Any]  # the view of a result, None if NumPy computed it; and its node
+MAX_SOURCES = 8  # arrows per operand; the last writers are drawn
+REDUCTION_NAMES = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all",
+}  # fmt: skip
+
+
+def draw_program(units: Sequence[Unit], results: Sequence[Result], names: dict[Buffer, str], options: ProgramOptions) -> Drawing:
+    """Draw a program.
+
+    Parameters
+    ----------
+    units : sequence of Unit
+        The units, in order.
+    results : sequence of (BufferView or None, Node)
+        The view of each result, and its node.
+    names : dict
+        The names of the inputs, by buffer.
+    options : ProgramOptions
+        Options of `visualize_at`.
+    """
+    picture = _Picture(names, options, sum(map(_size, units)))
+    picture.add(units, None)
+    for number, (view, item) in enumerate(results, 1):
+        picture.add_result(f"result {number}" if len(results) > 1 else "result", view, item)
+    return picture.drawing
+
+
+def _size(unit: Unit) -> int:
+    if isinstance(unit, FusedLoop):
+        return sum(map(_size, unit.units))
+    return len(unit.steps) if isinstance(unit, LoopNest) else 1
+
+
+class _Picture:
+    """A drawing under construction, and the writers of each buffer so far."""
+
+    def __init__(self, names: dict[Buffer, str], options: ProgramOptions, size: int) -> None:
+        self.drawing = Drawing()
+        self._names, self._options = names, options
+        self._is_folded = size > FOLDED_FROM if options.fold is None else options.fold
+        self._left = size if options.limit is None else options.limit  # entries left to draw
+        self._writers: dict[Buffer, list[tuple[BufferView, int]]] = defaultdict(list)  # since the last full write
+        self._items: dict[Any, int] = {}  # items computed by NumPy
+        self._open: list[tuple[int, list[tuple[int, BufferView]]]] = []  # enclosing loops: first entry, and reads before a write
+
+    # ------------------------------------------------------------------------------------------ units
+
+    def add(self, units: Iterable[Unit], box: int | None) -> None:
+        """Draw units, in a box."""
+        for unit in units:
+            if self._left <= 0:
+                self.drawing.rest += _size(unit)
+            elif isinstance(unit, FusedLoop):
+                self._add_loop(unit, box)
+            elif isinstance(unit, LoopNest):
+                self._add_nest(unit, box)
+            else:
+                self._add_step(unit, box)
+                self._left -= 1
+
+    def _add_loop(self, unit: FusedLoop, box: int | None) -> None:
+        trip_count = unit.loop.loop_index.trip_count
+        inside = self._box(f"{trip_count:,} iterations", box, count=trip_count, closed=self._options.scopes == "closed")
+        self._open.append((len(self.drawing.entries), []))
+        self.add(unit.units, inside)
+        first, reads = self._open.pop()
+        for reader, view in reads:
+            later = [writer for _, writer in self._writers[view.buffer] if writer >= max(first, reader)]
+            self._arrows(later, reader, again=True)
+
+    def _add_nest(self, unit: LoopNest, box: int | None) -> None:
+        if len(unit.steps) == 1:
+            self._add_step(unit.steps[0], box)
+            self._left -= 1
+            return
+        title = f"each of {_lengths(unit.shape)}" if unit.shape else "numbers"
+        if unit.tiling is not None:
+            title += f", in {unit.tiling.count} pieces"
+        closed = self._is_folded or self._options.scopes == "closed"
+        inside = self._box(title, box, closed=closed)
+        parts = iter(() if unit.tiling is None else unit.tiling.partials)
+        for step in unit.steps:
+            if closed or self._left > 0:
+                number = self._add_step(step, inside)
+                part = next(parts, None) if isinstance(step, Reduce) else None
+                if part is not None:  # the partial results of tiles are combined later
+                    self._writers[part.buffer].append((part, number))
+                self._left -= not closed
+            else:
+                self.drawing.rest += 1
+        self._left -= closed
+
+    def _box(self, title: str, parent: int | None, count: int = 1, closed: bool = False) -> int:
+        self.drawing.boxes.append(Box(title, parent, count, closed))
+        return len(self.drawing.boxes) - 1
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def _add_step(self, step: Any, box: int | None) -> int:
+        is_call = isinstance(step, NumPyCall)
+        number = self._entry("called" if is_call else "operation", _label(step), step.out, box, _name(step))
+        if is_call:
+            self.drawing.entries[number].details["line"] = getattr(step.item, "line", None) or ""
+            self._items[step.item] = number
+            self._arrows([self._items[a] for a in _operands(step.item) if a in self._items and a not in step.views], number)
+        for view in step.views.values() if is_call else step.operands:
+            if isinstance(view, BufferView):
+                self._read(view, number)
+        if step.out is not None:
+            if _covers(step.out):
+                self._writers[step.out.buffer].clear()
+            self._writers[step.out.buffer].append((step.out, number))
+        return number
+
+    def _read(self, view: BufferView, number: int) -> None:
+        """Draw the sources of a view."""
+        writers = self._writers[view.buffer]
+        if not writers and view.buffer.is_given:
+            self._writers[view.buffer].append((view, self._given(view)))
+        exact = bool(writers) and (writers[-1][0] == view or _covers(writers[-1][0]))
+        sources = [writer for _, writer in (writers[-1:] if exact else writers)]
+        self._arrows(sources[-MAX_SOURCES:], number)
+        for first, reads in self._open:
+            if not exact or sources[-1] < first:
+                reads.append((number, view))
+
+    def _given(self, view: BufferView) -> int:
+        name = self._names.get(view.buffer)
+        return self._entry("constant" if name is None else "variable", name or "constant", view, None)
+
+    def add_result(self, name: str, view: BufferView | None, item: Any) -> None:
+        """Draw a result."""
+        number = self._entry("result", name, view, None)
+        if view is not None:
+            self._read(view, number)
+        elif item in self._items:
+            self._arrows([self._items[item]], number)
+
+    def _entry(self, kind: str, label: str, view: BufferView | None, box: int | None, opname: str = "") -> int:
+        shape = "" if view is None else str(_shape(view))
+        dtype = "" if view is None else str(view.buffer.dtype)
+        details = {"title": label, "name": "" if kind == "operation" else label, "opname": opname}
+        details |= {"formula": "", "value": "", "shape": shape, "dtype": dtype, "line": "", "code": ""}
+        told = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
+        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, told)), details, box, sign=label in SIGNS.values()))
+        return len(self.drawing.entries) - 1
+
+    def _arrows(self, sources: Iterable[int], target: int, again: bool = False) -> None:
+        self.drawing.arrows += [Arrow(source, target, again=again) for source in dict.fromkeys(sources)]
+
+
+def _covers(view: BufferView) -> bool:
+    """Return whether a view is all of its buffer."""
+    return not view.loop_strides and prod(_shape(view)) == view.buffer.size
+
+
+def _shape(view: BufferView) -> tuple[int, ...]:
+    """Return the shape of a view; of the result of a reduction, without the reduced axes."""
+    return tuple(n for n, s in zip(view.shape, view.strides, strict=True) if s or n == 1)
+
+
+def _label(step: Any) -> str:
+    """Return the label of a step: its sign or name, with the numbers among the operands."""
+    name = _name(step)
+    sign = SIGNS.get(_opname(name), name)
+    if isinstance(step, NumPyCall) or all(isinstance(operand, BufferView) for operand in step.operands):
+        return sign
+    operands = ["·" if isinstance(operand, BufferView) else _number(operand) for operand in step.operands]
+    if _opname(name) in INFIX and len(operands) == 2:
+        return f"{operands[0]} {sign} {operands[1]}"
+    return f"{name}({', '.join(operands)})"
+
+
+def _name(step: Any) -> str:
+    """Return the name of a step."""
+    if isinstance(step, NumPyCall):
+        return "check" if isinstance(step.item, Guard) else str(getattr(step.item, "opname", None) or type(step.item).__name__)
+    if isinstance(step, MatMul):
+        return "matmul"
+    if isinstance(step, Reduce):
+        return REDUCTION_NAMES.get(step.operation, step.operation)
+    kind = type(step).__name__.lower()
+    operation = str(getattr(step, "operation", getattr(step, "kind", kind)))
+    if operation == "copy" and not isinstance(step.operands[0], BufferView):
+        return "fill"
+    return operation if kind in ("map", operation) else f"{kind} {operation}"
+
+
+def _opname(name: str) -> str:
+    """Return the opname of a NumPy function; other names are returned unchanged."""
+    return str(OPNAMES.get(getattr(np, name, None), name))
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.4g}".replace("-", "−")
+
+
+def _lengths(shape: tuple[int, ...]) -> str:
+    return " × ".join(f"{n:,}" for n in shape)
+
+
+def _operands(item: Any) -> list[Any]:
+    return [a for a in item.args if isinstance(a, (Value, MultiOutput, Write))]

@@ -1,0 +1,169 @@
+"""Thread pool: runs the tiles of one computation in several threads.
+
+The calling thread processes tiles until all are done; pool threads help. They are started on first use and wait for
+jobs. So a job finishes even if no thread helps, and concurrent calls never wait for each other. Machine code runs without the
+GIL.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...context import reset_after_fork
+
+_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+_threads: list[threading.Thread] = []
+_starting = reset_after_fork(threading.Lock())
+
+
+def processors() -> int:
+    """Return the number of processors available to the process."""
+    count = getattr(os, "process_cpu_count", None)
+    if count is not None:
+        return count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_tiles(function: Callable[..., int], given: Sequence[Any], count: int, threads: int, held: Any) -> int:
+    """Run all tiles of a computation.
+
+    Parameters
+    ----------
+    function : callable
+        Machine code that runs a tile and returns the processor's flags. Its arguments are `given` and the tile's index.
+    given : sequence of object
+        The first arguments.
+    count : int
+        The number of tiles.
+    threads : int
+        The number of threads, including this one.
+    held : object
+        Keeps the memory that the function accesses alive.
+
+    Returns
+    -------
+    int
+        The union of the flags.
+    """
+    helpers = min(threads, count) - 1
+    if helpers < 1:
+        flags = 0
+        for piece in range(count):
+            flags |= function(*given, piece)
+        return flags
+    job = Job(function, given, count, held)
+    try:
+        _enlist(job, helpers)
+        job.work()
+    finally:
+        job.close()  # also after an interrupt, wait until all threads have stopped
+    return job.flags()
+
+
+class Job:
+    """A tiled computation in progress; see `run_tiles`."""
+
+    def __init__(self, function: Callable[..., int], given: Sequence[Any], count: int, held: Any) -> None:
+        self._function, self._given, self._count, self._held = function, given, count, held
+        self._pieces = itertools.count()  # a thread that takes a number runs that tile
+        self._flags: list[int] = []
+        self._errors: list[BaseException] = []
+        self._entered: list[None] = []
+        self._left: list[None] = []
+        self._is_closed = False
+        self._changed = threading.Lock()  # released when a helper leaves
+        self._changed.acquire()
+
+    def work(self) -> None:
+        """Run tiles until all are taken."""
+        flags, function, given, count = 0, self._function, self._given, self._count
+        for piece in self._pieces:
+            if piece >= count or self._is_closed:
+                break
+            flags |= function(*given, piece)
+        self._flags.append(flags)
+
+    def help(self) -> None:
+        """Run tiles in a pool thread."""
+        self._entered.append(None)  # before reading the state, so that `close` waits for each thread that saw it open
+        try:
+            self.work()
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._left.append(None)
+            with contextlib.suppress(RuntimeError):  # not awaited since the last helper left
+                self._changed.release()
+
+    def close(self) -> None:
+        """Start no further tiles, and wait for running ones, even if interrupted."""
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                self._is_closed = True
+                while len(self._left) < len(self._entered):
+                    self._changed.acquire()
+                break
+            except BaseException as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def flags(self) -> int:
+        """Return the flags of all threads; raise an error of a helper."""
+        if self._errors:
+            raise self._errors[0]
+        found = 0
+        for flags in self._flags:
+            found |= flags
+        return found
+
+
+def _enlist(job: Job, helpers: int) -> None:
+    """Make pool threads help with a job."""
+    if len(_threads) < helpers:
+        with _starting:
+            while len(_threads) < helpers:
+                thread = threading.Thread(target=_help, args=(_jobs,), name="compgraph program", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system's limit is reached: fewer threads help
+                    break
+                if not _threads:
+                    atexit.register(_stop, _jobs, _threads)
+                _threads.append(thread)
+    for _ in range(helpers):
+        _jobs.put(job)
+
+
+def _help(jobs: queue.SimpleQueue[Job | None]) -> None:
+    while True:
+        job = jobs.get()
+        if job is None:
+            return
+        job.help()
+        del job  # it references arrays
+
+
+def _stop(jobs: queue.SimpleQueue[Job | None], threads: list[threading.Thread]) -> None:
+    """Wait for running tiles before the interpreter exits."""
+    for _ in threads:
+        jobs.put(None)
+    for thread in threads:
+        thread.join(timeout=10)
+
+
+def _after_fork_in_child() -> None:
+    global _threads, _jobs
+    _threads, _jobs = [], queue.SimpleQueue()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

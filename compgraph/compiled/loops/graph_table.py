@@ -1,0 +1,144 @@
+"""Graphs as tables: the key that iterations of a Python loop share, and the integers that may differ between them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...storage import Write, place_in, value_at
+from ...values import MultiOutput, Value
+
+# Operations whose derivatives and machine code do not depend on the values of constants.
+ARITHMETIC = frozenset({np.add, np.subtract, np.multiply, np.divide})
+_WEAK = frozenset({float, int})
+_NUMBERS = _WEAK | {np.float64, np.float32}
+_PLAIN = frozenset({str, bool, complex, type(None), type(Ellipsis), type})
+MAX_COMPARED_BYTES = 4096  # of an array that is compared by value
+MAX_WRITES = 64  # into an array created in each iteration
+
+
+class GraphTable:
+    """The items of a graph as a `RowTable`.
+
+    Parameters
+    ----------
+    items : sequence
+        Nodes, joints and writes, in the order of recording.
+    given : collection of Node
+        The inputs of the graph.
+
+    Attributes
+    ----------
+    place : dict
+        The row of each item.
+    kinds, numbers, may_change : arrays
+        See `RowTable`. Numbers are the rows of the operands, and the indices and offsets of parts of arrays.
+    counts, operands : arrays
+        By row, how many numbers it has, and how many refer to operands.
+    """
+
+    def __init__(self, items: Sequence[Any], given: Collection[Any]) -> None:
+        self.items = items
+        self.place = {item: row for row, item in enumerate(items)}
+        self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
+        self._kinds: dict[Any, int] = {}
+        kinds, flat, counts, operands = [], list[int](), [], []
+        for item in items:
+            before = len(flat)
+            is_given = item in given
+            if is_given:
+                key: Any = ("given", id(item))
+            else:
+                key = self._of_write(item, flat) if type(item) is Write else self._of_node(item, flat)
+            kinds.append(self._kinds.setdefault(key, len(self._kinds)))
+            counts.append(len(flat) - before)
+            operands.append(0 if is_given else len(item.parent_argnums) + (type(item) is Write))
+        self.kinds = np.array(kinds, np.int64)
+        self.counts, self.operands = np.array(counts), np.array(operands)
+        widest = int(self.counts.max(initial=1))
+        self.numbers = np.zeros((len(items), widest), np.int64)
+        self.numbers[np.arange(widest) < self.counts[:, None]] = flat
+        self.may_change = np.ones(self.numbers.shape, bool)
+
+    def _of_node(self, item: Any, flat: list[int]) -> Any:
+        """Return the kind of a node or joint; append its numbers, those of its operands first."""
+        function, args = item.function, item.args
+        if not args:
+            return self._of_leaf(item)
+        place = self.place
+        flat += [place[args[position]] for position in item.parent_argnums]
+        key: list[Any] = [function, item.parent_argnums]
+        if isinstance(item, Value):
+            plain = item.raw_value
+            key += (plain.dtype, plain.shape, item.is_scalar)
+            if type(plain) is np.ndarray:
+                key.append(plain.strides)
+            if item.memory:
+                key.append("root")
+        if len(item.parent_argnums) < len(args):
+            is_index, is_arithmetic = function is ops.getitem, function in ARITHMETIC
+            for a in args:
+                if isinstance(a, (Value, MultiOutput)):
+                    continue
+                if is_arithmetic and type(a) in _NUMBERS:
+                    key.append(type(a))
+                else:
+                    key.append(_index_key(a, flat) if is_index else _constant_key(a))
+        if item.options:
+            key.append(tuple([(name, _constant_key(option)) for name, option in item.options.items()]))
+        return tuple(key)
+
+    def _of_leaf(self, item: Any) -> Any:
+        """Return the kind of a leaf: of an array that was created for writes, its contents; other leaves are unique."""
+        memory = getattr(item, "memory", None)
+        if not memory or item.raw_value.nbytes > MAX_COMPARED_BYTES or len(memory.log) > MAX_WRITES:
+            return ("leaf", id(item))
+        plain = value_at(item, item.sequence_number)
+        return ("made", type(item), plain.dtype, plain.shape, plain.strides, plain.tobytes())
+
+    def _of_write(self, item: Any, flat: list[int]) -> Any:
+        """Return the kind of a write."""
+        root = self._roots[id(item.memory)]
+        flat.append(root)
+        (value,) = item.args
+        if item.parent_argnums:
+            flat.append(self.place[value])
+        key = ["write", None if item.parent_argnums else _constant_key(value), _index_key(item.index, flat)]
+        there, window = self.items[root].raw_value, item.window
+        if window is not there:
+            how = place_in(there, window)
+            flat.append(how["offset"] // there.itemsize)
+            key += (how["offset"] % there.itemsize, how["shape"], how["strides"], how["dtype"])
+        return tuple(key)
+
+
+def _index_key(value: Any, flat: list[int]) -> Any:
+    """Return the kind of an index; append its integers."""
+    kind = type(value)
+    if kind is int or isinstance(value, np.integer):
+        flat.append(int(value))
+        return kind, value < 0
+    if kind is slice:
+        return (slice, *[_index_key(part, flat) for part in (value.start, value.stop, value.step)])
+    if kind is tuple:
+        return (tuple, *[_index_key(part, flat) for part in value])
+    return _constant_key(value)
+
+
+def _constant_key(value: Any) -> Any:
+    """Return a key that equal values share."""
+    kind = type(value)
+    if kind in _NUMBERS:
+        return kind, repr(value)
+    if kind in _PLAIN or isinstance(value, np.dtype):
+        return kind, value
+    if kind is tuple or kind is list:
+        return (kind, *map(_constant_key, value))
+    if kind is slice:
+        return (slice, _constant_key(value.start), _constant_key(value.stop), _constant_key(value.step))
+    if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= MAX_COMPARED_BYTES and value.dtype.kind in "biufc":
+        return kind, value.dtype, value.shape, getattr(value, "strides", ()), value.tobytes()
+    return kind, id(value)

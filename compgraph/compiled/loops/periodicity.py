@@ -1,0 +1,111 @@
+"""Detection of periodic runs: sequences of iterations with the same operations and evenly changing indices.
+
+The search is exact and linear in the length of the list. Two equal windows of a few items suggest a period, and for each
+candidate period the whole list is compared with itself, shifted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+MIN_TRIP_COUNT = 8  # iterations of a run
+WINDOW_LENGTHS = (1, 3, 6, 12, 24, 48, 96)  # items per window; distances of equal windows are candidate periods
+MAX_PERIODS = 40  # candidate periods
+
+
+class PeriodicRun(NamedTuple):
+    """Consecutive iterations.
+
+    Attributes
+    ----------
+    start : int
+        The first item of the first iteration.
+    period : int
+        The number of items of an iteration.
+    trip_count : int
+        The number of iterations.
+    """
+
+    start: int
+    period: int
+    trip_count: int
+
+    @property
+    def stop(self) -> int:
+        """The item after the last."""
+        return self.start + self.period * self.trip_count
+
+
+class RowTable(Protocol):
+    """A list of items as a table.
+
+    Attributes
+    ----------
+    kinds : (n,) array of int
+        The kind of each item; equal for items that may be iterations of each other.
+    numbers : (n, m) array of int
+        Integers that may change between iterations, by a constant step.
+    may_change : (n, m) array of bool
+        Which integers may change at all.
+    """
+
+    kinds: Any
+    numbers: Any
+    may_change: Any
+
+
+def find_runs(rows: RowTable, least: int) -> list[PeriodicRun]:
+    """Return disjoint runs of at least `least` items, in order; shorter periods take precedence."""
+    taken = np.zeros(len(rows.kinds), bool)
+    found: list[PeriodicRun] = []
+    for period in likely_periods(rows.kinds):
+        for run in find_runs_of_period(rows, period, taken, least):
+            taken[run.start : run.stop] = True
+            found.append(run)
+    return sorted(found)
+
+
+def likely_periods(kinds: Any, most: int = MAX_PERIODS) -> list[int]:
+    """Return the most frequent distances between equal windows, the shortest first."""
+    counts: dict[int, int] = {}
+    for length in WINDOW_LENGTHS:
+        if len(kinds) < 2 * length:
+            break
+        windows = np.lib.stride_tricks.sliding_window_view(kinds, length)
+        weights = np.random.default_rng(0).integers(1, 2**31, length) * 2 + 1
+        pieces = windows @ weights  # collisions are harmless, because runs are compared exactly
+        order = np.argsort(pieces, kind="stable")
+        same = pieces[order][1:] == pieces[order][:-1]
+        distances, times = np.unique(np.diff(order)[same], return_counts=True)
+        for distance, many in zip(distances.tolist(), times.tolist(), strict=True):
+            counts[distance] = max(counts.get(distance, 0), many)
+    likely = sorted(counts, key=lambda distance: -counts[distance])[:most]
+    return sorted(likely)
+
+
+def find_runs_of_period(rows: RowTable, period: int, taken: Any, least: int) -> Iterator[PeriodicRun]:
+    """Yield the runs of one period with at least `least` items, none of them taken."""
+    kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
+    if len(kinds) < period * MIN_TRIP_COUNT:
+        return
+    steps = numbers[period:] - numbers[:-period]
+    alike = (kinds[period:] == kinds[:-period]) & ~taken[period:] & ~taken[:-period]
+    alike &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
+    uneven = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], alike.view(np.int8), [0]))))
+    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        while stop - start >= period * (MIN_TRIP_COUNT - 1):
+            place = int(np.searchsorted(uneven, start))
+            first = int(uneven[place]) if place < len(uneven) and uneven[place] < stop - period else None
+            end = stop + period if first is None else first + 2 * period
+            turns = (end - start) // period
+            if turns >= MIN_TRIP_COUNT and turns * period >= least:
+                yield PeriodicRun(start, period, turns)
+                start += turns * period
+            elif first is None:
+                break
+            else:
+                start = first + 1

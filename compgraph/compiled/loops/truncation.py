@@ -1,0 +1,369 @@
+"""Loop truncation: traces with fewer iterations of their Python loops, to make passes and compilation fast.
+
+The function is called once with all iterations. Where iterations repeat exactly (`graph_table`, `periodicity`), its result is
+recorded again with the first few iterations only. Later operations then read the last remaining iteration instead of the last
+one. Later stages are not aware of the truncation. Constants that differ between iterations are read from tables, so they are
+not folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...bind import bind
+from ...context import Setting, collector, trace_guards
+from ...executor import needed, replay
+from ...guards import guards_among, is_length_guard
+from ...ops import getitem
+from ...storage import Write
+from ...trees import flatten, unflatten
+from ...values import ArgumentNode, MultiOutput, Value, new_leaf, next_sequence_number
+from ..result_trees import result_leaf
+from .graph_table import ARITHMETIC, GraphTable
+from .periodicity import PeriodicRun, find_runs_of_period, likely_periods
+
+MIN_GRAPH_SIZE = 3000  # items; smaller graphs compile fast enough
+MAX_EXACT_INTEGER = 2**53  # larger integers are not exact as floats
+
+
+class LoopMismatchError(Exception):
+    """The trace with truncated loops does not represent the full loops."""
+
+
+class LoopTruncation:
+    """Calls the functions passed to operators during a trace, and truncates the loops in their results.
+
+    Attributes
+    ----------
+    has_failed : bool
+        Whether an error was raised, which the function may have caught.
+    """
+
+    def __init__(self) -> None:
+        self.has_failed = False
+        self._cuts: list[TruncatedGraph | None] = []  # by call, in the order of their starts
+        self._number = 0
+        self._turns: tuple[int, ...] | None = None  # trip counts of all loops, once they are detected
+
+    @property
+    def loops(self) -> list[TruncatedLoop]:
+        """All truncated loops."""
+        return [cut for graph in self._cuts if graph is not None for cut in graph.cuts]
+
+    @property
+    def min_trip_counts(self) -> tuple[int, ...]:
+        """The trip count of each loop in the first trace."""
+        return tuple([cut.min_trip_count for cut in self.loops])
+
+    @property
+    def trip_counts(self) -> tuple[int, ...]:
+        """The original trip count of each loop."""
+        return tuple([cut.run.trip_count for cut in self.loops])
+
+    def further_trip_counts(self) -> list[tuple[int, ...]]:
+        """Return the trip counts of further traces, which determine and verify linear growth in each loop."""
+        least = self.min_trip_counts
+        more = [tuple([n + TRIP_COUNT_STEP * (k == place) for k, n in enumerate(least)]) for place in range(len(least))]
+        return [*more, tuple([n + TRIP_COUNT_STEP * (2 + k) for k, n in enumerate(least)])]
+
+    @property
+    def tables(self) -> list[Any]:
+        """Input nodes with the constants that differ between iterations."""
+        return [table for graph in self._cuts if graph is not None for table in graph.tables]
+
+    def restart(self, turns: Sequence[int]) -> None:
+        """Make the next trace use some trip counts, without calling the truncated functions."""
+        self._turns, self._number = tuple(turns), 0
+
+    def __call__(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """Call ``f(*args)``, and return its result with truncated loops."""
+        number = self._number
+        self._number += 1
+        if self._turns is not None:
+            if number >= len(self._cuts):
+                self.has_failed = True
+                raise LoopMismatchError
+            graph = self._cuts[number]
+            return f(*args) if graph is None else graph.rerecord(self._turns_of(number, self._turns), args)
+        self._cuts.append(None)
+        since = next_sequence_number()
+        result = f(*args)
+        if self._number > number + 1:  # the inner call has been truncated itself
+            return result
+        try:
+            graph = self._cuts[number] = truncate_graph(result, args, since)
+            return result if graph is None else graph.rerecord([cut.min_trip_count for cut in graph.cuts], args)
+        except Exception as error:
+            self.has_failed = True
+            raise LoopMismatchError from error
+
+    def _turns_of(self, number: int, turns: Sequence[int]) -> Sequence[int]:
+        """Return the trip counts of the loops of one call, among those of all loops."""
+        counts = [len(graph.cuts) if graph is not None else 0 for graph in self._cuts[: number + 1]]
+        return turns[sum(counts[:-1]) : sum(counts)]
+
+
+def truncate_graph(result: Any, args: Sequence[Any], since: float) -> TruncatedGraph | None:
+    """Detect the loops in the result of a function; return None without loops, or if truncation may be unsafe."""
+    leaves, structure = flatten(result)
+    leaves = [result_leaf(value) if not isinstance(value, Value) else value for value in leaves]
+    ends = [value for value in leaves if isinstance(value, Value)]
+    if not ends or any(value.trace_kind for value in (*ends, *(a for a in args if isinstance(a, Value)))):
+        return None
+    given = frozenset([a for a in args if isinstance(a, Value)])
+    items = needed(ends, stop=given)
+    if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, given, since):
+        return None
+    items.sort(key=_tick)
+    rows = GraphTable(items, given)
+    cuts = find_loops(rows)
+    if not cuts:
+        return None
+    made = TruncatedGraph(rows, cuts, leaves, structure, args)
+    if not made.is_known:
+        return None
+    if (collected := collector.get()) is not None:
+        collected.forget(since)
+    return made
+
+
+def _tick(item: Any) -> float:
+    return float(item.sequence_number)
+
+
+def _depends_on_values(items: list[Any], given: Collection[Any], since: float) -> bool:
+    """Return whether Python read values, or the graph extends beyond the call."""
+    if any(item.sequence_number < since and item.args and item not in given for item in items):
+        return True
+    if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin would be recomputed
+        return True
+    collected = collector.get()
+    if collected is not None and not collected.all_among(items, since):  # unused results may warn or raise in each iteration
+        return True
+    guards, escaped = guards_among(trace_guards.get() or (), items)
+    return bool(escaped) or not all(map(is_length_guard, guards))  # a program has fixed shapes
+
+
+class TruncatedGraph:
+    """A graph with truncated loops.
+
+    Parameters
+    ----------
+    rows : GraphTable
+        Its items.
+    cuts : list of TruncatedLoop
+        Its loops.
+    leaves, structure : list, object
+        The result of the function.
+    args : sequence
+        Its arguments.
+
+    Attributes
+    ----------
+    tables : list of Node
+        Constants that differ between iterations.
+    is_known : bool
+        Whether all such constants fit into tables.
+    """
+
+    def __init__(
+        self, rows: GraphTable, cuts: list[TruncatedLoop], leaves: list[Any], structure: Any, args: Sequence[Any]
+    ) -> None:
+        self._rows, self.cuts, self._leaves, self._structure, self._args = rows, cuts, leaves, structure, args
+        self.tables: list[Any] = []
+        self._tables_by_operand: dict[tuple[int, int], Any] = {}  # by row in the first iteration, and operand position
+        self.is_known = all(map(self._entered, cuts)) and self._gives_ends()
+
+    def _gives_ends(self) -> bool:
+        """Return whether the results depend only on the first and last iterations of each loop."""
+        for value in self._leaves:
+            row = self._rows.place[value] if isinstance(value, Value) else 0
+            for run, least in self.cuts:
+                half = (least // 2) * run.period
+                if run.start + half <= row < run.stop - half:
+                    return False
+        return True
+
+    def _entered(self, cut: TruncatedLoop) -> bool:
+        """Put the constants of a loop that differ between iterations into tables; return whether this is possible."""
+        run, items = cut.run, self._rows.items
+        for row in range(run.start, run.start + run.period):
+            item = items[row]
+            if type(item) is Write or item.function not in ARITHMETIC:
+                continue
+            for position, first in enumerate(item.args):
+                if position in item.parent_argnums or isinstance(first, np.ndarray):
+                    continue
+                values = [other.args[position] for other in items[row : run.stop : run.period]]
+                if type(first) is int and max(map(abs, values)) > MAX_EXACT_INTEGER:
+                    return False
+                numbers = np.array(values, np.float64)
+                if numbers.tobytes() == numbers[:1].tobytes() * len(numbers):
+                    continue
+                is_weak = type(first) in (int, float)
+                dtype = item.raw_value.dtype if is_weak else first.dtype
+                if dtype.kind != "f":
+                    return False
+                self._tables_by_operand[row, position] = table = new_leaf(numbers.astype(dtype), ArgumentNode, None)
+                self.tables.append(table)
+        return True
+
+    def rerecord(self, turns: Sequence[int], args: Sequence[Any]) -> Any:
+        """Record the function's result again, with other arguments and trip counts."""
+        kept, moved = self._remaining_rows(turns)
+        items, place = self._rows.items, self._rows.place
+        tabled = {
+            (items[row + turn * run.period], position): (table, turn)
+            for (run, _), many in zip(self.cuts, turns, strict=True)
+            for (row, position), table in self._tables_by_operand.items()
+            if run.start <= row < run.start + run.period
+            for turn in range(many)
+        }
+
+        def lying(value: Any) -> Any:
+            row = place[value]  # operands and argument tracers are items
+            shift = next((shift for start, stop, shift in moved if start <= row < stop), 0)
+            return items[row - shift]
+
+        def reading(item: Any, position: int, made: Mapping[Any, Any]) -> Any:
+            operand = item.args[position]
+            if isinstance(operand, (Value, MultiOutput)):
+                return made[lying(operand)]
+            found = tabled.get((item, position))
+            return None if found is None else bind(getitem, found)
+
+        instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
+        with Setting({collector: None}):  # `truncate_graph` has checked all iterations
+            made = replay([items[row] for row in kept], {}, instead, reading)
+        leaves = [made[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
+        return unflatten(self._structure, leaves)
+
+    def _remaining_rows(self, turns: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
+        """Return the remaining rows, and for each removed range its start, stop, and distance to its replacement."""
+        kept, moved, begin = list[int](), [], 0
+        for (run, _), many in zip(self.cuts, turns, strict=True):
+            end = run.start + many * run.period
+            kept += range(begin, end)
+            moved.append((end, run.stop, (run.trip_count - many) * run.period))
+            begin = run.stop
+        return kept + list(range(begin, len(self._rows.items))), moved
+
+
+SAMPLE, SAMPLES = 8192, 8  # rows of a sample in which periods are detected, and number of samples of a long table
+MAX_PERIODS = 12  # candidate periods
+MAX_LOOPS = 4  # loops that are truncated
+MIN_ITERATIONS, MIN_ROWS = 32, 600  # of a truncated loop
+TRIP_COUNT_STEP = 12  # iterations by which trip counts differ: rerolling may merge several iterations into one
+MIN_SAVING = 3  # minimal ratio of a loop's trip count to the truncated one
+
+
+class TruncatedLoop(NamedTuple):
+    """A loop that can be truncated.
+
+    Attributes
+    ----------
+    run : PeriodicRun
+        Its iterations.
+    min_trip_count : int
+        The smallest trip count that represents it.
+    """
+
+    run: PeriodicRun
+    min_trip_count: int
+
+    @property
+    def saved_rows(self) -> int:
+        """The number of rows that truncation removes."""
+        return (self.run.trip_count - self.min_trip_count) * self.run.period
+
+
+def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
+    """Return the loops of a table that are worth truncating, in order; none if they cover little of it."""
+    size = len(rows.items)
+    found: list[TruncatedLoop] = []
+    for period in _candidate_periods(rows.kinds):
+        for run in find_runs_of_period(rows, period, np.zeros(size, bool), MIN_ROWS):
+            cut = _truncatable(rows, run)
+            if cut is not None:
+                found.append(cut)
+        if sum(cut.saved_rows for cut in found) > 0.9 * size:
+            break
+    chosen: list[TruncatedLoop] = []
+    for cut in sorted(found, key=lambda cut: -cut.saved_rows):
+        if all(cut.run.stop <= other.run.start or other.run.stop <= cut.run.start for other in chosen):
+            chosen.append(cut)
+    chosen = sorted(chosen[:MAX_LOOPS], key=lambda cut: cut.run.start)
+    if 2 * sum(cut.saved_rows for cut in chosen) < size or not _reads_only_ends(rows, chosen):
+        return []
+    return chosen
+
+
+def _candidate_periods(kinds: Any) -> list[int]:
+    """Return likely periods, the shortest first."""
+    if len(kinds) <= 2 * SAMPLE:
+        return likely_periods(kinds, MAX_PERIODS)
+    starts = np.linspace(0, len(kinds) - SAMPLE, SAMPLES).astype(int).tolist()
+    found = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE], MAX_PERIODS // 2)}
+    return sorted(found)[: 4 * MAX_PERIODS]
+
+
+def _truncatable(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:
+    """Return a run as a loop to truncate; None if an iteration reads values from other, distant iterations."""
+    turn = slice(run.start, run.start + run.period)
+    numbers, counts = rows.numbers[turn], rows.operands[turn]
+    change = rows.numbers[run.start + run.period : run.start + 2 * run.period] - numbers
+    is_operand = np.arange(numbers.shape[1]) < counts[:, None]
+    if (is_operand & (change != 0) & (change != run.period)).any():
+        return None
+    behind = np.arange(run.start, run.start + run.period)[:, None] - numbers
+    back = int((behind[is_operand & (change == run.period)] // run.period + 1).max(initial=1))
+    fixed = numbers[is_operand & (change == 0)]
+    ahead = int(((fixed - run.start) // run.period + 1).max(initial=0))  # iterations that all later ones read
+    back = max(back, _memory_distance(rows, run, change))
+    least = max(MIN_ITERATIONS, 2 * max(back, ahead) + 8, -(-MIN_ROWS // run.period))
+    least += (run.trip_count - least) % TRIP_COUNT_STEP
+    return TruncatedLoop(run, least) if run.trip_count >= MIN_SAVING * least else None
+
+
+def _memory_distance(rows: GraphTable, run: PeriodicRun, change: Any) -> int:
+    """Return the maximal distance in iterations between accesses to the same element of an array with writes."""
+    touched: dict[int, list[tuple[Any, Any]]] = {}
+    roots = {int(rows.numbers[row, 0]) for row in range(run.start, run.start + run.period) if type(rows.items[row]) is Write}
+    for row in range(run.start, run.start + run.period):
+        first, count, operands = int(rows.numbers[row, 0]), int(rows.counts[row]), int(rows.operands[row])
+        if count > operands and first in roots:
+            place = slice(operands, count)
+            touched.setdefault(first, []).append((rows.numbers[row, place], change[row - run.start, place]))
+    most = 1
+    for accesses in touched.values():
+        for numbers, by in accesses:
+            for others, also in accesses:
+                for a, b, g, h in zip(numbers, others, by, also, strict=False):
+                    if g == h != 0:
+                        most = max(most, int(abs(a - b) // abs(g)) + 1)
+    return most
+
+
+def _reads_only_ends(rows: GraphTable, cuts: list[TruncatedLoop]) -> bool:
+    """Return whether the remaining graph reads only the first and last iterations of each loop, and writes into none."""
+    size = len(rows.items)
+    for cut in cuts:
+        run = cut.run
+        half = (cut.min_trip_count // 2) * run.period
+        first, last = run.start + half, run.stop - half
+        outside = np.ones(size, bool)
+        outside[run.start : run.stop] = False
+        for other in cuts:
+            if other is not cut:  # its iterations read the same values, or neighbors
+                outside[other.run.start + 2 * other.run.period : other.run.stop] = False
+        is_operand = np.arange(rows.numbers.shape[1]) < rows.operands[:, None]
+        read = rows.numbers[outside]
+        if (is_operand[outside] & (read >= first) & (read < last)).any():
+            return False
+        for row in np.flatnonzero(outside).tolist():
+            if type(rows.items[row]) is Write and run.start <= rows.numbers[row, 0] < run.stop:
+                return False
+    return True

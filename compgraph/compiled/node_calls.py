@@ -1,0 +1,19 @@
+"""Calls of compiled functions on nodes: the hook by which `autodiff` records each as a single operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+
+def record_by(recorder: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    """Set the function ``recorder(jitted, args, kwargs)`` that records calls on nodes."""
+    global _recorder
+    _recorder = recorder
+
+
+def record_call(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a compiled function on nodes, by the recorder if one is set."""
+    return jitted.__wrapped__(*args, **kwargs) if _recorder is None else _recorder(jitted, args, kwargs)

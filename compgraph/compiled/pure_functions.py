@@ -1,0 +1,167 @@
+"""Pure functions: an allow list of callables and classes of Python, NumPy and SciPy without state and effects.
+
+A function that calls another library function, or reads an object of another library class, is not compiled.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import collections.abc
+import enum
+import fractions
+import inspect
+import operator
+import re
+import sys
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..trees import flatten
+
+_BUILTINS = """
+    abs all any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict divmod enumerate filter float format
+    frozenset getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct ord pow property
+    range repr reversed round set setattr slice sorted staticmethod str sum super tuple type vars zip __build_class__
+"""
+# NumPy names that are not operations: constructors, dtypes, and functions of shapes and dtypes.
+_NUMPY = """
+    arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman bmat bool bool_
+    broadcast broadcast_shapes byte cdouble character clongdouble complex128 complex256 complex64 complexfloating csingle
+    diag_indices double dtype einsum empty errstate eye finfo flexible float128 float16 float32 float64 floating frombuffer
+    fromfunction fromiter full generic half hamming hanning identity iinfo in1d indices inexact int16 int32 int64 int8 int_ intc
+    integer intp isdtype isfortran isscalar issubdtype iterable kaiser long longdouble longlong mask_indices mintypecode ndarray
+    ndenumerate ndindex nditer number ones poly1d promote_types require row_stack short signedinteger single trapz tri
+    tril_indices triu_indices typename ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong unsignedinteger
+    ushort vectorize zeros c_ r_ s_ index_exp mgrid ogrid
+"""
+# The pure names of each module; None means all that the module defines.
+_PURE: dict[str, str | None] = {
+    "builtins": _BUILTINS,
+    **dict.fromkeys(("math", "cmath", "operator", "_operator", "itertools", "numbers", "typing", "collections.abc", "bisect")),
+    "heapq": None, "abc": None, "enum": None, "fractions": "Fraction", "decimal": "Decimal", "copy": "copy deepcopy",
+    "collections": "deque namedtuple OrderedDict defaultdict Counter ChainMap UserDict UserList",
+    "functools": "partial partialmethod reduce wraps cmp_to_key total_ordering cached_property",
+    "dataclasses": "dataclass field fields replace asdict astuple is_dataclass",
+    "types": "SimpleNamespace MappingProxyType NoneType MethodType",
+    "contextlib": "contextmanager nullcontext",
+    "warnings": "catch_warnings simplefilter filterwarnings",
+    "numpy": _NUMPY,
+    **{f"numpy.{name}": None for name in ("linalg", "fft", "exceptions", "lib.scimath", "polynomial.polyutils")},
+    **{
+        f"numpy.polynomial.{name}": None
+        for name in ("polynomial", "chebyshev", "legendre", "hermite", "hermite_e", "laguerre")
+    },
+    "numpy.lib.stride_tricks": "sliding_window_view as_strided",
+    "numpy.random": "default_rng Generator RandomState SeedSequence PCG64 PCG64DXSM MT19937 Philox SFC64",
+    **{f"scipy.{name}": None for name in ("special", "linalg", "fft", "signal", "constants")},
+}  # fmt: skip
+# Exceptions among the modules that are listed as a whole.
+_EXCEPTIONS = frozenset({"set_backend", "set_global_backend", "skip_backend", "register_backend", "set_workers", "seterr"})
+# Functions that read or set attributes of their arguments by names that are not in the code.
+READS_BY_NAME = frozenset(
+    {"copy.copy", "copy.deepcopy", *(f"dataclasses.{n}" for n in ("replace", "asdict", "astuple", "fields"))}
+)
+# Classes of immutable objects.
+CONSTANTS = frozenset(
+    {
+        *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range, slice),
+        *(np.finfo, np.iinfo, types.GenericAlias, types.UnionType, operator.itemgetter, types.CodeType),
+        *(types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType, types.GetSetDescriptorType),
+        types.MemberDescriptorType,
+    }
+)
+CONSTANTS |= {typing.TypeVar, type(typing.Any), re.Pattern, fractions.Fraction, type(flatten(0)[1])}
+CONSTANTS |= {inspect.Signature, inspect.Parameter}
+METACLASSES = frozenset({type, abc.ABCMeta, enum.EnumType, type(typing.Protocol)})
+# Python classes that users subclass; their objects have no state that is not compared.
+BASES = frozenset(
+    {
+        *(object, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, BaseException, Exception),
+        *(collections.deque, collections.OrderedDict, collections.defaultdict, collections.Counter),
+        *(typing.Generic, typing.Protocol, abc.ABC),
+        *(enum.Enum, enum.IntEnum, enum.Flag, enum.IntFlag, enum.StrEnum, enum.ReprEnum),
+        *(value for value in vars(collections.abc).values() if isinstance(value, type)),
+    }
+)
+# Python modules whose functions return functions or add them to classes; these functions are trusted.
+_TRUSTED_MODULES = frozenset(
+    {"contextlib", "functools", "dataclasses", "reprlib", "collections", "enum", "abc", "typing", "types"}
+)
+# Own functions that are called for their effects.
+_EFFECTFUL = frozenset({"visualize_at", "interception", "reset", "record_lines", "profile", "seed"})
+
+
+class _PureRegistry:
+    """Pure callables by identity; those of a module are added once it is imported."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[Any, str]] = {}
+        self._missing = dict(_PURE)
+
+    def name_of(self, value: Any) -> str | None:
+        """Return the name of a pure callable, or None."""
+        found = self._values.get(id(value))
+        if found is None and any(name in sys.modules for name in self._missing):
+            self._enter()
+            found = self._values.get(id(value))
+        return None if found is None else found[1]
+
+    def has_module(self, name: str) -> bool:
+        """Return whether a module has names on the list."""
+        return name in _PURE or any(listed.startswith(f"{name}.") for listed in _PURE)
+
+    def _enter(self) -> None:
+        for name in [name for name in self._missing if name in sys.modules]:
+            module, text = sys.modules[name], self._missing.pop(name)
+            names = text.split() if text is not None else [n for n in getattr(module, "__all__", vars(module)) if n[0] != "_"]
+            space = vars(module)
+            for part in names:
+                value: Any = space.get(part)
+                if part in _EXCEPTIONS or type(value) in CONSTANTS or isinstance(value, types.ModuleType):
+                    continue
+                if not callable(value) and not type(value).__module__.startswith("numpy.lib."):  # np.r_ and np.mgrid are objects
+                    continue
+                original = value.__wrapped__ if is_patch(value) else value
+                self._values[id(original)] = original, f"{name}.{part}"
+        if "numpy" not in self._missing:
+            for name, value in vars(np).items():
+                original = value.__wrapped__ if is_patch(value) else value
+                if type(original) is np.ufunc or (type(original) is not type and _is_pure_operation(original)):
+                    self._values[id(original)] = original, f"numpy.{getattr(original, '__name__', name)}"
+        for value in vars(builtins).values():
+            if isinstance(value, type) and issubclass(value, BaseException):
+                self._values[id(value)] = value, f"builtins.{value.__name__}"
+
+
+def _is_pure_operation(value: Any) -> bool:
+    """Whether a value is an operation without state and effects."""
+    if type(value).__hash__ is None:
+        return False
+    spec = ops.SPECS.get(ops.ALIASES.get(value, value))
+    return spec is not None and spec.policy != "refused" and spec.is_pure
+
+
+def is_patch(value: Any) -> bool:
+    """Return whether a function is currently a patch of NumPy or Python."""
+    return (
+        type(value) is types.FunctionType
+        and "__wrapped__" in value.__dict__
+        and value.__globals__.get("__name__", "").startswith(("compgraph.interception", "compgraph.arrays"))
+    )
+
+
+known_functions = _PureRegistry()
+
+
+def is_pure_function(function: types.FunctionType) -> bool:
+    """Return whether a library's Python function that is not on the list is trusted."""
+    home = str(function.__globals__.get("__name__"))
+    if home.partition(".")[0] in ("compgraph", "autodiff"):
+        return function.__code__.co_name not in _EFFECTFUL
+    return home.partition(".")[0] in _TRUSTED_MODULES and function.__code__.co_name != "singledispatch"

@@ -1,0 +1,168 @@
+"""Results of a compiled function: their nesting, which leaves a program computes, and their comparison with NumPy's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..bind import stack_object_array
+from ..graph import to_values
+from ..guards import Shape
+from ..trees import flatten, unflatten
+from ..values import InertScalarNode, ScalarNode, Value, unwrap_buffer
+from .compile_errors import NotCompilableError
+
+ndarray = np.ndarray
+_NUMBERS = frozenset({int, float, complex, bool})
+_RELATIVE_TOLERANCE = {
+    2: 1e-1,
+    4: 1e-3,
+    8: 1e-6,
+}  # by itemsize; a traced derivative may be evaluated in another order
+_MAX_ROUNDINGS = 2**12  # rounding errors by which sums may differ
+
+
+class ResultTree:
+    """The nesting of a function's results, and the origin of each leaf.
+
+    Parameters
+    ----------
+    returned : object
+        What the function returned for argument tracers.
+    expected : tuple
+        Its results as NumPy (see `snapshot_results`), which distinguishes 0-d arrays from scalars.
+
+    Attributes
+    ----------
+    outputs : list of Node
+        The leaves that a program computes.
+    """
+
+    def __init__(self, returned: Any, expected: tuple[list[Any], Any]) -> None:
+        leaves, structure = flatten(returned)
+        if any(isinstance(leaf, Shape) for leaf in leaves):  # tuples that record their use
+            returned = unflatten(structure, [tuple(leaf) if isinstance(leaf, Shape) else leaf for leaf in leaves])
+            leaves, structure = flatten(returned)
+        self.structure = structure
+        others = expected[0] if len(expected[0]) == len(leaves) else leaves
+        self.outputs: list[Any] = []
+        self._parts: list[tuple[bool, Any]] = []  # whether the leaf is a 0-d array, and its output; or None and a constant
+        for found, other in zip(leaves, others, strict=True):
+            leaf = result_leaf(found)
+            if isinstance(leaf, Value):
+                self._parts.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
+                self.outputs.append(leaf)
+            else:
+                self._parts.append((None, _constant(leaf)))  # type: ignore[arg-type]
+
+    def computed(self, returned: Any) -> tuple[Any, ...]:
+        """Return the leaves of other results at the positions of the computed ones."""
+        leaves = flatten(returned)[0]
+        return tuple([leaf for leaf, (kind, _) in zip(leaves, self._parts, strict=True) if kind is not None])
+
+    def builder(self) -> Callable[[Sequence[Any]], Any]:
+        """Return a function that builds the results from the outputs of a program."""
+        simple = all(kind is False for kind, _ in self._parts)
+        if simple and self.structure.is_leaf():
+            return _first
+        if simple and len(self._parts) > 1 and self.structure == flatten((0,) * len(self._parts))[1]:
+            return tuple
+        parts, structure = tuple(self._parts), self.structure
+
+        def built(values: Sequence[Any]) -> Any:
+            return unflatten(structure, [_build_leaf(kind, part, values) for kind, part in parts])
+
+        return built
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _build_leaf(kind: Any, part: Any, values: Sequence[Any]) -> Any:
+    if kind is None:
+        return part.copy("K") if type(part) is ndarray else part
+    return np.asarray(values[part]) if kind else values[part]
+
+
+def result_leaf(value: Any) -> Any:
+    """Return a leaf of a result; arrays that nodes were written into become nodes."""
+    data = None if isinstance(value, ndarray) else getattr(value, "data", None)
+    return data if isinstance(data, Value) else unwrap_buffer(stack_object_array(value))
+
+
+def _constant(value: Any) -> Any:
+    """Return a copy of a constant result."""
+    if type(value) is ndarray and value.dtype.kind in "biufc":
+        return value.copy("K")
+    if type(value) in _NUMBERS or (isinstance(value, np.generic) and value.dtype.kind in "biufc"):
+        return value
+    raise NotCompilableError(f"it returns a {type(value).__name__}, not a number, an array, or a tree of these")
+
+
+def snapshot_results(returned: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of results, copied and as plain values, and their nesting."""
+    leaves, structure = flatten(returned)
+    return [leaf.copy("K") if isinstance(leaf, ndarray) else leaf for leaf in map(_value_of, leaves)], structure
+
+
+def _value_of(leaf: Any) -> Any:
+    """Return the value of a result as NumPy returns it; scalar nodes become scalars."""
+    leaf = result_leaf(leaf)
+    if not isinstance(leaf, Value):
+        return leaf
+    value = to_values(leaf)
+    return value[()] if isinstance(leaf, (ScalarNode, InertScalarNode)) and isinstance(value, ndarray) else value
+
+
+def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: str, values: Sequence[Any] = ()) -> None:
+    """Raise a NotCompilableError unless results equal NumPy's results for the same arguments, up to rounding.
+
+    Rounding errors of sums that cancel are bounded by the magnitude of the addends, estimated by `values`.
+    """
+    leaves, structure = flatten(returned)
+    others, like = expected
+    rounding = _MAX_ROUNDINGS * max(map(_rounding, map(np.asarray, values)), default=0.0)
+    if structure != like:
+        raise NotCompilableError(f"{what} has the structure {structure}, NumPy's result {like}")
+    for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
+        if type(found) is not type(other):
+            raise NotCompilableError(f"{what} has a {_describe_type(found)} where NumPy returned a {_describe_type(other)}")
+        if isinstance(found, (ndarray, np.generic)):
+            if found.dtype != other.dtype or found.shape != other.shape:
+                raise NotCompilableError(f"{what} has {_describe_type(found)} where NumPy returned {_describe_type(other)}")
+            if not are_close(found, other, rounding):
+                raise NotCompilableError(f"{what} differs from NumPy's (result {place})")
+        elif repr(found) != repr(other):
+            raise NotCompilableError(f"{what} is {found!r} where NumPy returned {other!r}")
+
+
+def _describe_type(value: Any) -> str:
+    if isinstance(value, (ndarray, np.generic)):
+        return f"{type(value).__name__} of shape {value.shape} and dtype {value.dtype}"
+    return type(value).__name__
+
+
+def are_close(found: Any, other: Any, rounding: float = 0.0) -> bool:
+    """Return whether numbers are equal up to rounding, at least up to the absolute tolerance `rounding`; nan equals nan."""
+    if found.dtype.kind not in "fc":
+        return bool(np.array_equal(found, other))
+    with np.errstate(all="ignore"):
+        tolerance = _RELATIVE_TOLERANCE.get(found.real.dtype.itemsize, _RELATIVE_TOLERANCE[8])
+        return bool(
+            np.allclose(found, other, rtol=tolerance, atol=max(tolerance * _largest_magnitude(other), rounding), equal_nan=True)
+        )
+
+
+def _largest_magnitude(values: Any) -> float:
+    """Return the largest absolute value of the finite numbers."""
+    return float(np.abs(values, where=np.isfinite(values), out=np.zeros(np.shape(values))).max(initial=0.0))
+
+
+def _rounding(values: Any) -> float:
+    """Return an upper bound of the rounding error of one of some numbers."""
+    kind = values.dtype.kind
+    precision = np.finfo(values.dtype if kind in "fc" else np.float64).eps
+    return float(precision) * _largest_magnitude(values) if kind in "biufc" else 0.0

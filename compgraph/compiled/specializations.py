@@ -1,0 +1,340 @@
+"""Specializations of one call signature: programs for different branches of Python and different captured state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+from ..executor import MISMATCH_ERRORS, compile_family, compile_schedule, has_nan, supports_families
+from ..guards import GuardError
+from ..tracing import Tracing, user_line_of
+from . import compiler_thread
+from .call_signatures import ArgumentState, Call, Static, copy_with_strides, require_numbers, value_names
+from .captured_state import CapturedState, require_unchanged
+from .compile_errors import NotCompilableError
+from .function_trace import Trace, trace_function
+from .loops import LoopMismatchError
+from .result_trees import require_close_results, snapshot_results
+
+MAX_RETRACED = 3000  # operations of the largest trace that is repeated with nan-safe derivatives
+NUMPY_CALLS = 2  # calls of a signature that run as NumPy before it is compiled
+MAX_SPECIALIZATIONS, MAX_CHANGES, MAX_TRIES = 16, 8, 3
+MISMATCHES = (
+    GuardError,
+    *MISMATCH_ERRORS,
+    ArithmeticError,
+    Warning,
+)  # raised by a program whose guards do not match
+
+
+class Specialization:
+    """One program of a signature.
+
+    Attributes
+    ----------
+    program : callable
+        Maps the values to the tuple of the outputs.
+    build : callable
+        Builds the function's result from that tuple.
+    captured : CapturedState or None
+        The state compared before a run, or None.
+    runs, timed, seconds : int, int, float
+        The number of runs, the number of timed runs, and their total time.
+    times : dict
+        The time of each step of the compilation.
+    """
+
+    __slots__ = ("build", "captured", "program", "runs", "seconds", "size", "timed", "times", "watches_nan")
+
+    def __init__(self, program: Any, build: Any, captured: CapturedState, size: int, watches_nan: bool, times: dict[str, float]):
+        self.program, self.build, self.size, self.times = program, build, size, times
+        self.captured = captured if captured else None
+        self.watches_nan = watches_nan
+        self.runs = self.timed = 0
+        self.seconds = 0.0
+
+
+class Specializations:
+    """The programs of one call signature.
+
+    Parameters
+    ----------
+    jitted : Jitted
+        The function.
+    call : Call
+        A call with this signature; its values are not retained.
+
+    Attributes
+    ----------
+    variants : tuple of Specialization
+        The programs, the most recently used first.
+    rejection : str or None
+        Why calls with this signature always run as NumPy.
+    is_eager : bool
+        Whether further programs are compiled immediately, as by `Jitted.compile`.
+    """
+
+    def __init__(self, jitted: Any, call: Call) -> None:
+        self.jitted, self.title = jitted, _describe_signature(call)
+        self._dynamic = call.dynamic
+        self._blank = call.with_values([None] * len(call.dynamic))
+        self._are_arrays = all(type(value) is np.ndarray for value in call.values())
+        self._statics = call.statics()  # kept alive, because the key may contain their ids
+        self.variants: tuple[Specialization, ...] = ()
+        self.rejection: str | None = None
+        self.notes: list[str] = []
+        self.is_eager = False
+        self.calls = self.misses = self._changes = self._tries = 0
+        self._nan_safe = False
+        self._pending: int | None = None  # the process generation of a job in progress
+
+    # ------------------------------------------------------------------------------------------ runs
+
+    def run_matching(self, values: Sequence[Any]) -> tuple[Specialization, Any] | None:
+        """Run the first program that matches some values; return it with its outputs, or None."""
+        for variant in self.variants:
+            if variant.captured is not None and not variant.captured.is_current():
+                continue
+            variant.runs += 1
+            try:
+                if variant.runs & 15 == 1:
+                    begun = time.perf_counter()
+                    results = variant.program(values)
+                    variant.seconds += time.perf_counter() - begun
+                    variant.timed += 1
+                else:
+                    results = variant.program(values)
+            except MISMATCHES:
+                variant.runs -= 1
+                continue
+            if variant.watches_nan and has_nan(results):
+                self._drop(variant)
+                return None
+            if variant is not self.variants[0]:
+                self._to_front(variant)
+            return variant, results
+        return None
+
+    def names(self) -> list[str]:
+        """Return the names of a program's inputs."""
+        return value_names(self._blank, self.jitted.__wrapped__)
+
+    def values(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return the inputs of a program among the leaves of a call, as arrays."""
+        if self._are_arrays:
+            return [leaves[place] for place in self._dynamic]
+        return [np.asarray(leaves[place]) for place in self._dynamic]
+
+    def call_uncovered(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function because no program matches; compile one, now or in the background, if it is due.
+
+        The function is called once, with `args` and `kwargs`. They are those of `call`, or nodes with the same values.
+        """
+        if not self._is_due():
+            return self.jitted.__wrapped__(*args, **kwargs)
+        return self._call_and_compile(call, args, kwargs)
+
+    def _is_due(self) -> bool:
+        self.calls += 1
+        return (
+            self.rejection is None and self._pending != compiler_thread.generation and (self.is_eager or self.calls > NUMPY_CALLS)
+        )
+
+    def _call_and_compile(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function as NumPy, and compile a program from the call, immediately or in the background."""
+        try:
+            self._require_few()
+            prepared = self.prepare(call)
+        except NotCompilableError as error:
+            self.reject(error)
+            return self.jitted.__wrapped__(*args, **kwargs)
+        result, job = prepared(args, kwargs)
+        if job is not None and self.is_eager:
+            job()
+        elif job is not None:
+            self._pending = compiler_thread.generation
+            compiler_thread.submit(copy_context(), job)
+        return result
+
+    def prepare(self, call: Call) -> Callable[..., tuple[Any, Any]]:
+        """Return a function that calls the function as NumPy and returns the result and a compilation job."""
+        require_numbers(call)
+        captured = CapturedState(self.jitted.roots(call))
+        if captured.rejection is not None:
+            raise NotCompilableError(captured.rejection)
+        own = call.with_values(map(copy_with_strides, call.values()))
+
+        def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+            before = ArgumentState.of(args, kwargs, self.jitted.names)
+            result = self.jitted.__wrapped__(*args, **kwargs)
+            try:
+                require_unchanged(captured, "by a call")
+                _require_unchanged_arguments(before, ArgumentState.of(args, kwargs, self.jitted.names), own)
+                expected = snapshot_results(result)
+            except NotCompilableError as error:
+                self.reject(error)
+                return result, None
+            return result, lambda: self._run_job(own, captured, expected)
+
+        return prepared
+
+    def _require_few(self) -> None:
+        if len(self.variants) >= MAX_SPECIALIZATIONS:
+            raise NotCompilableError(
+                f"Python branches on the values of the arguments (if x > 0, int(x)) in more than {MAX_SPECIALIZATIONS} ways; use "
+                "np.where, np.minimum, or x * (x > 0)"
+            )
+        stale = [label for v in self.variants if v.captured is not None and (label := v.captured.first_change()) is not None]
+        if stale and len(stale) == len(self.variants):
+            self._changes += 1
+            if self._changes > MAX_CHANGES:
+                raise NotCompilableError(f"{stale[0]} changed more than {MAX_CHANGES} times between calls; make it an argument")
+
+    # ------------------------------------------------------------------------------------------ compilation
+
+    def _run_job(self, call: Call, captured: CapturedState, expected: Any) -> None:
+        """Compile a program, or note why it cannot be compiled."""
+        try:
+            with compiler_thread.tracing, compiler_thread.pause_garbage_collection():
+                variant = self._specialize(call, captured, expected)
+        except NotCompilableError as error:
+            self.reject(error)
+        except Exception as error:
+            self.reject(NotCompilableError(_describe_error(error)))
+        else:
+            self._tries = 0
+            self.variants = (variant, *self.variants)
+        finally:
+            self._pending = None
+
+    def _specialize(self, call: Call, captured: CapturedState, expected: Any) -> Specialization:
+        if (label := captured.first_change()) is not None:
+            raise NotCompilableError(f"{label} changed before the call was traced", is_lasting=False)
+        with compiler_thread.importing:
+            backend = self.jitted.backend
+        if not self._nan_safe and supports_families(backend):
+            try:
+                return self._specialize_trace(call, captured, expected, True)
+            except LoopMismatchError:
+                pass  # retry with all iterations, which may raise the reason
+        return self._specialize_trace(call, captured, expected, False)
+
+    def _specialize_trace(self, call: Call, captured: CapturedState, expected: Any, truncates_loops: bool) -> Specialization:
+        """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
+        begun = time.perf_counter()
+        trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, truncates_loops)
+        watches_nan = captured.derives and not self._nan_safe
+        if watches_nan and trace.size < MAX_RETRACED:
+            nan_safe = trace_function(self.jitted.__wrapped__, call, captured, expected, True)
+            watches_nan = nan_safe.size != trace.size
+            del nan_safe
+        traced_at = time.perf_counter()
+        try:
+            program = self._compile(trace)
+            values = self.values(call.leaves)
+            if program is not _empty_program:
+                with np.errstate(all="ignore"):
+                    require_close_results(trace.build(program(values)), expected, "what its program gives", values)
+        except Exception as error:
+            if trace.family is None:
+                raise
+            raise LoopMismatchError from error
+        if hasattr(program, "give_up_values"):
+            program.give_up_values()
+        times = {"trace": traced_at - begun, "compile": time.perf_counter() - traced_at}
+        return Specialization(program, trace.build, captured, trace.size, watches_nan, times)
+
+    def _compile(self, trace: Trace) -> Any:
+        """Compile the program of a trace."""
+        if trace.is_constant:
+            return _empty_program
+        options, backend = self.jitted.options, self.jitted.backend
+        with Tracing(compiles=True):  # its nodes can release their values, unlike nodes that are arrays themselves
+            if trace.family is not None:
+                return compile_family(trace.family, options, backend)
+            return compile_schedule(trace.schedule, options, backend)
+
+    def reject(self, error: NotCompilableError) -> None:
+        """Record why a call was not compiled; if this is permanent, always run as NumPy."""
+        self._tries += 1
+        if error.is_lasting or self._tries >= MAX_TRIES:
+            self.rejection = str(error)
+        else:
+            self.notes.append(str(error))
+
+    def _drop(self, variant: Specialization) -> None:
+        """Discard a program whose derivatives returned nan; later programs use nan-safe derivatives."""
+        self._nan_safe = True
+        self.variants = tuple([other for other in self.variants if other is not variant and not other.watches_nan])
+
+    def _to_front(self, variant: Specialization) -> None:
+        others = [other for other in self.variants if other is not variant]
+        if len(others) < len(self.variants):
+            self.variants = (variant, *others)
+
+    def compile(self, call: Call) -> None:
+        """Compile a program that matches a call, unless one exists."""
+        self.is_eager = True
+        while self._pending == compiler_thread.generation:
+            time.sleep(0.001)
+        if self.rejection is not None or self.run_matching(self.values(call.leaves)) is not None:
+            return
+        known = len(self.variants)
+        while self.rejection is None and len(self.variants) <= known:
+            own = call.with_values(map(copy_with_strides, call.values()))  # protects the caller's arrays
+            try:
+                self._require_few()
+                prepared = self.prepare(own)
+            except NotCompilableError as error:
+                self.reject(error)
+                return
+            _, job = prepared(*own.arguments())
+            if job is not None:
+                job()
+
+
+def _require_unchanged_arguments(before: ArgumentState, after: ArgumentState, own: Call) -> None:
+    """Raise a NotCompilableError if a function has written into its arguments, including lists and dictionaries.
+
+    `own` is the call with copies of its arrays.
+    """
+    if before.structure != after.structure or before.orders != after.orders:
+        raise NotCompilableError("it modifies an argument (a list, dictionary or object), which a program cannot repeat")
+    for position, (place, copy) in enumerate(zip(own.dynamic, own.values(), strict=True)):
+        value = before.leaves[place]
+        if after.leaves[place] is not value:
+            raise NotCompilableError("it replaces a value in an argument (a list, dictionary or object)")
+        is_plain = type(value) is np.ndarray
+        if before.writes[place] != after.writes[place] or (is_plain and value.tobytes() != copy.tobytes()):
+            raise NotCompilableError(
+                f"it writes into an argument (array {position}), which a program cannot repeat; copy it first"
+            )
+
+
+def _empty_program(values: Sequence[Any]) -> tuple[Any, ...]:
+    return ()
+
+
+def _describe_error(error: Exception) -> str:
+    """Describe an error of tracing that plain NumPy does not raise."""
+    place = user_line_of(error)
+    where = f" ({place})" if place is not None and place not in str(error) else ""
+    return f"tracing raised {type(error).__name__}: {error}{where}"
+
+
+def _describe_signature(call: Call) -> str:
+    """Describe the arguments: dtypes, shapes, static values."""
+    told = []
+    for position, leaf in enumerate(call.leaves):
+        if position in call.dynamic:
+            told.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
+        else:
+            value = leaf.value if type(leaf) is Static else leaf
+            kind = type(value)
+            text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # runs no user code
+            told.append(text if len(text) <= 40 else f"{text[:37]}...")
+    return ", ".join(told) or "no arguments"

@@ -1,0 +1,75 @@
+"""Runtime checks of results whose shape, dtype or integer values may differ from those a program was written for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..guards import Guard, OtherProgramError, UntrackedGuard
+from ..storage import value_at
+from ..values import MultiOutput, Value
+from .schedule import Schedule, needed
+
+# Functions that return complex or real numbers, depending on the values.
+VALUE_DEPENDENT_DTYPE = frozenset(
+    {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
+    | {np.linalg.eig, np.linalg.eigvals, ops.function_named("roots")}
+)
+
+
+def require_shape(found: Any, shape: tuple[int, ...]) -> None:
+    """Raise an OtherProgramError unless a result has the expected shape."""
+    if np.shape(found) != shape:
+        raise OtherProgramError
+
+
+def require_dtype(found: Any, dtype: Any) -> None:
+    """Raise an OtherProgramError unless a result has the expected dtype."""
+    if found.dtype != dtype:
+        raise OtherProgramError
+
+
+def require_same(found: Any, kept: Any) -> None:
+    """Raise an OtherProgramError unless a result equals the recorded one."""
+    if not np.array_equal(found, kept):
+        raise OtherProgramError(
+            "integers or booleans differ from those the graph was recorded with. The graph writes into arrays, and its "
+            "derivatives hold only for the recorded indices. Record it again with these values"
+        )
+
+
+def check(schedule: Schedule) -> Schedule:
+    """Add the runtime checks of results to a schedule (a pass)."""
+    given = frozenset(schedule.inputs)
+    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, MultiOutput))]
+    if any(isinstance(item, Value) and item.memory for item in schedule.items):
+        watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
+        asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
+        unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
+        for item in computed:  # they may be indices or masks of a write, whose derivative holds for them alone
+            if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
+                schedule.checks.setdefault(item, []).append((require_same, np.array(_initial_value(item))))
+    for item in computed:
+        if item not in given and isinstance(item, Value):
+            _check_kind(item, schedule.checks)
+    return schedule
+
+
+def _initial_value(item: Value) -> Any:
+    """Return the value of a node before the first write into it."""
+    return value_at(item, item.sequence_number) if item.memory else item.raw_value
+
+
+def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
+    """Add checks of a result's dtype and shape where these may depend on values."""
+    operation = item.args[0] if isinstance(item.function, ops.Output) else item
+    function = operation.function
+    if isinstance(function, np.ufunc):
+        return
+    if function in VALUE_DEPENDENT_DTYPE or getattr(function, "function", None) in VALUE_DEPENDENT_DTYPE:
+        checks.setdefault(item, []).append((require_dtype, item.dtype))
+    chosen = any(a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value))
+    if chosen or ops.counts(function, operation.args, operation.parent_argnums):
+        checks.setdefault(item, []).append((require_shape, item.raw_value.shape))

@@ -1,0 +1,98 @@
+"""Interpreter of schedules: runs item by item and retains no values except those of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..guards import Guard, OtherProgramError
+from ..storage import Write, place_in, value_at, window
+from ..values import MultiOutput, Value
+from .schedule import Schedule
+
+_RELEASED = np.empty(0)  # replaces a released value
+
+
+class ScheduleInterpreter:
+    """Runs the items of a schedule in order; a `Program`.
+
+    It is slower than the code of `NumPyBackend`, but needs no code generation. Of the trace it retains only the initial
+    contents of arrays with writes.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The schedule to run.
+    """
+
+    source = ""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
+        leaves = (root for root in self._roots.values() if not root.args and root not in frozenset(schedule.inputs))
+        self._first = {root: _compress_uniform(value_at(root, root.sequence_number)) for root in leaves}
+        self._strides = {root: root.raw_value.strides for root in self._roots.values()}
+        self._windows: dict[
+            Write, Any
+        ] = {}  # the target of each store: empty for the whole array, else the arguments of `window`
+        for item in schedule.items:
+            if isinstance(item, Write):
+                root = self._roots[id(item.memory)]
+                self._windows[item] = {} if item.window is root.raw_value else place_in(root.raw_value, item.window)
+
+    def give_up_values(self) -> None:
+        """Release the values of all nodes except constants, and what writes overwrote; for graphs without other owners."""
+        inputs = frozenset(self._schedule.inputs)
+        for item in (*self._schedule.items, *inputs):
+            if isinstance(item, (Value, MultiOutput)) and (item.args or item in inputs or item in self._first):
+                item.raw_value = _RELEASED if isinstance(item, Value) else ()
+        for write in self._windows:
+            write.window = write.saved = _RELEASED
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Compute the outputs from the inputs."""
+        schedule = self._schedule
+        known: dict[Any, Any] = dict(zip(schedule.inputs, values, strict=True))
+
+        def value(operand: Any) -> Any:
+            return known[operand] if isinstance(operand, (Value, MultiOutput)) else operand
+
+        for item in schedule.items:
+            if isinstance(item, Write):
+                self._write(item, known, value(item.args[0]))
+                continue
+            if isinstance(item, Guard):
+                item.check(*map(value, item.args))
+                continue
+            if item in known:
+                found = known[item].copy("K") if item.memory else known[item]
+            elif not item.args:
+                found = self._first[item].copy("K") if item in self._first else item.raw_value
+            elif isinstance(item.function, ops.Output):
+                found = known[item.args[0]][item.function.index]
+            else:
+                found = item.function(*map(value, item.args), **item.options)
+            for require, expected in schedule.checks.get(item, ()):
+                require(found, expected)
+            known[item] = found
+        return tuple([np.array(known[node])[()] for node in schedule.outputs])
+
+    def _write(self, item: Write, known: dict[Any, Any], stored: Any) -> None:
+        root = self._roots[id(item.memory)]
+        place, target = self._windows[item], known[root]
+        if place and target.strides != self._strides[root]:
+            raise OtherProgramError("an array with writes has another memory layout than the recorded one")
+        target = window(target, **place) if place else target
+        target[item.index] = stored
+
+
+def _compress_uniform(array: Any) -> Any:
+    """Return an array, broadcast from a single number if all its elements are equal."""
+    if not array.size or not array.flags.c_contiguous:
+        return array
+    number = np.array(array.flat[0])
+    return np.broadcast_to(number, array.shape) if array.tobytes() == array.size * number.tobytes() else array

@@ -1,0 +1,161 @@
+"""Subgraphs that compute some nodes from others, which become placeholders (`subgraph`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import placeholder
+from ..graph import walk
+from ..guards import guards_of, log_guard, warn_leaks
+from ..storage import root_of
+from ..values import PlaceholderNode, Value, describe, require_history
+from .retrace import replay
+from .schedule import needed, origin_of, origins_of
+
+
+def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
+    """Extract the subgraph that computes some nodes from others, which become placeholders.
+
+    Parameters
+    ----------
+    outputs : Node or sequence of Node
+        The nodes that the subgraph computes.
+    at : Node or sequence of Node
+        The nodes where the subgraph begins. Their operands are not part of it, unless another path leads to them.
+
+    Returns
+    -------
+    outputs : Node or list of Node
+        One node per element of `outputs`, of a new graph that shares the other leaves. A single node if one was given.
+    placeholders : list of PlaceholderNode
+        One per node of `at`, with its name, dtype and value. Its lengths are free if the node depends on a placeholder with
+        free axes; otherwise they are fixed.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a node, or carries a tangent.
+    ValueError
+        If no node is given, the outputs do not depend on a node of `at`, a node of `at` is repeated or was written into, or
+        a derivative (`autodiff.reverse.gradients`) was taken through one.
+
+    Warns
+    -----
+    RuntimeWarning
+        If values left the graph while it was recorded, as an `Executor` warns.
+
+    Notes
+    -----
+    The subgraph is recorded anew. It keeps the guards that involve only its own nodes. Guards on nodes before the cut are not
+    checked.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> x = cg.placeholder((None,), name="x")
+    >>> hidden = cg.tanh(x * 2)
+    >>> out = cg.sum(hidden * hidden)
+    >>> front, (given,) = cg.subgraph(hidden, x)
+    >>> back, (inner,) = cg.subgraph(out, [hidden])
+    >>> first = cg.Executor(front).run({given: [0.5, 1.0]})
+    >>> cg.Executor(back).run({inner: first}) == cg.Executor(out).run({"x": [0.5, 1.0]})
+    np.True_
+    """
+    single = _is_single(outputs)
+    ends, starts = _as_nodes(outputs, "computes"), _as_nodes(at, "begins at")
+    guards, escaped = guards_of(needed(ends, origins_of))
+    warn_leaks(escaped)
+    asked = _answerable_guards(guards, ends, starts)
+    made, placeholders = cut_items(ends, starts, asked)
+    for guard in asked:
+        log_guard(made[guard])
+    found = [made[node] for node in ends]
+    return (found[0] if single else found), placeholders
+
+
+def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) -> tuple[dict[Any, Any], list[Any]]:
+    """Map the items of a subgraph and the guards to their replacements; also return the placeholders. See `subgraph`."""
+    items = needed([*outputs, *guards], origins_of, stop=at)
+    _require_cuttable(items, outputs, at)
+    placeholders = [_placeholder_for(node) for node in at]
+    made = replay(items, {}, instead=dict(zip(at, placeholders, strict=True)))
+    return made, placeholders
+
+
+def _is_single(nodes: Any) -> bool:
+    return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
+
+
+def _as_nodes(given: Any, what: str) -> list[Any]:
+    nodes = [given] if _is_single(given) else list(given)
+    if not nodes:
+        raise ValueError(f"subgraph needs at least one node that the subgraph {what}")
+    for node in nodes:
+        require_history(node)
+        if not isinstance(node, Value):
+            raise TypeError(f"the subgraph {what} nodes, not a {type(node).__name__}, which has no graph")
+        if node.level:
+            raise TypeError("a graph cannot be cut at a value that carries tangents")
+    return nodes
+
+
+def _answerable_guards(guards: list[Any], outputs: list[Any], at: list[Any]) -> list[Any]:
+    """Return the guards that depend on leaves of the subgraph alone."""
+    known = frozenset([*needed(outputs, origins_of, stop=at), *at])
+    stop = frozenset(at)
+    found = []
+    for guard in guards:
+        behind = needed([guard], origins_of, stop=at)
+        if all(item in known for item in behind if item is not guard and (item in stop or not item.args)):
+            found.append(guard)
+    return found
+
+
+def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any]) -> None:
+    known, seen = frozenset(items), set()
+    for node in at:
+        if node in seen:
+            raise ValueError(f"the {describe(node)} is named twice among the nodes where the subgraph begins")
+        if node not in known:
+            ends = ", the ".join(map(describe, outputs))
+            raise ValueError(f"the {ends} does not depend on the {describe(node)}, or only through others where the graph is cut")
+        if root_of(node).memory:
+            raise ValueError(
+                f"the graph cannot be cut at the {describe(node)}, which was written into; cut at a copy of it (np.copy)"
+            )
+        seen.add(node)
+    stop = frozenset(at)
+    for item in items:
+        if item in stop or (origin := origin_of(item)) is None:
+            continue
+        severed = stop.intersection(between(origin.output, origin.wrt))
+        if severed:
+            raise ValueError(
+                f"the graph cannot be cut at the {describe(next(iter(severed)))}, through which the derivative of the "
+                f"{describe(origin.output)} was taken; cut the graph of that, and take the derivatives of its parts"
+            )
+
+
+def between(output: Any, wrt: Iterable[Any]) -> list[Any]:
+    """Return the items that `output` depends on and that depend on a node of `wrt`, without the nodes of `wrt`."""
+    ends = frozenset(wrt)
+    order = needed([output], origins_of, stop=ends)
+    depends: set[Any] = set(ends)
+    for item in order:
+        if item not in ends and any(source in depends for source in origins_of(item)):
+            depends.add(item)
+    return [item for item in order if item in depends and item not in ends]
+
+
+def _placeholder_for(node: Any) -> Any:
+    """Return a placeholder that replaces a node."""
+    if isinstance(node, PlaceholderNode):
+        declared = node.declared
+    else:
+        behind: Callable[[Any], Any] = origins_of
+        is_free = any(isinstance(n, PlaceholderNode) and None in n.declared for n in walk([node], behind))
+        declared = (None,) * node.ndim if is_free else node.shape
+    return placeholder(declared, node.dtype, node.name, example=node.raw_value)

@@ -1,0 +1,188 @@
+"""Pictures of compiled programs: what is done together is in a box, loops count their turns, calls are seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.view import Drawing, ProgramOptions
+from compgraph.view.visualize import drawing_of_program
+
+pytest.importorskip("llvmlite")
+
+ALL = ProgramOptions(limit=None, shapes=False, dtypes=False, scopes="open", fold=False)
+
+
+def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
+    """What is drawn of a function that is compiled for some arguments."""
+    return drawing_of_program(cg.jit(f, cache=False).compile(*args), options)
+
+
+def arrows(drawn: Drawing) -> set[tuple[str, str]]:
+    """From which text to which, of arrows within a turn."""
+    return {(drawn.entries[a.source].label, drawn.entries[a.target].label) for a in drawn.arrows if not a.again}
+
+
+def kinds(drawn: Drawing, kind: str) -> list[str]:
+    return [entry.label for entry in drawn.entries if entry.kind == kind]
+
+
+def recurrence(x: Any, factor: Any) -> Any:
+    y = x.copy()
+    for i in range(1, len(y)):
+        y[i] += factor * np.tanh(y[i - 1])
+    return np.sum(y * y)
+
+
+def test_one_pass_is_a_box() -> None:
+    drawn = drawing(lambda x, y: (np.exp(np.tanh(x) * y), 2 * y), np.ones((3, 4)), np.ones((3, 4)))
+    (box,) = drawn.boxes
+    assert (box.title, box.count, box.closed) == ("each of 3 × 4", 1, False)
+    assert {entry.label for entry in drawn.entries if entry.box == 0} == {"tanh", "×", "exp", "2 × ·"}
+    assert arrows(drawn) == {
+        ("x", "tanh"), ("tanh", "×"), ("y", "×"), ("×", "exp"), ("exp", "result 1"),
+        ("y", "2 × ·"), ("2 × ·", "result 2"),
+    }  # fmt: skip
+    (product,) = (entry for entry in drawn.entries if entry.label == "2 × ·")
+    assert (product.details["title"], product.details["opname"]) == ("2 × ·", "multiply")
+    assert {entry.label for entry in drawn.entries if entry.sign} == {"×"}
+    assert all(entry.details["title"] for entry in drawn.entries)
+    assert kinds(drawn, "variable") == ["x", "y"]
+    assert kinds(drawn, "result") == ["result 1", "result 2"]
+
+
+def test_arguments_are_named() -> None:
+    nested = drawing(lambda x, p: x * p["a"] + p["b"], np.ones(3), {"a": np.ones(3), "b": np.ones(3)})
+    assert kinds(nested, "variable") == ["x", "p 1", "p 2"]
+    several = drawing(lambda *rest: rest[0] + rest[1], np.ones(3), np.ones(3))
+    assert kinds(several, "variable") == ["rest 1", "rest 2"]
+
+
+def test_a_step_alone_has_no_box() -> None:
+    drawn = drawing(lambda a, b: a @ b, np.ones((40, 50)), np.ones((50, 60)))
+    assert not drawn.boxes
+    assert arrows(drawn) == {("a", "@"), ("b", "@"), ("@", "result")}
+
+
+def test_a_sum_is_told_from_an_addition() -> None:
+    drawn = drawing(lambda x: np.sum(x + 1.0, axis=0), np.ones((3, 4)), options=ProgramOptions(None, True, True, "open", None))
+    assert kinds(drawn, "operation") == ["· + 1\n(3, 4)\nfloat64", "sum\n(4,)\nfloat64"]
+
+
+def test_a_sum_in_pieces_is_put_together() -> None:
+    drawn = drawing(lambda x: np.sum(np.sqrt(x)), np.ones(1_000_000))
+    assert any("pieces" in box.title for box in drawn.boxes)
+    assert arrows(drawn) == {("x", "√"), ("√", "sum"), ("sum", "sum"), ("sum", "result")}
+
+
+def test_a_loop_counts_its_turns() -> None:
+    drawn = drawing(recurrence, np.ones(400), np.array(0.5))
+    (loop,) = (number for number, box in enumerate(drawn.boxes) if box.count > 1)
+    assert (drawn.boxes[loop].title, drawn.boxes[loop].count) == ("399 iterations", 399)
+    inner = [number for number, box in enumerate(drawn.boxes) if box.parent == loop]
+    inside = [number for number, entry in enumerate(drawn.entries) if entry.box in (loop, *inner)]
+    assert "tanh" in {drawn.entries[number].label for number in inside}
+    (again,) = (arrow for arrow in drawn.arrows if arrow.again)
+    assert again.source in inside
+    assert again.target in inside
+    assert ("factor", "×") in arrows(drawn)
+
+
+def test_of_a_gradient_both_loops_are_drawn() -> None:
+    drawn = drawing(ad.value_and_grad(recurrence), np.ones(400), np.array(0.5))
+    assert [box.title for box in drawn.boxes if box.count > 1] == ["399 iterations", "399 iterations"]
+    assert kinds(drawn, "result") == ["result 1", "result 2"]
+
+
+def test_what_is_left_to_numpy_is_seen() -> None:
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            x = x * 2
+        return np.exp(np.sort(x)), np.linalg.svd(np.outer(x, x))[1]
+
+    drawn = drawing(f, np.array([2.0, 1.0]))
+    assert {"check", "sort"} <= set(kinds(drawn, "called"))
+    assert {("sort", "exp"), ("· > 0", "check")} <= arrows(drawn)
+    called = next(entry for entry in drawn.entries if entry.label == "sort")
+    assert "test_program_drawing.py" in called.details["line"]
+    assert sum(target == "result 2" for _, target in arrows(drawn)) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [ProgramOptions(300, False, False, "open", None), ProgramOptions(300, False, False, "closed", None)]
+)
+def test_many_operations_are_closed(options: ProgramOptions) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(40):
+            x = np.sin(x) * 1.1
+        return x
+
+    drawn = drawing(f, np.ones(5), options=options)
+    assert all(box.closed for box in drawn.boxes)
+    assert not drawn.rest
+    source = cg.visualize_at(cg.jit(f).compile(np.ones(5))).source
+    assert "80 nodes" in source
+    assert "tanh" not in source
+
+
+def test_a_limit_counts_what_is_left_out() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(40):
+            x = np.sin(x) * 1.1
+        return x
+
+    drawn = drawing(f, np.ones(5), options=ProgramOptions(10, False, False, "open", False))
+    assert len(kinds(drawn, "operation")) == 10
+    assert drawn.more == "… 70 more"
+
+
+def test_an_executor_is_drawn_after_it_ran() -> None:
+    x = cg.placeholder((3,), name="x")
+    executor = cg.Executor(np.tanh(x * 2), jit=True)
+    with pytest.raises(ValueError, match="once it has run"):
+        cg.visualize_at(executor)
+    executor.run({"x": np.ones(3)})
+    assert "tanh" in cg.visualize_at(executor).source
+    plain = cg.Executor(np.tanh(x * 2))
+    plain.run({"x": np.ones(3)})
+    with pytest.raises(ValueError, match="draw a node"):
+        cg.visualize_at(plain)
+
+
+def test_it_is_written_in_every_format(tmp_path: Path) -> None:
+    compiled = cg.jit(recurrence).compile(np.ones(400), np.array(0.5))
+    for theme in ("light", "dark"):
+        for ending in ("svg", "png", "html"):
+            cg.visualize_at(compiled, tmp_path / f"{theme}.{ending}", theme=theme, direction="TB")
+            assert (tmp_path / f"{theme}.{ending}").stat().st_size > 1000
+    texts = [text.text for text in ElementTree.parse(tmp_path / "light.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert {"399 iterations", "tanh", "x", "factor", "result"} <= set(texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"values": True}, "no values"),
+        ({"lines": True}, "no lines"),
+        ({"mark": cg.variable(1.0)}, "no mark"),
+        ({"scopes": ["layer1"]}, "'open' or 'closed'"),
+        ({"direction": "RL"}, "direction"),
+        ({"limit": 0}, "limit"),
+        ({"format": "png"}, "filename"),
+    ],
+)
+def test_what_only_graphs_have_is_refused(options: dict[str, Any], message: str) -> None:
+    compiled = cg.jit(np.tanh).compile(np.ones(3))
+    with pytest.raises(ValueError, match=message):
+        cg.visualize_at(compiled, **options)
+
+
+def test_nothing_compiled_is_told() -> None:
+    with pytest.raises(ValueError, match="call compile"):
+        cg.visualize_at(cg.jit(np.tanh))
