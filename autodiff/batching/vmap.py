@@ -15,7 +15,7 @@ from compgraph.context import run_isolated
 from compgraph.frames import is_internal
 from compgraph.graph import breadth_first
 from compgraph.interception import intercepted, lent
-from compgraph.profiling import EXAMPLES, exchange
+from compgraph.profiling import EXAMPLES, patch_method
 from compgraph.scipy import enter_imported
 from compgraph.tracing import Tracing, is_tracing, user_line_of
 from compgraph.values import (
@@ -398,4 +398,6 @@ def _allocated_arrays(result: Any) -> tuple[Any, ...]:
     return tuple([plain_base(part) for part in parts if is_batch(part)])
 
 
-exchange(BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _allocated_arrays)
+patch_method(
+    BatchNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(EXAMPLES, function), _allocated_arrays
+)

@@ -19,7 +19,7 @@ from compgraph.context import active_watcher, is_blocked_level, is_recording
 from compgraph.guards import scalar_hash
 from compgraph.inplace import put_plain, require_writeable, store
 from compgraph.interpreters import detach_result, inert_leaf
-from compgraph.profiling import TANGENT, exchange
+from compgraph.profiling import TANGENT, patch_method
 from compgraph.protocols import number_methods
 from compgraph.storage import interrupted_write, overlaps_itself, owner_of, place_in, window
 from compgraph.values import (
@@ -300,4 +300,4 @@ def _numbers_of(result: Any) -> tuple[Any, ...]:
 
 for _name, _method in number_methods.items():
     setattr(TangentNode, _name, _method)
-exchange(TangentNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)
+patch_method(TangentNode, "process", lambda profiler, _, __, function, *___: profiler.begin_here(TANGENT, function), _numbers_of)

@@ -49,7 +49,7 @@ class ProfiledCotangents(dict[Any, Any]):
         super().__init__(cotangents)
         self.errors, self.profiler, self.node = errors, profiler, None
         self.entry: Any = None
-        self.around, profiler.top = profiler.top, None  # the steps of rules are told before their node is known
+        self.around, profiler.top = profiler.top, None  # the steps of rules are recorded before their node is known
         self.start = self.since = perf_counter()
 
     def __setitem__(self, node: Any, cotangent: Any) -> None:
@@ -60,10 +60,10 @@ class ProfiledCotangents(dict[Any, Any]):
             self._reach(at, steps)
         entry = self.entry
         if type(cotangent) is ndarray:
-            profiler.hold(entry, cotangent)
+            profiler.track(entry, cotangent)
         elif type(cotangent) in LAZY_COTANGENTS or isinstance(cotangent, Value):
             for part in parts_of(cotangent):
-                profiler.hold(entry, part)
+                profiler.track(entry, part)
         now = perf_counter()
         entry.seconds += now - self.since
         self.since = now
@@ -76,19 +76,19 @@ class ProfiledCotangents(dict[Any, Any]):
             self.node, self.entry = at, profiler.entry_of(BACKWARD, at)
             self.entry.calls += 1
         if steps is not None:
-            self.entry.take(steps)
+            self.entry.merge(steps)
         self.around, profiler.top = profiler.top, None
 
     def close(self, found: dict[Any, Any]) -> None:
         """End the sweep with its results."""
         profiler = self.profiler
         steps, profiler.top = profiler.top, self.around
-        profiler.adopt(steps)
+        profiler.merge_steps(steps)
         if self.entry is not None:
             for cotangent in found.values():  # what was put together last
                 for part in parts_of(cotangent):
-                    profiler.hold(self.entry, part)
-        profiler.swept(self.start)
+                    profiler.track(self.entry, part)
+        profiler.record_sweep(self.start)
         self.node = self.errors = None
 
 
@@ -103,7 +103,7 @@ class ProfiledBuffers(dict[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
-        self.profiler.held(parts_of(getattr(value, "buffer", value)))
+        self.profiler.track_all(parts_of(getattr(value, "buffer", value)))
 
 
 def profile_pass(
@@ -153,7 +153,7 @@ def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Ca
         return sweep()
     finally:
         del replay.propagate, replay.undo  # they refer to it, and no graph should wait for the garbage collector
-        profiler.swept(start)
+        profiler.record_sweep(start)
 
 
 def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -163,7 +163,7 @@ def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[An
         opened = profiler.begin_at(TANGENT, node)
         try:
             tangent = step(node, given)
-            profiler.held(tangent)
+            profiler.track_all(tangent)
             return tangent
         finally:
             profiler.end(opened)
@@ -175,4 +175,4 @@ def _record_seed(profiler: Any, output: Any, cotangents: dict[Any, Any]) -> None
     """Record the cotangents that a sweep starts from, at the output."""
     for cotangent in cotangents.values():
         for part in parts_of(cotangent):
-            profiler.hold(profiler.entry_of(BACKWARD, output), part)
+            profiler.track(profiler.entry_of(BACKWARD, output), part)

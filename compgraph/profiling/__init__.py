@@ -1,23 +1,22 @@
-"""Where time and memory go: `profile`, which is told of each operation while its block runs.
+"""Profiles of time and memory: `profile` records each operation while its block runs.
 
-While nobody profiles, nothing here is called. Within the block of a profile, operations are processed by an interpreter that
-measures another one (`recorder.Profiling`), and a sweep asks once. Other methods that are to be entries of their own (a compiled
-function, an executor, values with tangents) are exchanged for others as long as somebody profiles: those of `compgraph` here,
-others by `exchange`.
+Within the block, an interpreter that measures another one processes operations (`recorder.Profiling`), and sweeps check for an
+active profiler. Methods with entries of their own (of compiled functions, executors, values with tangents) are patched while
+one is active: those of `compgraph` here, others by `patch_method`. Inactive profiles add no overhead.
 
-============  =========================================================================================
-`profile`     what users call: `profile`, and the `Profile` that it returns
-`recorder`    what is told of operations and sweeps in one thread: time by entries, bytes by weak references
-`entries`     the entries, a tree
-`ledger`      bytes as they are allocated and freed, their peak, and what held it
-`exchanges`   methods that are exchanged while somebody profiles
-`table`       the table
-`pages`       the flame graph, and the picture of memory, as HTML pages
-============  =========================================================================================
+================  ==========================================================================================
+`profile`         `profile`, and the `Profile` that it returns
+`recorder`        the recorder of one block: time by entries, bytes by weak references
+`entries`         the tree of entries
+`ledger`          living bytes over time, their peak, and its holders
+`method_patches`  methods that are patched while a profile runs
+`table`           the table
+`pages`           the data of the flame graph and of the picture of memory
+================  ==========================================================================================
 """
 
 from .entries import BACKWARD, EXAMPLES, FORWARD, TANGENT
-from .exchanges import exchange
+from .method_patches import patch_method
 from .profile import Profile, profile
 
-__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "exchange", "profile"]
+__all__ = ["BACKWARD", "EXAMPLES", "FORWARD", "TANGENT", "Profile", "patch_method", "profile"]

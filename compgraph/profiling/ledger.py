@@ -1,4 +1,4 @@
-"""The bytes that are alive, over time; their peak, and what held it."""
+"""The living bytes over time: their curve, their peak, and the entries that held the peak."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 
 from .entries import Entry
 
-POINTS = 2000  # of the curve that is kept, about as many as a screen has columns
-FEW = 200  # points that what is read at once adds to it
-SWEEPS = 1000
+POINTS = 2000  # of the curve, about the columns of a screen
+CHUNK_POINTS = 200  # points that one reading of the log adds to the curve
+SWEEPS = 1000  # recorded sweeps, at most
 
 
 class Holder(NamedTuple):
-    """Who held bytes at the peak."""
+    """An entry that held bytes at the peak."""
 
     operation: str
     line: str
@@ -27,37 +27,37 @@ class Holder(NamedTuple):
 
 
 class Held(weakref.ref[Any]):
-    """An array that is followed. It stands in a log where it was allocated, and a second time where it was freed.
+    """A tracked array. The log contains it twice: when it was allocated, and when it was freed.
 
-    What is called when the array dies is the log's own ``append``: a function of Python's would take longer than all the rest.
+    The callback of the weak reference is the log's own ``append``, because a Python function would dominate the overhead.
 
     Attributes
     ----------
-    told : tuple of (Entry, float, int, int)
-        Who allocated it, when, how many bytes, and the identity of the array.
+    allocation : tuple of (Entry, float, int, int)
+        The entry that allocated it, the time, the bytes, and the identity of the array.
     ledgers : tuple of Ledger or None
-        Where it was entered; None as long as it was not.
+        The ledgers it was entered into; None before that.
     """
 
-    __slots__ = ("ledgers", "told")
+    __slots__ = ("allocation", "ledgers")
 
-    told: tuple[Entry, float, int, int]
+    allocation: tuple[Entry, float, int, int]
     ledgers: tuple[Ledger, ...] | None
 
 
 class Ledger:
-    """What was allocated and freed while one block ran.
+    """The allocations of one block.
 
     Attributes
     ----------
     alive, total : dict of int, int
-        The bytes that are alive, of each entry and of all.
+        The living bytes, of each entry and in total.
     peak, peak_at, holders : int, float, dict of int
-        The most bytes that were alive at once, when, and those of each entry.
+        The maximum of living bytes, its time, and the bytes of each entry at that time.
     curve : list of (float, int)
-        The bytes alive over time; of neighbours the larger, if they are too many.
+        The living bytes over time; a long curve keeps the largest of neighboring points.
     sweeps : list of (float, float)
-        From when to when derivatives were passed back.
+        Start and end of each sweep.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Ledger:
         self.sweeps: list[tuple[float, float]] = []
 
     def add(self, times: list[float], entries: list[Entry], sizes: list[int]) -> None:
-        """Add what was allocated and freed (negative bytes), when and by whom, in order."""
+        """Add allocations and releases (negative bytes) in order: their times, entries and bytes."""
         totals = self.total + np.cumsum(sizes)
         highest = int(totals.argmax())
         is_peak = bool(totals[highest] > self.peak)
@@ -80,18 +80,18 @@ class Ledger:
                 self.peak, self.peak_at = int(totals[highest]), times[highest]
                 self.holders = {e: n for e, n in alive.items() if n > 0}
         self.total = int(totals[-1])
-        step = max(1, len(times) // FEW)
+        step = max(1, len(times) // CHUNK_POINTS)
         starts = np.arange(0, len(times), step)
         largest = np.maximum.reduceat(totals, starts).tolist()
         self.curve += [(times[start], total) for start, total in zip(starts.tolist(), largest, strict=True)]
         self.curve = shortened([*self.curve, (times[-1], self.total)])
 
     def end(self, start: float, stop: float) -> None:
-        """Close it, at the end of a block that ran from `start` to `stop`."""
+        """Close the curve of a block that ran from `start` to `stop`."""
         self.curve = [(start, 0), *self.curve, (stop, self.total)]
 
-    def take(self, other: Ledger) -> None:
-        """Add what another, that ended, has seen, as if it had begun when this one ended; times count from 0."""
+    def append(self, other: Ledger) -> None:
+        """Append the ledger of a later block. Times count from 0, without the time between blocks."""
         shift = (self.curve[-1][0] if self.curve else 0.0) - other.curve[0][0]
         if other.peak > self.peak:
             self.peak, self.peak_at, self.holders = other.peak, other.peak_at + shift, other.holders
@@ -100,7 +100,7 @@ class Ledger:
         self.curve = shortened(self.curve)
 
     def held(self) -> list[Holder]:
-        """Who held the peak, the largest first."""
+        """Return the holders of the peak, the largest first."""
         return [
             Holder(entry.operation, entry.line, entry.place, "/".join(entry.scope), size)
             for entry, size in sorted(self.holders.items(), key=itemgetter(1), reverse=True)
@@ -108,7 +108,7 @@ class Ledger:
 
 
 def shortened(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """A curve of at most about `POINTS` points: of neighbours the largest, and the last."""
+    """Reduce a curve to about `POINTS` points: the largest of neighbors, and the last."""
     if len(curve) <= 2 * POINTS:
         return curve
     step = len(curve) // POINTS
@@ -117,8 +117,8 @@ def shortened(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], now: float) -> None:
-    """Enter what stands in a log into ledgers, and take it out of the log; `alive` are the arrays that are known."""
-    count = len(log)  # arrays die in other threads, too
+    """Move the allocations and releases in a log into ledgers; `alive` are the tracked arrays."""
+    count = len(log)  # other threads may append meanwhile
     chunk = log[:count]
     del log[:count]
     times: list[float] = []
@@ -126,15 +126,17 @@ def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], n
     sizes: list[int] = []
     others: list[Held] = []
     for held in chunk:
-        entry, at, size, key = held.told
+        entry, at, size, key = held.allocation
         if held.ledgers is None:
             held.ledgers = ledgers
-            times += [at] * (len(entries) + 1 - len(times))  # that others were freed is noticed only now
+            times += [at] * (
+                len(entries) + 1 - len(times)
+            )  # releases have no time of their own: they take that of the next allocation
         else:
             size = -size
             if alive.get(key) is held:
                 del alive[key]
-            if held.ledgers is not ledgers:  # it was allocated before the innermost block was entered, or in one that was left
+            if held.ledgers is not ledgers:  # allocated before the innermost block began, or in a block that ended
                 others.append(held)
                 continue
         entries.append(entry)
@@ -143,6 +145,6 @@ def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], n
     for ledger in ledgers:
         if times:
             ledger.add(times, entries, sizes)
-        freed = [held.told for held in others if held.ledgers is not None and ledger in held.ledgers]
+        freed = [held.allocation for held in others if held.ledgers is not None and ledger in held.ledgers]
         if freed:
             ledger.add([now] * len(freed), [entry for entry, *_ in freed], [-size for _, _, size, _ in freed])

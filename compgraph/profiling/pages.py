@@ -116,7 +116,7 @@ def _add(frame: Frame, entry: Entry) -> None:
 
 
 def _sum_up(whole: Frame) -> int:
-    """Add the sums of the parts to frames that are no operations, and return the depth. The whole has its own time."""
+    """Add the sums of the parts to frames other than operations, and return the depth. The whole has its own time."""
     levels = [[whole]]
     while levels[-1]:
         levels.append([part for frame in levels[-1] for part in frame["parts"]])

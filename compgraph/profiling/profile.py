@@ -1,4 +1,4 @@
-"""`profile`: where time and memory go, as users ask for it."""
+"""`profile`, and the `Profile` that it returns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..context import Context, active_profiler, profiler
 from .entries import root
-from .exchanges import begin_block, end_block
 from .ledger import Holder, Ledger
+from .method_patches import begin_block, end_block
 from .recorder import Recorder
 
 if TYPE_CHECKING:
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class Profile(Context):
-    """The time and the bytes of operations. Made by `profile`; it may be entered again, and adds what it sees then.
+    """The time and the bytes of operations, made by `profile`. It may be entered again, and then adds to its entries.
 
     Attributes
     ----------
     seconds : float
-        How long the blocks ran.
+        The time of the blocks.
     operations_seconds : float
-        How long operations took, forward and backward; the rest is Python and NumPy between them, and the profile itself.
+        The time of operations, forward and backward. The rest is Python and NumPy between them, and the profile itself.
     peak : int
-        The most bytes of results and adjoints that were alive at once.
+        The maximum of living bytes of results and adjoints.
     held : list of Holder
-        What held them: named tuples ``(operation, line, place, scope, bytes)``, the largest first.
+        The holders of the peak: named tuples ``(operation, line, place, scope, bytes)``, the largest first.
     """
 
     __slots__ = ("_depth", "_ledger", "_root", "_running", "seconds")
@@ -38,7 +38,7 @@ class Profile(Context):
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
-        self._depth = 0  # blocks of this profile that run, within each other
+        self._depth = 0  # nested running blocks of this profile
         self._root, self._ledger = root(), Ledger()
         self._running: tuple[Recorder, Ledger, float] | None = None
 
@@ -46,7 +46,7 @@ class Profile(Context):
         if self._running is not None:
             recorder = self._running[0]
             if recorder.thread != get_ident():
-                raise RuntimeError("this profile is running in another thread; make one for each, with cg.profile()")
+                raise RuntimeError("this profile is running in another thread; use a separate cg.profile() in each thread")
         else:
             ledger = Ledger()
             recorder = Recorder(ledger, active_profiler())
@@ -66,53 +66,53 @@ class Profile(Context):
         self._end(stop)
 
     def _end(self, stop: float) -> None:
-        """End the block, if it is the outermost of this profile's."""
+        """End the block, if it is the outermost of this profile."""
         self._depth -= 1
         if self._depth or self._running is None:
             return
         (recorder, ledger, start), self._running = self._running, None
         end_block()
-        self._root.take(recorder.leave(stop))
+        self._root.merge(recorder.leave(stop))
         ledger.end(start, stop)
-        self._ledger.take(ledger)
+        self._ledger.append(ledger)
         self.seconds += stop - start
 
     @property
     def operations_seconds(self) -> float:
-        """How long operations took, forward and backward."""
+        """The time of operations, forward and backward."""
         return sum(entry.seconds for entry in self._root.steps.values())
 
     @property
     def peak(self) -> int:
-        """The most bytes of results and adjoints that were alive at once."""
+        """The maximum of living bytes of results and adjoints."""
         self._require_left()
         return self._ledger.peak
 
     @property
     def held(self) -> list[Holder]:
-        """What held the memory at its peak, the largest first."""
+        """The holders of the peak, the largest first."""
         self._require_left()
         return self._ledger.held()
 
     def table(self, sort: str = "time", by: str = "operation", limit: int | None = 20) -> Table:
-        """Time and bytes in a table, a row for each operation, line or scope.
+        """Return time and bytes as a table, with a row for each operation, line or scope.
 
         Parameters
         ----------
         sort : {"time", "own", "calls", "bytes", "name"}
-            By which column the rows are in order.
+            The column by which rows are sorted.
         by : {"operation", "line", "scope"}
-            What is a row: an operation and its direction, a line of the user's code, or a scope (see `compgraph.scope`), with
-            all scopes within.
+            The rows: operations with their direction, lines of the user's code, or scopes (see `compgraph.scope`) with all
+            scopes in them.
         limit : int or None
-            How many rows are shown; None shows all.
+            The number of rows that are displayed; None displays all.
 
         Returns
         -------
         Table
-            It prints itself, and shows itself in a notebook; ``.rows`` has all rows, named tuples
-            ``(name, calls, time, own, share, bytes)``. `time` is in seconds and has the steps of an operation in it, `own` has
-            them not; `share` is that of `own` in the time of the block. `bytes` is what was allocated, in all calls together.
+            It can be printed, and a notebook displays it. ``.rows`` has all rows, named tuples
+            ``(name, calls, time, own, share, bytes)``. `time` is in seconds and includes the steps of an operation, `own` does
+            not; `share` is that of `own` in the time of the block. `bytes` were allocated by all calls together.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Profile(Context):
         return table_of(self._root, self.seconds, sort, by, limit)
 
     def flamegraph(self, path: str | os.PathLike[str] | None = None) -> ProfilePage:
-        """Time as a flame graph: directions, scopes, functions, lines and operations, each as wide as it took long.
+        """Draw time as a flame graph: directions, scopes, functions, lines and operations, each as wide as it took long.
 
         Parameters
         ----------
@@ -135,7 +135,7 @@ class Profile(Context):
         Returns
         -------
         ProfilePage
-            It shows itself in a notebook; ``.save(path)`` writes it to a file.
+            A notebook displays it; ``.save(path)`` writes it to a file.
 
         Raises
         ------
@@ -143,12 +143,12 @@ class Profile(Context):
             If the block is still running.
         """
         self._require_left()
-        from .pages import flame_page  # imported when it is first needed, with what draws
+        from .pages import flame_page  # imported on first use, with the package of pictures
 
         return flame_page(self._root, self.seconds).saved(path)
 
     def memory(self, path: str | os.PathLike[str] | None = None) -> ProfilePage:
-        """A picture of the bytes that are alive over time, with the peak, and what held it: operations and lines.
+        """Draw the living bytes over time, with the peak and its holders: operations and lines.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Profile(Context):
         Returns
         -------
         ProfilePage
-            It shows itself in a notebook; ``.save(path)`` writes it to a file.
+            A notebook displays it; ``.save(path)`` writes it to a file.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class Profile(Context):
 
     def _require_left(self) -> None:
         if self._running is not None:
-            raise ValueError("the profile is still running; look at it after its with block")
+            raise ValueError("the profile is still running; read it after its with block")
 
     def __str__(self) -> str:
         return repr(self) if self._running is not None else str(self.table())
@@ -187,35 +187,34 @@ class Profile(Context):
 
 
 def profile() -> Profile:
-    """See where time and memory go: a context manager that is told of each operation on nodes, forward and backward.
+    """Profile time and memory: a context manager that records each operation on nodes, forward and backward.
 
-    Each operation is entered with its time and the bytes of its result, by the user's line and by scope; in a sweep, each rule,
-    by the line of the operation whose derivative it is. Each call of a compiled function (`jit`) or of an `Executor` is one
-    entry, and so is each operation on values with tangents (forward mode) and of `vmap`.
+    Each operation is recorded with its time and the bytes of its result, by the user's line and by scope. In a sweep, each rule
+    is recorded at the line of the operation that it differentiates. Each call of a compiled function (`jit`) or of an `Executor`
+    is one entry, as is each operation on values with tangents (forward mode) and of `vmap`.
 
     Returns
     -------
     Profile
-        To be used in ``with cg.profile() as p:``, for the current thread or asyncio task. Afterwards ``print(p)`` shows a table,
+        Use it as ``with cg.profile() as p:``, for the current thread or asyncio task. Afterwards ``print(p)`` prints a table,
         ``p.flamegraph(path)`` and ``p.memory(path)`` draw pictures.
 
     Raises
     ------
     RuntimeError
-        If a profile is entered while it runs in another thread. Another one may be entered within: both see what it sees.
+        If a profile is entered while it runs in another thread. Profiles may be nested: both record the inner block.
 
     Notes
     -----
-    Time is that of the clock. What passes between operations is no operation's: Python, plain NumPy, the search through the
-    graph before a sweep. The table and the flame graph show it as the rest. Each operation takes a few microseconds longer while
-    it is profiled; nothing is slower where nobody profiles.
+    Time is wall-clock time. The time between operations (Python, plain NumPy, the search through the graph before a sweep) is
+    the rest in the table and the flame graph. Each profiled operation takes a few microseconds longer. Inactive profiles add no
+    overhead.
 
-    Bytes are those of arrays that operations and sweeps make and keep: results, copies of plain operands, adjoints, what writes
-    overwrote. Views have none, nor have numbers of NumPy's, variables, and arrays made by other code. Arrays of less than 1 kB
-    count as allocated, but not among those that are alive. What an operation needs while it runs, and frees before it ends, is
-    not seen.
+    Bytes are those of arrays that operations and sweeps allocate and keep: results, copies of plain operands, adjoints, values
+    overwritten by writes. Views, NumPy's scalars, variables and arrays made by other code do not count. Arrays of less than 1 kB
+    count as allocated, but not as living. Temporary arrays within an operation are not recorded.
 
-    Other threads and processes are not profiled. A generator that is suspended inside is profiled while it runs.
+    Other threads and processes are not profiled. A suspended generator is profiled while it runs.
 
     Examples
     --------

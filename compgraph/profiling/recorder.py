@@ -1,4 +1,4 @@
-"""What is told of operations and sweeps, in one thread, while the block of a `profile` runs."""
+"""The recorder of one block of a profile: the time of operations and sweeps, and the arrays that they allocate."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .entries import FORWARD, Entry, root
 from .ledger import SWEEPS, Held, Ledger, read
 
 ndarray = np.ndarray
-SMALL = 1024  # bytes; a node of a smaller array takes about as much itself, and to follow it would cost more than to make it
-READ = 2**12  # entries of a log, after which it is read
-Opened = tuple[Entry, Entry, float]  # the entry around, the one that was opened, and when
+SMALL = 1024  # bytes; smaller arrays are not tracked: that would take longer than making them
+MAX_LOG = 2**12  # arrays in the log, before they are entered into the ledgers
+Opened = tuple[Entry, Entry, float]  # the enclosing entry, the opened one, and the time
 
 
 class Recorder:
-    """The profiler of one block; one within another tells the outer what it was told.
+    """The recorder of one block. At its end, a nested recorder passes its entries to the enclosing one.
 
     Attributes
     ----------
     thread : int or None
-        The thread in which it is told; None once the block was left.
+        The thread of the block; None after its end.
     root : Entry
-        Around all entries of the block.
+        The entry that contains all others.
     top : Entry or None
-        What is being done. None while something is computed whose entry is found only when it is done.
+        The running entry. None during an operation whose entry is known only at its end.
     log : list of Held
-        Arrays as they were allocated and freed. A recorder within another shares it, and `alive`.
+        Arrays in the order in which they were allocated and freed. Nested recorders share it, and `alive`.
     alive : dict of Held
-        The arrays that are followed, by their identity; also some that have died since the log was read.
+        The tracked arrays by their identity, with some that were freed since the log was last entered.
     """
 
     def __init__(self, ledger: Ledger, around: Recorder | None) -> None:
@@ -46,18 +46,18 @@ class Recorder:
         self.log: list[Held] = [] if around is None else around.log
         self.alive: dict[int, Held] = {} if around is None else around.alive
         if around is not None:
-            around.read()  # what was allocated before is not this one's
+            around.read()  # earlier allocations belong to the enclosing block
         self.root = root()
         self.top: Entry | None = self.root
 
     # ------------------------------------------------------------------------------------------ operations
 
     def wrap(self, interpreter: Any) -> Profiling:
-        """An interpreter whose operations are entered."""
+        """Return an interpreter that records the operations of another one."""
         return Profiling(interpreter, self)
 
     def processed(self, result: Any, function: Any, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
-        """Enter an operation that began at `start`; `result` is what it gave."""
+        """Record an operation that began at `start`."""
         values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
             code, instruction = source_lines.user_line()
@@ -68,75 +68,74 @@ class Recorder:
         if len(node.parent_argnums) < len(node.args):
             for a in node.args:  # plain operands are copied
                 if type(a) is ndarray and a.base is None and not any(a is v for v in values):
-                    self.hold(entry, a)
+                    self.track(entry, a)
         self._done(entry, start, values, steps, node.raw_value)
 
     def attached(self, result: Any) -> None:
-        """Enter an operation whose result was there already, with no time of its own."""
+        """Record an operation whose result existed already, without a time."""
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
         self._done(entry, perf_counter(), (), None, node.raw_value)
 
     def step(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Entry:
-        """The entry of an operation, within what is being done; steps of a derivative belong to the line of that."""
+        """Return the entry of an operation within the running entry. Steps of a derivative belong to its line."""
         top = self.top
         if top is None:
-            top = self.top = root()  # its steps are taken over when its entry is found
+            top = self.top = root()  # its steps are merged into the entry when that is known
         elif top.direction is not FORWARD:
             code, instruction, scope = top.code, top.instruction, top.scope
-        found = top.steps.get((direction, function, id(code), instruction, scope))
-        return top.step(direction, function, code, instruction, scope) if found is None else found
+        return top.step(direction, function, code, instruction, scope)
 
     def _done(self, entry: Entry, start: float, values: Any, steps: Entry | None, plain: Any) -> None:
         entry.calls += 1
         if steps is not None:
-            entry.take(steps)
+            entry.merge(steps)
         if type(plain) is ndarray:
-            self.hold(entry, plain, values)
+            self.track(entry, plain, values)
         elif type(plain) is tuple or type(plain) is list:
             for part in plain:
-                self.hold(entry, part, values)
+                self.track(entry, part, values)
         entry.seconds += perf_counter() - start
 
-    # ------------------------------------------------------------------------------ what is done in between
+    # ---------------------------------------------------------------------------------------- open entries
 
     def begin(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Opened:
-        """Open an entry; what is told until `end` are its steps."""
+        """Open an entry; everything recorded until `end` is a step of it."""
         entry = self.step(direction, function, code, instruction, scope)
-        opened: Opened = (self.top, entry, perf_counter())  # type: ignore[assignment]  # `step` has seen to it
+        opened: Opened = (self.top, entry, perf_counter())  # type: ignore[assignment]  # `step` has set it
         self.top = entry
         return opened
 
     def begin_here(self, direction: str, function: Any) -> Opened:
-        """Open an entry at the user's running line."""
+        """Open an entry at the user's current line."""
         code, instruction = source_lines.user_line()
         return self.begin(direction, function, code, instruction, open_scopes())
 
     def begin_at(self, direction: str, node: Any) -> Opened:
-        """Open an entry at the line of a node or a joint."""
+        """Open an entry at the line of a node or a multi-output operation."""
         return self.begin(direction, node.function, node.code, node.instruction, node.scope)
 
     def end(self, opened: Opened) -> None:
-        """Close an entry, and those within it that were left open by an error."""
+        """Close an entry, and entries in it that an error left open."""
         self.top, entry, start = opened
         entry.calls += 1
         entry.seconds += perf_counter() - start
 
     # ------------------------------------------------------------------------------------------------ bytes
 
-    def held(self, value: Any) -> None:
-        """Enter an array, or several, that are kept alive by what is being done."""
+    def track_all(self, value: Any) -> None:
+        """Track one or several arrays that the running entry keeps alive."""
         for part in value if isinstance(value, (tuple, list)) else (value,):
             part = part.raw_value if isinstance(part, Value) else part
             if self.top is not None:
-                self.hold(self.top, part)
+                self.track(self.top, part)
 
     def entry_of(self, direction: str, node: Any) -> Entry:
-        """The entry of a node or a joint, within what is being done."""
+        """Return the entry of a node or a multi-output operation within the running entry."""
         return self.step(direction, node.function, node.code, node.instruction, getattr(node, "_scope", ()))
 
-    def hold(self, entry: Entry, array: Any, operands: Any = ()) -> None:
-        """Enter the memory of an array, unless it is known, or that of an operand."""
+    def track(self, entry: Entry, array: Any, operands: Any = ()) -> None:
+        """Track the memory of an array, unless it is tracked already, or is that of an operand."""
         if type(array) is not ndarray:
             return
         if array.base is not None:
@@ -146,54 +145,54 @@ class Recorder:
             array = owner
         size, key = array.nbytes, id(array)
         if size < SMALL:
-            entry.allocated += size  # not followed, and not known when it comes again
+            entry.allocated += size  # not tracked, so counted again if it returns
             return
         known = self.alive.get(key)
         if known is not None and known() is array:
             return
         self.alive[key] = held = Held(array, self.log.append)
-        held.told, held.ledgers = (entry, perf_counter(), size, key), None
+        held.allocation, held.ledgers = (entry, perf_counter(), size, key), None
         entry.allocated += size
         self.log.append(held)
-        if len(self.log) > READ:
+        if len(self.log) > MAX_LOG:
             self.read()
 
     def read(self, now: float | None = None) -> None:
-        """Enter what the log holds into the ledgers."""
+        """Enter the log into the ledgers."""
         read(self.log, self.alive, self.ledgers, perf_counter() if now is None else now)
 
     # ---------------------------------------------------------------------------------------- sweeps, and the end
 
-    def swept(self, start: float) -> None:
-        """Remember that a sweep has ended that began at `start`."""
+    def record_sweep(self, start: float) -> None:
+        """Record a sweep that began at `start`."""
         for ledger in self.ledgers:
             ledger.sweeps.append((start, perf_counter()))
             del ledger.sweeps[:-SWEEPS]
 
-    def adopt(self, steps: Entry | None) -> None:
-        """Take steps of something that has no entry as those of what is being done."""
+    def merge_steps(self, steps: Entry | None) -> None:
+        """Merge steps without an entry into the running entry."""
         if steps is not None and steps.steps:
             if self.top is None:
                 self.top = root()
-            self.top.take(steps)
+            self.top.merge(steps)
 
     def leave(self, now: float) -> Entry:
-        """End it, at a time; what it was told is told to the one around. Gives the entry around all."""
+        """End the block, pass its entries to the enclosing recorder, and return the root."""
         self.thread = None
         self.read(now)
         if self.around is not None and self.around.thread is not None:
-            self.around.adopt(self.root)
+            self.around.merge_steps(self.root)
         return self.root
 
 
 class Profiling:
-    """An interpreter whose operations are entered in a profile, with the time that another one takes for them."""
+    """An interpreter that records the operations of another one, with their time."""
 
     def __init__(self, inner: Any, recorder: Recorder) -> None:
         self.inner, self.recorder = inner, recorder
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Process an operation, and enter it; what has no node for an operand is no operation of its own."""
+        """Process an operation and record it, if one of its operands is a node."""
         if not any(isinstance(operand, Value) for operand in args):
             return self.inner.process(function, args, options)
         recorder = self.recorder
@@ -207,12 +206,12 @@ class Profiling:
         return result
 
     def attach(self, *operation: Any) -> Any:
-        """Attach an operation, and enter it with no time of its own."""
+        """Attach an operation, and record it without a time."""
         result = self.inner.attach(*operation)
         self.recorder.attached(result)
         return result
 
 
 def _record_of(results: Any) -> Any:
-    """The joint of the results of an operation with several."""
+    """Return the multi-output operation of several results."""
     return next(part for part in results if part is not None).args[0]

@@ -14,7 +14,7 @@ _HEAD = ("calls", "time", "own", "share", "bytes")
 
 
 class Row(NamedTuple):
-    """One row; `time`, with all steps, and `own` are in seconds, `share` is that of `own` in the whole."""
+    """A row: `time` (with all steps) and `own` (without them) in seconds, `share` of `own` in the whole time."""
 
     name: str
     calls: int
@@ -25,16 +25,16 @@ class Row(NamedTuple):
 
 
 class Table:
-    """Rows of a profile; it prints itself, and shows itself in a notebook.
+    """The rows of a profile, which can be printed, and which a notebook displays.
 
     Attributes
     ----------
     rows : list of Row
         All rows, in order.
     seconds : float
-        The whole time.
+        The total time.
     rest : float
-        The seconds that were no operation's.
+        The time between operations, in seconds.
     """
 
     def __init__(self, by: str, rows: list[Row], seconds: float, rest: float, limit: int | None) -> None:
@@ -75,7 +75,7 @@ class Table:
 
 
 def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None) -> Table:
-    """The table of all entries within one; see `Profile.table`."""
+    """Return the table of all entries below `root`; see `Profile.table`."""
     if by not in ("operation", "line", "scope"):
         raise ValueError(f"by must be 'operation', 'line' or 'scope', not {by!r}")
     if sort not in ("time", "own", "calls", "bytes", "name"):
@@ -84,16 +84,16 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
         raise ValueError(f"limit must be at least 1, or None, not {limit}")
     sums: dict[str, list[float]] = {}
     for entry, around in root.walk():
-        already = {name for each in around for name in _names(each, by)}
+        enclosing = {name for each in around for name in _names(each, by)}
         for name in _names(entry, by):
-            found = sums.setdefault(name, [0, 0.0, 0.0, 0])
-            is_outermost = name not in already
+            total = sums.setdefault(name, [0, 0.0, 0.0, 0])
+            is_outermost = name not in enclosing
             if is_outermost or by == "operation":
-                found[0] += entry.calls
+                total[0] += entry.calls
             if is_outermost:
-                found[1] += entry.seconds
-            found[2] += entry.own
-            found[3] += entry.allocated
+                total[1] += entry.seconds
+            total[2] += entry.own
+            total[3] += entry.allocated
     short = _shortened(list(sums)) if by == "line" else {}
     rows = [
         Row(short.get(name, name), int(calls), time, own, own / seconds if seconds else 0.0, int(allocated))
@@ -108,7 +108,7 @@ def table_of(root: Entry, seconds: float, sort: str, by: str, limit: int | None)
 
 
 def _names(entry: Entry, by: str) -> list[str]:
-    """The rows that an entry belongs to: with scopes, all that are around it."""
+    """Return the rows that an entry belongs to: one, or all enclosing scopes."""
     if by == "operation":
         return [entry.operation]
     if by == "line":
@@ -119,26 +119,26 @@ def _names(entry: Entry, by: str) -> list[str]:
 
 
 def _shortened(names: list[str]) -> dict[str, str]:
-    """Lines without the folders of their files, where that tells them apart."""
+    """Shorten lines to the names of their files, unless two files share a name."""
     short = {name: os.path.basename(name) for name in names}
     count = Counter(short.values())
     return {name: other if count[other] == 1 else name for name, other in short.items()}
 
 
 def duration(seconds: float) -> str:
-    """A time in words: ``1.23 ms``."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 999.5 else f"{seconds / scale:.0f} {unit}"
-    return f"{seconds * 1e9:.0f} ns" if seconds else "0"
+    """Format a time: ``1.23 ms``."""
+    return _in_units(seconds, ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 def size(count: float) -> str:
-    """Bytes in words: ``1.23 MB``, by powers of 1000."""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}" if count / scale < 999.5 else f"{count / scale:.0f} {unit}"
-    return f"{count:.0f} B" if count else "0"
+    """Format a number of bytes: ``1.23 MB``, by powers of 1000."""
+    return _in_units(count, ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+
+
+def _in_units(value: float, *units: tuple[str, float]) -> str:
+    unit, scale = next((each for each in units if value >= each[1]), units[-1])
+    is_long = value / scale >= 999.5 or (unit, scale) == units[-1]
+    return (f"{value / scale:.0f} {unit}" if is_long else f"{value / scale:.3g} {unit}") if value else "0"
 
 
 def _percent(share: float) -> str:

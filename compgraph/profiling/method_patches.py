@@ -1,0 +1,102 @@
+"""Methods that are patched while a profile runs, so that their calls are entries of their own.
+
+Inactive profiles add no overhead: the classes have their own methods again when the last block ends. If a signal ended a
+block without ``__exit__``, the patches stay, and find no active profiler.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..context import active_profiler, import_lazily, reset_after_fork
+from ..storage import Memory, Write
+from .entries import FORWARD
+from .recorder import Opened, Recorder
+
+_patches: list[tuple[type, str, object, object]] = []  # the class, the name of the method, the method, the profiled method
+_lock = reset_after_fork(threading.Lock())
+_count = 0  # running blocks, in all threads
+
+
+def patch_method(
+    owner: type, name: str, opening: Callable[..., Opened], allocated: Callable[[Any], object] = lambda result: result
+) -> None:
+    """Make calls of a method entries of profiles.
+
+    Parameters
+    ----------
+    owner : type
+        The class that defines the method.
+    name : str
+        The method, or class method.
+    opening : callable
+        ``opening(recorder, *args, **kwargs)`` opens the entry and returns the result of `Recorder.begin`.
+    allocated : callable
+        Returns the array, or the tuple of arrays, for which the method allocated memory, given its result.
+    """
+    own = owner.__dict__[name]
+    is_class_method = isinstance(own, classmethod)
+    call = own.__func__ if is_class_method else own
+
+    @functools.wraps(call)
+    def profiled(*args: Any, **kwargs: Any) -> Any:
+        recorder = active_profiler()
+        if recorder is None:
+            return call(*args, **kwargs)
+        opened = opening(recorder, *args, **kwargs)
+        try:
+            result = call(*args, **kwargs)
+            recorder.track_all(allocated(result))
+            return result
+        finally:
+            recorder.end(opened)
+
+    with _lock:
+        _patches.append((owner, name, own, classmethod(profiled) if is_class_method else profiled))
+        if _count:  # a module that is imported within a block
+            _set_patches(True)
+
+
+def _set_patches(is_profiled: bool) -> None:
+    for owner, name, own, profiled in _patches:
+        setattr(owner, name, profiled if is_profiled else own)
+
+
+@functools.cache
+def _patch_engines() -> None:
+    """Patch executors and compiled functions. Both modules are imported with the first block."""
+    executor, jitted = import_lazily("compgraph.executor").Executor, import_lazily("compgraph.compiled.jitted").Jitted
+    patch_method(executor, "run", lambda profiler, *_: profiler.begin_here(FORWARD, "Executor.run"))
+    patch_method(jitted, "__call__", lambda profiler, function, *_, **__: profiler.begin_here(FORWARD, f"{function!r}"))
+
+
+def begin_block() -> None:
+    """Patch the methods, if this is the first block."""
+    global _count
+    _patch_engines()
+    with _lock:
+        _count += 1
+        if _count == 1:
+            _set_patches(True)
+
+
+def end_block() -> None:
+    """Restore the methods, if this was the last block."""
+    global _count
+    with _lock:
+        _count -= 1
+        if not _count:
+            _set_patches(False)
+
+
+def _begin_write(recorder: Recorder, memory: Memory, write: Write, *args: object) -> Opened:
+    """Open the entry of a write. The log of writes keeps the overwritten values, and stored plain values."""
+    opened = recorder.begin(FORWARD, write.opname, write.code, write.instruction, write.scope)
+    recorder.track_all((write.saved, *(() if write.parent_argnums else write.args)))
+    return opened
+
+
+patch_method(Memory, "enter", _begin_write)
