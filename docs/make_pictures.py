@@ -1,4 +1,4 @@
-"""Writes the drawings in ``docs/pictures``. Run ``python docs/make_pictures.py`` after a change of the visualizer."""
+"""Write the pictures in ``docs/pictures``. Run ``python docs/make_pictures.py`` after a change of the visualizer."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def expression() -> cg.GraphPicture:
 
 
 def loss() -> cg.GraphPicture:
-    """The graph in the page about drawing."""
+    """The graph in the page about pictures."""
     x, w = cg.variable([1.0, 2.0], "x"), cg.variable([[1.0, 0.0], [0.5, 2.0]], "W_1")
     result = cg.sum(np.tanh(w @ x), name="loss")
     return cg.visualize_at(result, values=True, shapes=True, adjoints=gradient(result))
 
 
 def scopes() -> cg.GraphPicture:
-    """Boxes, in the page about drawing."""
+    """Boxes, in the page about pictures."""
     h = cg.variable(np.ones((4, 3)), "X")
     for i in range(1, 4):
         with cg.scope(f"layer{i}"):
@@ -45,19 +45,19 @@ def scopes() -> cg.GraphPicture:
 
 
 def compiled() -> cg.GraphPicture:
-    """A loop that was found, in the page about drawing."""
+    """A loop of a compiled function, in the page about pictures."""
 
-    def followed(x: Any, w: Any) -> Any:
+    def filtered(x: Any, w: Any) -> Any:
         y = x.copy()
         for i in range(1, len(y)):
             y[i] += w * np.tanh(y[i - 1])
         return np.sum(y * y)
 
-    return cg.visualize_at(cg.jit(followed, cache=False).compile(np.linspace(0.0, 1.0, 500), np.array(0.9)))
+    return cg.visualize_at(cg.jit(filtered, cache=False).compile(np.linspace(0.0, 1.0, 500), np.array(0.9)))
 
 
 def product() -> cg.GraphPicture:
-    """The graph that is swept, step by step, in the page on how it works."""
+    """The graph of the step-by-step sweep, in the page on how it works."""
     x, y = cg.variable(3.0, "x"), cg.variable(2.0, "y")
     a = cg.multiply(x, y, name="a")
     b = cg.sin(x, name="b")
@@ -74,7 +74,7 @@ def written() -> cg.GraphPicture:
 
 
 def turns() -> cg.GraphPicture:
-    """A loop with writes, in the page about drawing."""
+    """A loop with writes, in the page about pictures."""
     x, w = cg.variable([1.0, 2.0, 3.0], "x"), cg.variable(0.9, "w")
     y = cg.zeros(3)
     y[0] = x[0]
@@ -102,7 +102,7 @@ def flow() -> cg.GraphPicture:
 
 
 def in_place() -> cg.GraphPicture:
-    """What a buffer that was written into remembers."""
+    """The log of a written buffer."""
     lines = [
         'root [label="root\nthe node that first had the buffer"]',
         'view [label="view\ny[1:]"]',
@@ -117,7 +117,7 @@ def in_place() -> cg.GraphPicture:
 
 
 def rooms() -> cg.GraphPicture:
-    """Which room of the packages imports which: the arrows that do not follow from others."""
+    """The packages and their imports: the arrows that do not follow from others."""
     arrows: dict[str, set[str]] = {}
     for path in [p for package in ("compgraph", "autodiff") for p in (ROOT / package).rglob("*.py")]:
         inside = path.relative_to(ROOT).with_suffix("").parts
@@ -146,12 +146,12 @@ def rooms() -> cg.GraphPicture:
 
 
 def _is_room(parts: tuple[str, ...]) -> bool:
-    """Whether a dotted name leads into a room: a package, or the module `bind`."""
+    """Whether a dotted name leads into a sub-package, or the module `bind`."""
     return len(parts) > 1 and ((ROOT / Path(*parts[:2])).is_dir() or parts[:2] == ("compgraph", "bind"))
 
 
 def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
-    """The other rooms, as ``package.room``, that a module imports."""
+    """Return the other sub-packages that a module imports."""
     home = inside[:-1]
     found = set()
     for statement in ast.walk(ast.parse(path.read_text())):
@@ -179,7 +179,7 @@ def gradient_animation() -> Animation:
 
 
 def drawn(name: str) -> cg.GraphPicture:
-    """A picture, with names as in a fresh process."""
+    """Return a picture, with names as in a fresh process."""
     cg.reset()
     return PICTURES[name]()
 

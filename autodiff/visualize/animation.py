@@ -30,7 +30,7 @@ class Animation:
     sweep : Pass
         The steps, as data.
     frames : list of Frame
-        One for the start, one for each step, and one for the result. ``str(frame)`` describes the frame.
+        The start, each step, and the result. ``str(frame)`` describes the frame.
     """
 
     __slots__ = ("_direction", "_drawing", "_title", "frames", "sweep")

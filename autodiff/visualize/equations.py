@@ -85,14 +85,16 @@ class Writer:
         local = Token("partial", self.names[node], self.names[operand])
         passed = self.derivative(node if is_reverse else operand)
         symbols, numbers = _product(step, local, passed, is_reverse)
-        lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.part))]]
+        lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.contribution))]]
         formula = self._formula(step, local, passed)
         if formula:
             lines.append(formula)
         if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
             lines.append([_text(_shapes(step, is_reverse))])
         if step.before is not None:
-            lines.append([self.derivative(target), _text(f" = {outer(step.before)} + {inner(step.part)} = {outer(step.total)}")])
+            lines.append(
+                [self.derivative(target), _text(f" = {outer(step.before)} + {inner(step.contribution)} = {outer(step.total)}")]
+            )
         return lines
 
     def _formula(self, step: Step, local: Token, passed: Token) -> Line:
@@ -156,18 +158,18 @@ def _product(step: Step, local: Token, passed: Token, is_reverse: bool) -> tuple
         return [passed], []
     if step.local is None:
         # The derivative of complex numbers may not be a factor: conj has a Jacobian of real and imaginary parts.
-        sign = " · " if scalar and not np.iscomplexobj(step.given) else " @ "
+        sign = " · " if scalar and not np.iscomplexobj(step.incoming) else " @ "
         return ([passed, _text(sign), local] if is_reverse else [local, _text(sign), passed]), []
     sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
     first, second = (passed, local) if is_reverse else (local, passed)
-    one, two = (step.given, step.local) if is_reverse else (step.local, step.given)
+    one, two = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
     symbols, numbers = (
         [first, _text(sign), second],
         [_text(f"{inner(one) if np.iscomplexobj(one) else outer(one)}{times}{inner(two)}")],
     )
-    if is_reverse and np.shape(step.part) != step.node.shape:
+    if is_reverse and np.shape(step.contribution) != step.node.shape:
         symbols, numbers = [_text("sum("), *symbols, _text(")")], [_text("sum("), *numbers, _text(")")]
-    elif np.iscomplexobj(step.given * step.local) and not np.iscomplexobj(step.part):
+    elif np.iscomplexobj(step.incoming * step.local) and not np.iscomplexobj(step.contribution):
         symbols, numbers = [_text("Re("), *symbols, _text(")")], [_text("Re("), *numbers, _text(")")]
     return symbols, [_text(" = "), *numbers]
 

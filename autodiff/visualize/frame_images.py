@@ -186,7 +186,7 @@ class _Painter:
                 thickness = float(each["style"][13:-1])
             elif kind in "EePpBb":
                 edge = outline or color or (pen if thickness else "none")
-                # "b" is an unfilled curve, "B" a filled one; so are "e" and "E", "p" and "P".
+                # Lower-case letters are unfilled shapes, upper-case letters filled ones.
                 style: Any = {"facecolor": (fill or color or brush) if kind.isupper() else "none", "edgecolor": edge}
                 style["linewidth"] = 2.2 if outline else width or thickness
                 if kind in "Ee":

@@ -1,7 +1,7 @@
-"""What passes along each edge in a sweep, as data.
+"""The steps of a sweep, one for each edge, as data.
 
-The adjoints and tangents of nodes are computed by the sweep, and by forward mode, as always. To see what passes along a single
-edge, the rule of its operation is called once more, for that operand alone.
+The adjoints and tangents of nodes are those of the sweep and of forward mode. For the contribution along a single edge, the rule
+of its operation is called once more, for that operand alone.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What passes along one edge, from an operation to an operand or, in forward mode, the other way.
+    """The contribution along one edge: from an operation to an operand or, in forward mode, from the operand to the operation.
 
     Attributes
     ----------
     node : Node or MultiOutput
         The operation.
     position : int
-        Which of its ``args`` is at the other end of the edge.
-    given : array
-        What the rule gets: in reverse mode the adjoint of the operation, in forward mode the tangent of the operand.
-    part : array
-        What the rule gives: the contribution to the adjoint of the operand, or to the tangent of the operation.
+        The position of the operand in its ``args``.
+    incoming : array
+        The argument of the rule: the adjoint of the operation, or in forward mode the tangent of the operand.
+    contribution : array
+        The result of the rule: the contribution to the adjoint of the operand, or to the tangent of the operation.
     before : array or None
-        The sum of the contributions that have arrived there by other edges.
+        The sum of the contributions of earlier edges.
     total : array
-        The sum of `before` and `part`.
+        The sum of `before` and `contribution`.
     local : array or None
-        The derivative of the operation by the operand, element by element; None if it is no product of elements.
+        The elementwise derivative of the operation by the operand; None unless the rule multiplies by it.
     text : str
-        The derivative in the words of the rule (``Rule.said``); empty if these do not give `part` here.
+        The formula text of the rule (`Rule.said`); empty if it does not evaluate to `contribution` here.
     """
 
     node: Any
     position: int
-    given: Any
-    part: Any
+    incoming: Any
+    contribution: Any
     before: Any
     total: Any
     local: Any = None
@@ -63,8 +63,8 @@ class Step:
 
     @property
     def passed(self) -> Any:
-        """What is shown on the edge: `part`; of one of several outputs its own adjoint or tangent, not a tuple of all."""
-        return self.given if isinstance(self.node.function, ops.Output) else self.part
+        """The value shown on the edge: `contribution`, or for one of several outputs its own adjoint or tangent."""
+        return self.incoming if isinstance(self.node.function, ops.Output) else self.contribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Pass:
     steps : list of Step
         In the order of the sweep.
     result : dict
-        What was asked for: the adjoints of variables, or the tangent of the output.
+        The adjoints of the variables, or the tangent of the output.
     """
 
     mode: str
@@ -93,8 +93,8 @@ class Pass:
 
 
 def backward(node: Any, wrt: Any, seed: Any) -> Pass:
-    """The `Pass` of reverse mode, from `node` to `wrt`."""
-    nodes = _still(node)
+    """Return the `Pass` of reverse mode, from `node` to `wrt`."""
+    nodes = _unwritten_graph(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     adjoint = seed_of(node, seed)
     needed = ids_on_paths(nodes, node, set(wanted))
@@ -110,21 +110,21 @@ def backward(node: Any, wrt: Any, seed: Any) -> Pass:
             formula = formulas[position] if id(operand) in needed else None
             if formula is None:
                 continue
-            with np.errstate(all="ignore"):  # the sweep has given the same warnings
+            with np.errstate(all="ignore"):  # the sweep has issued the same warnings
                 part = formula(adjoints[event], event.raw_value, *values, **event.options)
             part = part.materialize(operand) if type(part) in LAZY_COTANGENTS else conform(part, operand.raw_value)
-            part = _chosen(part, adjoints[operand])
+            part = _with_structural_zeros(part, adjoints[operand])
             before = arrived.get(operand)
             arrived[operand] = part if before is None else _sum(before, part)
             steps.append(_explained(Step(event, position, adjoints[event], part, before, arrived[operand])))
     last = {step.operand: place for place, step in enumerate(steps)}
-    for operand, place in last.items():  # the sweep may have added in another order, with other rounding
+    for operand, place in last.items():  # the sweep may add in a different order, with different rounding
         steps[place] = replace(steps[place], total=adjoints[operand])
     return Pass("reverse", node, {node: adjoint}, steps, owned_arrays(adjoints, wanted, *adjoints.values()))
 
 
-def _chosen(part: Any, total: Any) -> Any:
-    """A contribution to an adjoint, with 0 in place of nan where the whole adjoint is not nan: a structural zero of the sweep."""
+def _with_structural_zeros(part: Any, total: Any) -> Any:
+    """Replace nan by 0 in a contribution where the whole adjoint is not nan: there the sweep has a structural zero."""
     if isinstance(part, tuple):
         return part
     dropped = np.isnan(part) & ~np.isnan(total)
@@ -132,12 +132,12 @@ def _chosen(part: Any, total: Any) -> Any:
 
 
 def forward(node: Any, wrt: Any, seed: Any) -> Pass:
-    """The `Pass` of forward mode, from `wrt` to `node`."""
-    nodes = _still(node)
+    """Return the `Pass` of forward mode, from `wrt` to `node`."""
+    nodes = _unwritten_graph(node)
     wanted = wanted_variables(node, nodes, wrt, "raise")
     if len(wanted) != 1:
         raise ValueError(
-            f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: say which by wrt=, as in "
+            f"forward mode follows one tangent, but there are {len(wanted)} nodes to start from: select one by wrt=, as in "
             "animate(f, mode='forward', wrt=x)"
         )
     (start,) = wanted
@@ -146,71 +146,71 @@ def forward(node: Any, wrt: Any, seed: Any) -> Pass:
     steps: list[Step] = []
     for event in reversed(nodes):
         if id(event) in needed and event is not start and event.args:
-            found = _forward_steps(event, tangents)
-            if found:
-                steps += found
-                tangents[event] = found[-1].total
+            added = _forward_steps(event, tangents)
+            if added:
+                steps += added
+                tangents[event] = added[-1].total
     end = tangents.get(node)
     return Pass("forward", node, {start: tangents[start]}, steps, {node: np.zeros_like(node.raw_value) if end is None else end})
 
 
 def _forward_steps(event: Any, tangents: dict[Any, Any]) -> list[Step]:
-    """One step for each operand of an operation that adds to its tangent."""
-    if event.function in ops.PIECEWISE:  # no tangent passes
+    """Return a step for each operand of an operation that contributes to its tangent."""
+    if event.function in ops.PIECEWISE:  # the tangent is zero
         return []
     positions = [k for k in event.parent_argnums if event.args[k] in tangents]
-    given = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
+    incoming = [tangents[a] if k in positions else None for k, a in enumerate(event.args)]
     if isinstance(event.function, ops.Output):
         part = tangents[event.args[0]][event.function.index] if positions else None
         return [] if part is None else [Step(event, 0, part, part, None, part)]
     steps: list[Step] = []
     before = None
     for position in positions:
-        part = _tangent_of(event, [t if k == position else None for k, t in enumerate(given)])
+        part = _tangent_of(event, [t if k == position else None for k, t in enumerate(incoming)])
         if part is not None:
             total = part if before is None else _sum(before, part)
-            steps.append(_explained(Step(event, position, given[position], part, before, total), is_forward=True))
+            steps.append(_explained(Step(event, position, incoming[position], part, before, total), is_forward=True))
             before = total
     if steps:
-        steps[-1] = replace(steps[-1], total=_tangent_of(event, given))
+        steps[-1] = replace(steps[-1], total=_tangent_of(event, incoming))
     return steps
 
 
-def _tangent_of(event: Any, given: list[Any]) -> Any:
-    """The tangent of an operation, as forward mode has it; None where it is zero."""
+def _tangent_of(event: Any, incoming: list[Any]) -> Any:
+    """Return the tangent of an operation in forward mode; None if it is zero."""
     work = RuleErrors(event.function)
     work.at = event
     rule = by_function[event.function]
-    tangent = work.run(push, rule, given, event.raw_value, event.function, tuple(_values(event)), event.options)
+    tangent = work.run(push, rule, incoming, event.raw_value, event.function, tuple(_values(event)), event.options)
     if isinstance(tangent, tuple):
         return tuple(None if t is None else conform(np.asarray(t), o) for t, o in zip(tangent, event.raw_value, strict=True))
     return None if tangent is None else conform(tangent, event.raw_value)
 
 
 def _tangent(start: Any, seed: Any) -> Any:
-    """The tangent to start from."""
+    """Return the tangent to start from."""
     if type(start) not in ACTIVE:
         raise ValueError(f"the {describe(start)} is constant; a tangent starts from a variable")
     if seed is None:
         return np.ones_like(start.raw_value)
     require_history(seed)
-    given = np.asarray(seed)
-    if given.shape != start.shape:
-        raise ValueError(f"the tangent has shape {given.shape}, but belongs to the {describe(start)}")
-    return conform(given, start)
+    tangent = np.asarray(seed)
+    if tangent.shape != start.shape:
+        raise ValueError(f"the tangent has shape {tangent.shape}, but belongs to the {describe(start)}")
+    return conform(tangent, start)
 
 
-def _still(node: Any) -> list[Any]:
-    """The graph of a node in the order of a sweep; raises if an array in it was written, or a variable updated after use."""
+def _unwritten_graph(node: Any) -> list[Any]:
+    """Return the graph of a node in the order of a sweep; raise if an array was written, or a variable updated after use."""
     nodes = collect(node)
     written = any(isinstance(event, Write) for event in [*nodes, *breadth_first(node)])
     late = [
         event.args[k] for event in nodes for k in event.parent_argnums if event.args[k].sequence_number > event.sequence_number
     ]
     if written or late:
-        what = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
+        reason = "an array was written into" if written else f"the {describe(late[0])} was updated after use"
         raise ValueError(
-            f"animate: {what}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
+            f"animate: {reason}, so the nodes no longer hold the values of the steps. Compute the graph again after an update; "
             "instead of writing use np.stack, np.where or np.concatenate. gradient(node) takes writes"
         )
     return nodes
@@ -221,7 +221,7 @@ def _values(event: Any) -> list[Any]:
 
 
 def _sum(before: Any, part: Any) -> Any:
-    """The sum of two contributions; of an operation with several outputs, for each output."""
+    """Add two contributions; for an operation with several outputs, output by output."""
     if isinstance(part, tuple):
         pairs = zip(before, part, strict=True)
         return tuple(b if p is None else p if b is None else b + p for b, p in pairs)
@@ -232,7 +232,7 @@ def _sum(before: Any, part: Any) -> Any:
 
 
 def _explained(step: Step, is_forward: bool = False) -> Step:
-    """The step with `local` and `text`, each if it gives the `part` that the rule gave."""
+    """Return the step with `local` and `text`, each if it evaluates to the contribution of the rule."""
     event, operand = step.node, step.operand
     if isinstance(event, MultiOutput) or isinstance(operand, MultiOutput):
         return step
@@ -247,35 +247,35 @@ def _explained(step: Step, is_forward: bool = False) -> Step:
         if formula is not None and (rule.kind == "elementwise" or event.ndim == operand.ndim == 0):
             local = formula(np.ones_like(event.raw_value), event.raw_value, *values, **event.options)
             local = local.materialize(operand) if type(local) in LAZY_COTANGENTS else local
-            wide = step.given * local if np.shape(local) == event.shape else np.nan
-            local = local if _gives(wide, step.part, to) else None
-        said = evaluate(text, event, values, step.given) if text and not (is_forward and "g" in letters(text)) else None
-        if said is None or not _gives(said if "g" in letters(text) else step.given * said, step.part, to):
+            wide = step.incoming * local if np.shape(local) == event.shape else np.nan
+            local = local if _matches(wide, step.contribution, to) else None
+        said = evaluate(text, event, values, step.incoming) if text and not (is_forward and "g" in letters(text)) else None
+        if said is None or not _matches(said if "g" in letters(text) else step.incoming * said, step.contribution, to):
             text = ""
     return replace(step, local=local, text=text)
 
 
 def letters(text: str) -> set[str]:
-    """The names in an expression: operands a, b, c, the result y, the adjoint g, and functions of NumPy's."""
+    """Return the names in an expression: operands a, b, c, the result y, the adjoint g, and NumPy functions."""
     return set(WORD.findall(text))
 
 
-def evaluate(text: str, event: Any, values: list[Any], given: Any) -> Any:
-    """The value of a rule's text for an operation; None where its shapes do not fit."""
+def evaluate(text: str, event: Any, values: list[Any], incoming: Any) -> Any:
+    """Evaluate the formula text of a rule for an operation; None if its shapes do not fit."""
     known: dict[str, Any] = dict(zip("abc", map(np.asarray, values[:3]), strict=False))
-    known |= {"y": event.raw_value, "g": given, "n": np.float64(np.size(values[0])) / max(np.size(event.raw_value), 1)}
+    known |= {"y": event.raw_value, "g": incoming, "n": np.float64(np.size(values[0])) / max(np.size(event.raw_value), 1)}
     names = {name: known[name] if name in known else getattr(np, name) for name in letters(text)}
     try:
         return eval(text, {"__builtins__": {}}, names)
-    except ValueError:  # the text is about matrices, the operands are vectors
+    except ValueError:  # a formula of matrices, with vectors for operands
         return None
 
 
-def _gives(found: Any, part: Any, like: Any) -> bool:
-    """Whether a value equals `part` up to rounding, once it is summed or broadcast to the shape of `like`."""
+def _matches(value: Any, part: Any, like: Any) -> bool:
+    """Whether a value, summed or broadcast to the shape of `like`, equals `part` up to rounding."""
     try:
-        found = conform(np.broadcast_to(found, np.broadcast_shapes(np.shape(found), np.shape(like))), np.asarray(like))
+        value = conform(np.broadcast_to(value, np.broadcast_shapes(np.shape(value), np.shape(like))), np.asarray(like))
     except ValueError:
         return False
     close = 1e-3 if like.dtype.itemsize <= 4 else 1e-8
-    return bool(np.allclose(found, part, rtol=close, atol=close * 1e-3, equal_nan=True))
+    return bool(np.allclose(value, part, rtol=close, atol=close * 1e-3, equal_nan=True))

@@ -1,4 +1,4 @@
-"""A drawing in DOT, Graphviz's language."""
+"""Drawings in DOT, Graphviz's language, and their rendering as SVG, PNG or PDF."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .drawing import REST, Arrow, Box, Drawing, Entry
 
 # pad, not margin: the background fills it.
 GRAPH_STYLE = {"nodesep": "0.22", "ranksep": "0.42", "margin": "0", "pad": "0.12"}
-# For larger graphs Graphviz's search for a layout is cut short: where hundreds of nodes share an operand, it takes a minute.
+# For larger graphs Graphviz's search for a layout is limited: for hundreds of nodes with a common operand, it takes a minute.
 HASTE = {"nslimit": "1", "nslimit1": "2"}
 MANY = 100  # drawings of more entries are laid out with HASTE
-# Arrows that pass many layers are drawn straight: to lead each around what lies between takes Graphviz minutes.
+# Arrows across many layers are drawn straight: to route them around the nodes between takes Graphviz minutes.
 STRAIGHT = {"splines": "line", "mclimit": "0.05"}
-FAR = 4000  # layers that all arrows pass together
+FAR = 4000  # layers that all arrows cross, in total
 FONT = "Helvetica,Arial,sans-serif"
 NODE_STYLE = {
     "fontname": FONT,
@@ -37,11 +37,11 @@ NODE_STYLE = {
 EDGE_STYLE = {"arrowsize": "0.7", "penwidth": "1.2", "fontname": FONT, "fontsize": "11"}
 LABEL_STYLE = {"shape": "plaintext", "style": "", "fontsize": "11", "width": "0", "height": "0.2", "margin": "0.04,0.01"}
 BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "12", "labeljust": "l", "margin": "10"}
-ROUND = ("variable", "constant", "result")  # kinds of entries that are ellipses while their text is short
+ROUND = ("variable", "constant", "result")  # kinds of entries that are ellipses if their text is short
 LONG = 12  # characters
 OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
 SIGN_SIZE = "19"
-MOST_PORTS = 4  # operations of more operands have none: Graphviz puts their operands in order as far as it can
+MOST_PORTS = 4  # operations of more operands have none; Graphviz orders their operands as far as possible
 PORTED_SIZE = 32  # points: the least height and width of an operation with ports
 
 # Characters that SVG cannot hold, that end a C string, or that would break the line.
@@ -49,12 +49,12 @@ UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\
 
 
 def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
-    """The drawing in DOT. DOT nodes are named by the number of their entry, since names of nodes need not be unique."""
+    """Write a drawing in DOT. DOT nodes are named by the numbers of their entries, because names of nodes need not be unique."""
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
     style |= HASTE if len(drawing.entries) > MANY else {}
-    style |= STRAIGHT if len(drawing.entries) > MANY and _passed(drawing) > FAR else {}
+    style |= STRAIGHT if len(drawing.entries) > MANY and _crossed_layers(drawing) > FAR else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     writer = _Writer(drawing, direction, theme)
@@ -67,7 +67,7 @@ def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
 
 
 class _Writer:
-    """Declares what is drawn; `edges` are the source, the target and the attributes of each."""
+    """Declares nodes and boxes; `edges` has the source, the target and the attributes of each arrow."""
 
     def __init__(self, drawing: Drawing, direction: str, theme: Theme) -> None:
         self._drawing, self._direction, self._theme = drawing, direction, theme
@@ -77,9 +77,9 @@ class _Writer:
         self.edges = list(self._edges())
 
     def add_inside(self, dot: Any, box: int | None, depth: int) -> None:
-        """Declare what stands directly in a box (None: in no box), and the boxes in it.
+        """Declare the entries directly in a box (None: outside of boxes), and the boxes in it.
 
-        What is computed first is declared first: with operands in their order, Graphviz finds better layouts then.
+        Graphviz finds better layouts if earlier operations are declared first.
         """
         for place, entry in reversed(list(enumerate(self._drawing.entries))):
             if entry.box == box:
@@ -100,17 +100,17 @@ class _Writer:
                 self.add_inside(cluster, number, depth + 1)
 
     def _add_closed(self, dot: Any, number: int, box: Box) -> None:
-        """Declare a closed box: one node, whose label counts what is in it."""
+        """Declare a closed box: one node, whose label counts its entries."""
         count = sum(number in _around(self._drawing, entry.box) for entry in self._drawing.entries)
         label = escaped(f"{box.title}\n{count} {'node' if count == 1 else 'nodes'}")
         colors = {"fillcolor": self._theme.inner_box, "color": self._theme.box_line, "fontcolor": self._theme.text}
         dot.node(f"box{number}", label, id=f"box-{number}", shape="box", style="rounded,filled", penwidth="2", **colors)
 
     def _edges(self) -> Iterator[tuple[str, str, dict[str, str]]]:
-        """The arrows. A closed box has one arrow to or from each neighbour, and none inside.
+        """Yield the arrows. A closed box has one arrow to or from each neighbor, and none inside.
 
-        Those to an operation of a few operands end at its ports: so ``x - y`` is told from ``y - x``. A label is a node in the
-        middle of its arrow, since nothing is drawn over nodes.
+        Arrows to an operation of a few operands end at its ports, which distinguishes ``x - y`` from ``y - x``. A label is a node
+        in the middle of its arrow, because nothing is drawn over nodes.
         """
         ends = [("rest" if arrow.source == REST else self._names[arrow.source], self._names[arrow.target])
                 for arrow in self._drawing.arrows]  # fmt: skip
@@ -136,7 +136,7 @@ class _Writer:
                 yield middle, end, {**style, "id": f"edge-{number}-end"}
 
     def _weight(self, arrow: Arrow) -> dict[str, str]:
-        """An element that is read stands beside its use, since the long arrow is that of the array; writes stand in a row."""
+        """Return a weight that keeps a read element next to its use, and writes in a row."""
         source = None if arrow.source == REST else self._drawing.entries[arrow.source]
         if source is None or arrow.again:
             return {}
@@ -145,7 +145,7 @@ class _Writer:
         return {"weight": "8"} if source.kind == self._drawing.entries[arrow.target].kind == "write" else {}
 
     def _port(self, place: int, arrived: Counter[int]) -> str:
-        """Where the next arrow to an entry ends."""
+        """Return the end of the next arrow to an entry."""
         name = self._names[place]
         if name != f"n{place}" or not 2 <= self._operands[place] <= MOST_PORTS:
             return name
@@ -153,7 +153,7 @@ class _Writer:
         return f"{name}:i{port}:{'w' if self._direction == 'LR' else 'n'}"
 
     def _common_box(self, arrow: Arrow) -> int | None:
-        """The innermost open box around both ends of an arrow."""
+        """Return the innermost open box around both ends of an arrow."""
         ends = [None if place == REST else self._drawing.entries[place].box for place in (arrow.source, arrow.target)]
         outer = [_around(self._drawing, box) for box in ends]
         common = [box for box in outer[0] if box in outer[1]]
@@ -161,8 +161,8 @@ class _Writer:
         return next(iter(common[hiding[-1] + 1 :] if hiding else common), None)
 
 
-def _passed(drawing: Drawing) -> int:
-    """How many layers the arrows pass, all together."""
+def _crossed_layers(drawing: Drawing) -> int:
+    """Return the number of layers that the arrows cross, in total."""
     uses: dict[int, list[int]] = defaultdict(list)
     missing: Counter[int] = Counter()
     arrows = [arrow for arrow in drawing.arrows if not arrow.again and arrow.source != REST]
@@ -181,7 +181,7 @@ def _passed(drawing: Drawing) -> int:
 
 
 def _names(drawing: Drawing) -> list[str]:
-    """For each entry the DOT node that stands for it: itself, or the outermost closed box around it."""
+    """Return the DOT node of each entry: its own, or that of the outermost closed box around it."""
     outermost: list[int | None] = []
     for box in drawing.boxes:  # outer boxes come first
         above = None if box.parent is None else outermost[box.parent]
@@ -191,23 +191,23 @@ def _names(drawing: Drawing) -> list[str]:
 
 
 def _around(drawing: Drawing, box: int | None) -> list[int]:
-    """A box, and the boxes around it, from the inside out."""
-    found = []
+    """Return a box and the boxes around it, from the inside out."""
+    boxes = []
     while box is not None:
-        found.append(box)
+        boxes.append(box)
         box = drawing.boxes[box].parent
-    return found
+    return boxes
 
 
 def _box_style(box: Box, theme: Theme, depth: int) -> dict[str, str]:
     fill = theme.inner_box if depth % 2 else theme.box
-    # A thick border tells a box that stands for several equal parts from a scope.
+    # A thick border distinguishes a box of several equal parts from a scope.
     lines = {"peripheries": "1", "penwidth": "2.5"} if box.count > 1 else {"penwidth": "1"}
     return {"fillcolor": fill, "color": theme.box_line, "fontcolor": theme.text, **lines}
 
 
 def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
-    """The label of an entry, and how large it is. An operation of a few operands has a port for each, in their order."""
+    """Return the label of an entry, and its size. An operation of a few operands has a port for each, in their order."""
     alone = "\n" not in entry.label
     order = {"ordering": "in"} if count > 1 else {}
     if not 2 <= count <= MOST_PORTS:
@@ -219,7 +219,7 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
     ports = [f'<td port="i{k}" width="{width}" height="{height}"></td>' for k in range(count)]
     span = f'{"rowspan" if is_sideways else "colspan"}="{count}"'
     text = f'<td {span} width="{PORTED_SIZE}" cellpadding="{4 if entry.sign and alone else 8}">{_lines(entry)}</td>'
-    # Opposite the ports stands as much, so that the text is in the middle.
+    # An empty cell opposite the ports centers the text.
     rows = [f'{ports[0]}{text}<td {span} width="1"></td>', *ports[1:]]
     rows = rows if is_sideways else ["".join(ports), text, f'<td {span} height="1"></td>']
     table = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -231,8 +231,8 @@ def _label(entry: Entry, count: int, direction: str) -> dict[str, str]:
 
 
 def _lines(entry: Entry) -> str:
-    """The label of an entry in Graphviz's HTML, its first line larger where that is a sign."""
-    # No-break spaces, since others are taken together; an empty line would be an error; backslashes as in other labels.
+    """Return the label of an entry in Graphviz's HTML, with a larger first line if that is a sign."""
+    # No-break spaces, because others collapse; an empty line is an error; backslashes are escaped as in other labels.
     text = html.escape(showable(entry.label)).replace(" ", "&#160;").replace("\\", "\\\\")
     lines = [line or "&#160;" for line in text.split("\n")]
     first, *others = lines
@@ -253,7 +253,7 @@ def _style(entry: Entry, theme: Theme) -> dict[str, str]:
 
 
 def escaped(text: str) -> str:
-    """Text as a DOT label that shows it literally; characters that cannot be shown are escaped as in Python."""
+    """Return a DOT label that shows a text literally; unprintable characters are escaped as in Python."""
     import graphviz
 
     text = showable(text)
@@ -263,12 +263,12 @@ def escaped(text: str) -> str:
 
 
 def showable(text: str) -> str:
-    """Text in which characters that cannot be shown are escaped as in Python."""
+    """Escape the unprintable characters of a text as Python does."""
     return UNSHOWABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
-# The renderer in pygraphviz's wheel is a library. It is run in a process of its own because it writes warnings about
-# fonts to stderr, cannot be interrupted, and would end this process if it crashed.
+# The renderer in pygraphviz's wheel is a library. It runs in a process of its own, because it writes warnings about fonts to
+# stderr, cannot be interrupted, and would end this process if it crashed.
 BUNDLED_RENDERER = """
 import sys
 import pygraphviz
@@ -284,12 +284,12 @@ def can_render() -> bool:
 
 
 def render(source: str, format: str) -> bytes:
-    """The picture of a DOT text: a file's bytes, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``).
+    """Render a DOT text as the bytes of a file, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``).
 
     Raises
     ------
     ModuleNotFoundError
-        If there is no Graphviz.
+        If Graphviz is not installed.
     """
     if shutil.which("dot") is not None:
         import graphviz
@@ -302,7 +302,7 @@ def render(source: str, format: str) -> bytes:
             "pygraphviz, or install Graphviz's program dot (apt install graphviz, brew install graphviz). Without it a graph is "
             "drawn as an HTML page: visualize_at(node, 'graph.html')"
         )
-    # -P and PYTHONPATH: modules are found where this process finds them, and not in the current folder.
+    # -P and PYTHONPATH: the same modules as in this process, and none from the current folder.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]
     done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)

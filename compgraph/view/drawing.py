@@ -90,7 +90,7 @@ class Drawing:
 
     @property
     def more(self) -> str:
-        """The label that counts the omitted nodes and arrows; empty if there are none."""
+        """The label that counts the omitted nodes and arrows; empty if none."""
         parts = [f"{self.rest} more"] if self.rest else []
         parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
         return "… " + ", ".join(parts) if parts else ""
@@ -246,7 +246,7 @@ def _add_boxes(drawing: Drawing, paths: dict[int, Path], folds: list[Fold], clos
 
 
 def _closed(scopes: str | Iterable[str], visible: list[Item]) -> set[str] | bool:
-    """Return the names of the closed scopes, True if all are closed, False if none is."""
+    """Return the names of the closed scopes, or whether all are closed."""
     if isinstance(scopes, str):
         if scopes not in ("open", "closed"):
             raise ValueError(f"scopes must be 'open', 'closed', or a list of the scopes that are closed, not {scopes!r}")
@@ -256,7 +256,7 @@ def _closed(scopes: str | Iterable[str], visible: list[Item]) -> set[str] | bool
     if closed - known:
         raise ValueError(
             f"no scope is called {', '.join(map(repr, sorted(closed - known)))}; those in the picture: "
-            f"{', '.join(map(repr, sorted(known))) or 'none'}. Equal scopes in a row are drawn once, unless fold=False"
+            f"{', '.join(map(repr, sorted(known))) or 'none'}. Consecutive equal scopes are drawn once, unless fold=False"
         )
     return closed
 

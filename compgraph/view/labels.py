@@ -1,4 +1,4 @@
-"""The texts of a step: its sign or name, and its formula."""
+"""The texts of a step: its label, title, index and formula."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .short_texts import as_mathematics, brief, chosen_name, name_of, number
 from .write_history import Item, Later, Steps, part_of, value_then
 
 TYPOGRAPHY = {"-": "−", "*": "·", "%": "mod", "**": "^", ">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
-BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # which pictures name
+BITWISE = frozenset({"&", "|", "^", "<<", ">>"})  # drawn as names
 INFIX = {ops.opname_of(function): TYPOGRAPHY.get(sign, sign) for function, sign in ops.INFIX.items() if sign not in BITWISE}
 PREFIX = {"neg": "−", "sqrt": "√"}
-SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box would not be seen
-# How tightly signs bind: what binds less tightly than the sign around it stands in parentheses.
+SIGNS = {**INFIX, **PREFIX, "mul": "×"}  # a dot alone in a box is too small
+# Precedence of operators: an operand of lower precedence is written in parentheses.
 BINDING = {"add": 2, "sub": 2, "mul": 3, "div": 3, "floor_divide": 3, "remainder": 3, "matmul": 3, "neg": 4, "sqrt": 4, "pow": 5}
 SUPERSCRIPTS = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
-MOST = 12  # a formula names at most so many operands
-DEEP = 2  # and writes out what has no name so many operations deep
+MAX_OPERANDS = 12  # of a formula
+DEPTH = 2  # nested operations without a name that a formula writes out
 LONGEST = 24  # characters of an index
 UNKNOWN = "…"
-FEW = 3  # elements: of so many an array without a name is written out
+FEW = 3  # elements of a constant that is written out
 
 
 class Labels:
-    """Writes what stands on the steps behind a result."""
+    """Writes the texts of the steps behind a result."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
 
     def label(self, item: Item) -> str:
-        """The text on a step: its sign, and the name if the user gave one; on a leaf its name, or the number itself."""
+        """Return the text on a step: its sign, with a name that the user chose; of a leaf its name or its number."""
         if isinstance(item, Write):
             return f"{self._place(item)} ="
         if isinstance(item, MultiOutput):
@@ -50,11 +50,11 @@ class Labels:
         return f"{sign}\n{as_mathematics(name)}" if name else sign
 
     def is_sign(self, item: Item) -> bool:
-        """Whether the first line of the label is a sign, and no word."""
+        """Whether the first line of the label is a sign."""
         return not isinstance(item, Write) and item.opname in SIGNS
 
     def title(self, item: Item) -> str:
-        """The step in one line: its name, or the formula of what has none."""
+        """Return the step in one line: its name, or else its formula."""
         if isinstance(item, (MultiOutput, Write)):
             return self.label(item)
         node = item.view if isinstance(item, Later) else item
@@ -63,8 +63,8 @@ class Labels:
         name = chosen_name(node)
         return as_mathematics(name) if name else self.formula(item)
 
-    def formula(self, item: Item, depth: int = DEEP) -> str:
-        """The formula of a step, in the names of its operands; an empty text for a leaf."""
+    def formula(self, item: Item, depth: int = DEPTH) -> str:
+        """Return the formula of a step, in the names of its operands; empty for a leaf."""
         if item.opname is None:
             return ""
         uses = self._steps.uses.get(item, ())
@@ -78,10 +78,10 @@ class Labels:
             return self._infix(opname, uses, depth)
         if opname in PREFIX and len(uses) == 1:
             return PREFIX[opname] + self._operand(uses[0], depth - 1, tight=BINDING[opname])
-        names = [self._operand(each, depth - 1) for each in uses[:MOST]] + ["…"] * (len(uses) > MOST)
+        names = [self._operand(each, depth - 1) for each in uses[:MAX_OPERANDS]] + ["…"] * (len(uses) > MAX_OPERANDS)
         options = getattr(node, "options", {})
-        told = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
-        short = [f"{key}={value!r}" for key, value in told if isinstance(value, (int, float)) or len(value) <= 4 * MOST]
+        plain = [(key, value) for key, value in options.items() if isinstance(value, (int, float, str, tuple))]
+        short = [f"{key}={value!r}" for key, value in plain if isinstance(value, (int, float)) or len(value) <= 4 * MAX_OPERANDS]
         return f"{opname}({', '.join(names + short)})"
 
     def _infix(self, opname: str, uses: tuple[Item, ...], depth: int) -> str:
@@ -93,7 +93,7 @@ class Labels:
         return f"{left} {INFIX[opname]} {right}"
 
     def _operand(self, item: Item, depth: int, tight: int = 0) -> str:
-        """An operand in a formula: its name, its number, or its own formula if it has neither."""
+        """Return an operand in a formula: its name, its number, or else its own formula."""
         if isinstance(item, Write):
             return self._root_name(item) or "[…]"
         if isinstance(item, MultiOutput):
@@ -110,7 +110,7 @@ class Labels:
         return f"({text})" if BINDING.get(node.opname, 1 if node.opname in INFIX else 6) < tight else text
 
     def _leaf(self, node: Value, digits: int = 4) -> str:
-        """A variable by its name; a constant that the user did not name by its number, a large one by its shape."""
+        """Return the name of a variable, or the number of a constant without a name; of a large constant its shape."""
         is_constant = isinstance(node, ConstantNode)
         name = chosen_name(node) if is_constant else name_of(node)
         if name is None and (is_constant or is_array_to_fill(node)):
@@ -119,7 +119,7 @@ class Labels:
         return as_mathematics(node.name if name is None else name)
 
     def _place(self, write: Write) -> str:
-        """Where a write writes, as ``y[0]``."""
+        """Return the written part of an array, as ``y[0]``."""
         root: Any = self._steps.root(write)
         return f"{self._root_name(write)}[{place_text(root.raw_value, write.window, write.index)}]"
 
@@ -128,12 +128,12 @@ class Labels:
 
 
 def _index(node: Any) -> Any:
-    """The index of a `getitem`; its parts may have been given one by one."""
+    """Return the index of a `getitem`; its parts may be separate arguments."""
     return node.args[1] if len(node.args) == 2 else tuple(node.args[1:])
 
 
 def index_text(index: Any) -> str:
-    """An index, without its brackets.
+    """Format an index, without its brackets.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _part_text(part: Any) -> str:
 
 
 def place_text(array: np.ndarray[Any, Any], window: np.ndarray[Any, Any], index: Any) -> str:
-    """The index in `array` of what is ``window[index]``, where `window` is `array` or a view of it.
+    """Return the index in `array` of ``window[index]``, where `window` is `array` or a view of it.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _layout(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _region(array: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> str:
-    """Which elements of an array a view consists of, as an index."""
+    """Return the elements of an array that a view consists of, as an index."""
     offset = part.ctypes.data - array.ctypes.data
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
     if offset < 0 or any(stride <= 0 for stride in array.strides):
@@ -211,7 +211,7 @@ def _slice_text(start: int, step: int, count: int, length: int) -> str:
 
 
 def is_array_to_fill(node: Any) -> bool:
-    """Whether a node is an array of plain numbers that was made to be written into."""
+    """Whether a node is an array of plain numbers that was made for writing."""
     return node.function is None and node.kind == "buffer"
 
 
@@ -219,7 +219,7 @@ NUMBERS = re.compile(r"\d+")
 
 
 def merged(labels: list[str]) -> str:
-    """One text for those of equal steps: that of the first and the last, where they differ.
+    """Merge the labels of equal steps: those of the first and the last, if they differ.
 
     Examples
     --------

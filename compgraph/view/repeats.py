@@ -1,4 +1,4 @@
-"""Finds the parts of a graph that repeat (layers, steps of a loop), so that a run of equal parts can be drawn once."""
+"""Equal consecutive parts of a graph (layers, iterations of a loop), which can be drawn once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from .write_history import Item, Uses
 
-LONGEST = 200  # at most so many operations in a part
-FEWEST = 3  # at least so many parts in a run
-CONSIDERED = 50_000  # at most so many nodes are searched, those nearest to the output
+MAX_LENGTH = 200  # operations in a part
+MIN_PARTS = 3  # parts in a run
+MAX_SEARCHED = 50_000  # nodes, those nearest to the output
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Fold:
 
 
 def folds_of(uses: Uses) -> list[Fold]:
-    """The runs of equal parts of a graph. Of overlapping runs, the one that hides most nodes is taken.
+    """Return the runs of equal parts of a graph. Of overlapping runs, the one that hides most nodes is chosen.
 
     Two parts are equal if they have the same operations, in the order in which they were recorded, with results of the same
     shape and dtype, and if each operand was recorded the same number of operations before, or is the same node. A leaf belongs
@@ -40,22 +40,22 @@ def folds_of(uses: Uses) -> list[Fold]:
     -------
     list of Fold
     """
-    near = list(uses)[:CONSIDERED]
+    near = list(uses)[:MAX_SEARCHED]
     operations = sorted((node for node in near if uses[node]), key=lambda node: node.sequence_number)
     order = {node: place for place, node in enumerate(operations)}
     first, last = _reach(operations, order, uses)
-    local = {node for node in first if last[node] - first[node] <= LONGEST}
-    # In a short loop a leaf that every turn uses is near all of its uses, and belongs to no turn.
+    local = {node for node in first if last[node] - first[node] <= MAX_LENGTH}
+    # In a short loop, a leaf that all iterations use is near all of its uses, but belongs to none of them.
     counts = Counter(operand for node in operations for operand in uses[node] if operand in local and operand not in order)
-    shared_leaves = {leaf for leaf, count in counts.items() if count >= FEWEST}
-    found = [_folds(operations, order, first, local, uses)]
+    shared_leaves = {leaf for leaf, count in counts.items() if count >= MIN_PARTS}
+    candidates = [_folds(operations, order, first, local, uses)]
     if shared_leaves:
-        found.append(_folds(operations, order, first, local - shared_leaves, uses))
-    return max(found, key=lambda folds: sum(len(part) for fold in folds for part in fold.parts[1:]))
+        candidates.append(_folds(operations, order, first, local - shared_leaves, uses))
+    return max(candidates, key=lambda folds: sum(len(part) for fold in folds for part in fold.parts[1:]))
 
 
 def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Fold]:
-    """The runs of equal parts, if the nodes in `local` belong to parts, and others are the same for all."""
+    """Return the runs of equal parts, where the nodes in `local` belong to parts, and all parts share the others."""
     codes: dict[Any, int] = {}
     marks = np.array([codes.setdefault(_mark(n, order, first, local, uses), len(codes)) for n in operations], dtype=np.int64)
     folds = []
@@ -66,7 +66,7 @@ def _folds(operations: list[Item], order: dict[Item, int], first: dict[Item, int
 
 
 def _reach(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[dict[Item, int], ...]:
-    """For each node, where it is made (a leaf: first used) and where it is last used, as positions in the order of operations."""
+    """For each node, return the positions of its creation (of a leaf: its first use) and of its last use among the operations."""
     first, last = dict(order), dict(order)
     for place, node in enumerate(operations):
         for operand in uses[node]:
@@ -76,7 +76,7 @@ def _reach(operations: list[Item], order: dict[Item, int], uses: Uses) -> tuple[
 
 
 def _mark(node: Item, order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> Any:
-    """A key that is the same for equal operations; see `folds_of`."""
+    """Return a key that equal operations share; see `folds_of`."""
     place = order[node]
     operands = [(operand in order, place - first[operand]) if operand in local else id(operand) for operand in uses[node]]
     return node.opname, *_kind(node), *operands, *[_kind(operand) for operand in uses[node]]
@@ -87,23 +87,23 @@ def _kind(node: Item) -> tuple[Any, ...]:
 
 
 def _with_leaves(part: list[Item], order: dict[Item, int], first: dict[Item, int], local: set[Item], uses: Uses) -> list[Item]:
-    """The operations of a part, each after the leaves it is the first to use."""
-    found: dict[Item, None] = {}
+    """Return the operations of a part, each after the leaves that it uses first."""
+    items: dict[Item, None] = {}
     for node in part:
         for operand in uses[node]:
             if operand in local and operand not in order and first[operand] == order[node]:
-                found[operand] = None
-        found[node] = None
-    return list(found)
+                items[operand] = None
+        items[node] = None
+    return list(items)
 
 
 def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int, int]]:
-    """Start, period and count of the runs, none of which overlap."""
+    """Return start, period and count of runs that do not overlap."""
     candidates = []
-    for period in range(1, min(LONGEST, len(marks) // FEWEST) + 1):
-        for start, length in _stretches(marks[period:] == marks[:-period], period * (FEWEST - 1)):
+    for period in range(1, min(MAX_LENGTH, len(marks) // MIN_PARTS) + 1):
+        for start, length in _stretches(marks[period:] == marks[:-period], period * (MIN_PARTS - 1)):
             start, count = _aligned(start, length + period, period, scopes)
-            if count >= FEWEST:
+            if count >= MIN_PARTS:
                 candidates.append(((count - 1) * period, -period, start, count))
     taken = np.zeros(len(marks), dtype=bool)
     chosen = []
@@ -116,7 +116,7 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
 
 
 def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, int]]:
-    """Start and length of the runs of True that are long enough."""
+    """Yield start and length of the runs of True that are long enough."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8)))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     long = lengths >= least
@@ -124,7 +124,7 @@ def _stretches(equal: np.ndarray[Any, Any], least: int) -> Iterator[tuple[int, i
 
 
 def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[int, int]:
-    """Start and count of a run, moved so that its parts begin with a scope: the outermost that begins in the first part."""
+    """Return start and count of a run whose parts begin with a scope: the outermost that begins in the first part."""
     best, fewest = 0, math.inf
     for shift in range(min(period, length) if start else 0):
         here, before = scopes[start + shift], scopes[start + shift - 1]
@@ -134,6 +134,6 @@ def _aligned(start: int, length: int, period: int, scopes: list[Any]) -> tuple[i
 
 
 def common_length(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """How many of the outermost names two scopes have in common."""
+    """Return the number of outermost names that two scopes share."""
     differing = (i for i, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
     return next(differing, min(len(one), len(other)))

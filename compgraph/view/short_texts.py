@@ -1,4 +1,4 @@
-"""Names as mathematics, values in short, lines of code."""
+"""Names as mathematics, abbreviated values, lines of code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINE = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*?
 
 
 def as_mathematics(name: str) -> str:
-    """A name as one writes it on paper: ``W_1`` with a subscript, ``alpha`` as a Greek letter; others as they are.
+    """Typeset a name: ``W_1`` with a subscript, ``alpha`` as a Greek letter; return other names unchanged.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def as_mathematics(name: str) -> str:
 
 
 def chosen_name(node: Any) -> str | None:
-    """The name that the user gave to a node; None where it has none, or one of those that are made, as ``mul_0``.
+    """Return the name that the user chose for a node; None if it has no name, or an automatic one such as ``mul_0``.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def chosen_name(node: Any) -> str | None:
 
 
 def name_of(node: Value) -> str | None:
-    """The name of a node in pictures: the one given to it, or, of a leaf, that of the Python variable that holds it."""
+    """Return the name of a node in pictures: the chosen one, or that of the Python variable that a leaf was assigned to."""
     chosen = chosen_name(node)
     return chosen if chosen is not None or node.opname is not None else assigned_name(node.code, node.instruction)
 
 
 def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
-    """An array as a short text: all of a small one, the corners of a large one.
+    """Format an array: all of a small one, the corners of a large one.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def shown(value: Any, elements: int = 6, digits: int = 4) -> str:
 
 
 def brief(value: Any) -> str:
-    """An array in one line: of a large one the first element and the last.
+    """Format an array in one line: of a large one the first element and the last.
 
     Examples
     --------
@@ -103,19 +103,19 @@ def _row(array: np.ndarray[Any, Any], elements: int, digits: int) -> str:
 
 
 def number(value: Any, digits: int) -> str:
-    """A number of NumPy's as text, with so many significant digits."""
+    """Format a NumPy scalar."""
     if value.dtype.kind in "fc":
         return f"{value:.{digits}g}".replace("-", "−")
     return str(value).replace("-", "−")
 
 
 def place_of(line: str | None) -> str:
-    """The file, without its folder, and the number of a line of code: ``model.py:12``."""
+    """Return file name and number of a line of code: ``model.py:12``."""
     match = LINE.fullmatch(line or "")
     return f"{os.path.basename(match['file'])}:{match['line']}" if match else ""
 
 
 def code_of(line: str | None) -> str:
-    """The text of a line of code."""
+    """Return the text of a line of code."""
     match = LINE.fullmatch(line or "")
     return (match["text"] or "") if match else ""

@@ -1,8 +1,8 @@
-"""The steps behind a result, in the order in which they were done, where arrays were written into.
+"""The steps behind a result, with writes in place as steps of their own.
 
-A node keeps no versions of what it holds: whoever reads it refers to it, before a write and after. In a picture a write is a step
-of its own, which leads from the array as it was to the array as it is from then on; a reader gets its arrow from the last write
-that it saw. So a loop that fills an array is drawn as the chain of its turns, and has no circles.
+A node has no versions: readers before and after a write refer to the same node. In a picture, a write leads from the array before
+it to the array after it, and the arrow of a reader starts at the last write that it saw. A loop that fills an array is therefore
+drawn as the chain of its iterations, without cycles.
 """
 
 from __future__ import annotations
@@ -22,71 +22,50 @@ from ..values import MultiOutput, Value
 
 @dataclass(frozen=True, eq=False)
 class Later:
-    """A view, taken again after a write into its memory."""
+    """A view after a later write into its memory."""
 
     view: Value
     sequence_number: float
 
-    @property
-    def opname(self) -> str:
-        """The operation that made the view."""
-        return self.view.opname or ""
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """The scope of the view."""
-        return self.view.scope
-
-    @property
-    def line(self) -> str | None:
-        """The line of the view."""
-        return self.view.line
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the view."""
-        return self.view.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the view."""
-        return self.view.dtype
+    def __getattr__(self, name: str) -> Any:
+        """Return `opname`, `scope`, `line`, `shape` or `dtype` of the view."""
+        return getattr(self.view, name)
 
 
 Item: TypeAlias = GraphNode | Later
-Uses: TypeAlias = dict[Item, tuple[Item, ...]]  # each step behind a result, the nearest first, and what it uses
+Uses: TypeAlias = dict[Item, tuple[Item, ...]]  # the operands of each step, the step nearest to the result first
 
 
 @dataclass
 class Steps:
-    """What is behind a result: `uses`, and `roots`, for each memory that was written into the node that first had it."""
+    """The steps behind a result: `uses`, and for each written memory in `roots` the node that first had it."""
 
     uses: Uses
     roots: dict[Memory, Value]
 
     def root(self, write: Write) -> Value:
-        """The node whose buffer was written into."""
+        """Return the node whose buffer was written."""
         return self.roots[write.memory]
 
 
 def steps_behind(output: GraphNode) -> Steps:
-    """The steps behind `output`, which is taken with all that was written into it so far."""
+    """Return the steps behind `output`, including all writes into it so far."""
     history = _History()
-    # Operands are looked up once: a raw value that was written becomes a new constant each time.
+    # Operands are looked up once, because each lookup wraps a written plain value in a new constant.
     uses: Uses = {}
     list(walk([history.seen(output, math.inf)], lambda item: uses.setdefault(item, history.operands(item))))
     return Steps(uses, history.roots)
 
 
 class _History:
-    """What readers saw of arrays that were written into."""
+    """Finds the state of written arrays that each reader saw."""
 
     def __init__(self) -> None:
         self.roots: dict[Memory, Value] = {}
         self._later: dict[tuple[Value, Write], Later] = {}
 
     def operands(self, item: Item) -> tuple[Item, ...]:
-        """What a step uses. A write uses the array as it was, and what is stored."""
+        """Return the operands of a step; those of a write are the array before it and the stored value."""
         if isinstance(item, Write):
             log = item.memory.log
             place = bisect_left(log, item.sequence_number, key=by_sequence_number)
@@ -98,7 +77,7 @@ class _History:
         return tuple(self.seen(each, item.sequence_number) for each in _read(item))
 
     def seen(self, item: GraphNode, sequence_number: float) -> Item:
-        """What stands for an operand that was read at some tick: itself, or the last write into it, or the view taken again."""
+        """Return the item that an operand was at some time: itself, the last write into it, or the view after a write."""
         if not isinstance(item, Value):
             return item
         root: Value = root_of(item)
@@ -118,18 +97,18 @@ class _History:
 
 
 def _read(item: Value | MultiOutput) -> list[GraphNode]:
-    """The operands of a node, without the writes into its buffer."""
+    """Return the operands of a node, without the writes into its buffer."""
     return [each for each in operands_of(item) if not isinstance(each, Write)]
 
 
 def _overlap(write: Write, plain: Any) -> bool:
-    """Whether a write may have changed what a view shows."""
+    """Whether a write may have changed a view."""
     part = part_of(write.window, write.index)
     return np.may_share_memory(write.window if part is None else part, plain)
 
 
 def value_then(item: Item) -> Any:
-    """The value of an item when it was made; of a write what was stored; of an operation with several outputs None."""
+    """Return the value of an item at its creation, the stored value of a write, None for an operation with several outputs."""
     if isinstance(item, MultiOutput):
         return None
     if isinstance(item, Later):
@@ -141,7 +120,7 @@ def value_then(item: Item) -> Any:
 
 
 def part_of(window: np.ndarray[Any, Any], index: Any) -> np.ndarray[Any, Any] | None:
-    """``window[index]`` as a view; None if NumPy would copy."""
+    """Return ``window[index]`` as a view; None if NumPy would copy."""
     parts = index if isinstance(index, tuple) else (index,)
     if not all(part is None or isinstance(part, (int, np.integer, slice, EllipsisType)) for part in parts):
         return None

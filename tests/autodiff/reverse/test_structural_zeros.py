@@ -509,7 +509,7 @@ def test_the_picture_of_a_sweep_shows_no_nan() -> None:
         x = cg.variable([0.0, 2.0], "x")
         y = np.sum(np.where(x > 0, np.sqrt(x), 0.0))
         steps = backward(y, None, None).steps
-    assert all(np.isfinite(step.part).all() for step in steps)
+    assert all(np.isfinite(step.contribution).all() for step in steps)
 
 
 @for_each("scale", [1e200, 1e-200])

@@ -268,7 +268,7 @@ def test_options_are_checked() -> None:
         animate(f, mode="both")
     with pytest.raises(ValueError, match="direction must be one of LR, TB, not 'up'"):
         animate(f, direction="up")
-    with pytest.raises(ValueError, match=r"there are 2 nodes to start from: say which by wrt="):
+    with pytest.raises(ValueError, match=r"there are 2 nodes to start from: select one by wrt="):
         animate(f, mode="forward")
     with pytest.raises(ValueError, match="depends on no variable called 'q'"):
         animate(f, "q")

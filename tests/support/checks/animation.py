@@ -45,7 +45,7 @@ def check_adjoints(case: Case) -> None:
     sums: dict[Any, Any] = {}
     for step in sweep.steps:
         if not isinstance(step.operand, MultiOutput):
-            sums[step.operand] = sums.get(step.operand, 0) + step.part
+            sums[step.operand] = sums.get(step.operand, 0) + step.contribution
             np.testing.assert_allclose(step.total, sums[step.operand], rtol=1e-12, atol=1e-12)
     for x in variables:
         assert np.array_equal(sweep.result[x], expected[x], equal_nan=True)
@@ -74,9 +74,9 @@ def check_steps(case: Case) -> None:
     for step in sweeps[0].steps:
         if step.local is not None:
             assert np.shape(step.local) == step.node.shape
-            product = np.sum(step.given * step.local)
-            product = product if np.iscomplexobj(step.part) else np.real(product)
-            np.testing.assert_allclose(product, np.sum(step.part), rtol=1e-6, atol=1e-9)
+            product = np.sum(step.incoming * step.local)
+            product = product if np.iscomplexobj(step.contribution) else np.real(product)
+            np.testing.assert_allclose(product, np.sum(step.contribution), rtol=1e-6, atol=1e-9)
     names = named(breadth_first(out))
     for sweep in sweeps:
         writer = Writer(names, "f", sweep.mode)
