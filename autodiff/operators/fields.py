@@ -1,4 +1,4 @@
-"""Derivatives of functions that act element by element, and the operators of vector calculus."""
+"""Derivatives of elementwise functions, and the operators of vector calculus."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ Function = Callable[..., Any]
 
 @function_operator
 def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns the derivative of an elementwise function, at each element.
+    """Create a function that evaluates the derivative of an elementwise function, at each element.
 
     Parameters
     ----------
     f : callable
-        A function that works element by element on the arguments asked for, and returns an array of their shape, or
-        several, nested in any way; with `has_aux` a pair of that and anything else.
-    argnums : int, str, or sequence of them
+        A function that acts element by element on the selected arguments. It returns an array of their shape, or nested arrays;
+        with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
         The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(derivative, aux)``.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> derivative``, of the shape of the argument, nested as `jacrev` nests it.
+        A function of the same arguments as `f` that returns the derivative, of the shape and dtype of the argument, nested as
+        by `jacrev`; with `has_aux`, ``(derivative, aux)``.
 
     Raises
     ------
     ValueError
-        When called: if the result has another shape than the argument, or an element of it depends on another element.
+        When called: if the result differs from the argument in shape, or one of its elements depends on another element of it.
     TypeError
-        When called: if an argument is an integer array, `f` returns no node, or a function of complex arguments with
-        complex results is not analytic.
+        When called: if an argument has an integer dtype, or a function of complex arguments with complex results is not
+        analytic.
 
     Notes
     -----
-    The Jacobian J is diagonal if and only if ``v @ J`` is ``v * (1 @ J)`` for every v; one random v is tried, which
-    another J passes with probability zero.
+    The Jacobian J is diagonal if and only if ``v @ J`` equals ``v * (1 @ J)`` for every vector v. It is tested with one random v,
+    for which another Jacobian passes with probability zero.
 
     Examples
     --------
@@ -68,11 +69,11 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
 
 
 def _diagonals(trace: Trace, out: Any) -> list[Any]:
-    """The diagonals of the Jacobians of one result; raises if an element beside them is not zero."""
+    """The diagonals of the Jacobians of one result; raises if an off-diagonal element is not zero."""
     for x in trace.inputs:
         if out.shape != x.shape:
-            shapes = f"{out.shape[trace.depth :]} of {x.shape[trace.depth :]}"
-            raise ValueError(f"elementwise_grad: the function made shape {shapes}; it is not elementwise")
+            shapes = f"shape {out.shape[trace.depth :]} for an argument of shape {x.shape[trace.depth :]}"
+            raise ValueError(f"elementwise_grad: the function returned {shapes}, so it is not elementwise. Use jacobian")
     found = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
     for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
@@ -94,34 +95,36 @@ def _require_same(weighted: Any, expected: Any) -> None:
     size = np.max(np.abs(expected[np.isfinite(expected)]), initial=0) if expected.shape else np.abs(expected)
     if not np.allclose(weighted, expected, rtol=close, atol=close * size, equal_nan=True):
         raise ValueError(
-            "elementwise_grad: an element of the result depends on other elements of the argument; use grad of a scalar, or "
-            "a Jacobian"
+            "elementwise_grad: an element of the result depends on other elements of the argument. Use jacobian, or grad of a "
+            "scalar"
         )
 
 
 def directional_derivative(f: Function, x: Any, v: Any) -> Any:
-    """The derivative of a function along a direction: that of ``f(x + t * v)`` with respect to t at 0.
+    """Compute the derivative of ``f(x + t * v)`` with respect to t at 0.
 
     Parameters
     ----------
     f : callable
-        A function of one argument that returns an array, or several, nested in any way.
-    x, v : array_like
-        The point, which may nest, and the direction, of its shape and nested as it is; it is not normalised.
+        A function of one argument that returns an array or nested arrays.
+    x : array_like
+        The point: an array of floating or complex dtype, a Python number, or nested arrays.
+    v : array_like
+        The direction, of the shape and nesting of `x`. It is not normalized.
 
     Returns
     -------
     array
-        Of the shape of ``f(x)``, nested as it is.
+        The derivative, of the shape, dtype and nesting of ``f(x)``.
 
     Raises
     ------
     TypeError, ValueError
-        As `jvp` does.
+        As for `jvp`.
 
     See Also
     --------
-    autodiff.jvp : the same of several arguments, with the value.
+    autodiff.jvp : several arguments; returns the value too.
 
     Examples
     --------
@@ -133,14 +136,14 @@ def directional_derivative(f: Function, x: Any, v: Any) -> Any:
 
 
 class Field:
-    """A function of one of its arguments, where its derivatives along each axis are wanted.
+    """A vector field, as a function of one of its arguments.
 
     Parameters
     ----------
     operator : str
-        Who asks, for messages.
+        The name of the operator, for messages.
     f, args, kwargs, argnums : callable, sequence, mapping, int or str
-        The function, its arguments, and which of them.
+        The function, its arguments, and the selected argument.
     """
 
     def __init__(self, operator: str, f: Function, args: Sequence[Any], kwargs: Mapping[str, Any], argnums: int | str) -> None:
@@ -148,13 +151,13 @@ class Field:
         self.f = Arguments(operator, f, args, kwargs, argnums)
         if not self.f.single or self.f.nested:
             raise ValueError(
-                f"{operator}: the derivatives are with respect to a single array, not nested or several ones; give the numbers "
-                "in one array, and take it apart in the function"
+                f"{operator}: the function must be differentiated by a single array, not by nested or several ones. Pass the "
+                "numbers in one array, and split it in the function"
             )
         (self.x,) = self.f.arrays()
 
     def columns(self) -> list[Any]:
-        """The columns of the Jacobian, as vectors: the derivative along each axis."""
+        """The columns of the Jacobian as vectors: the derivative along each axis."""
         units = np.eye(self.x.size, dtype=self.x.dtype).reshape(-1, *self.x.shape)
         return [self._column(unit) for unit in units]
 
@@ -162,37 +165,39 @@ class Field:
         found = jvp(self.f, (self.x,), (unit,))[1]
         if not isinstance(found, np.ndarray | np.generic):
             raise TypeError(
-                f"{self.operator}: the function returned a {type(found).__name__}, not one array; stack its parts (np.stack)"
+                f"{self.operator}: the function returned a {type(found).__name__}, not one array. Stack its components (np.stack)"
             )
         if found.size != self.x.size:
             raise ValueError(
-                f"{self.operator}: a vector field gives as many numbers as it takes, not {found.size} of {self.x.size}"
+                f"{self.operator}: the function returned {found.size} numbers for an argument of {self.x.size}. A vector field "
+                "returns as many numbers as it takes"
             )
         return np.ravel(found)
 
 
 @function_operator
 def divergence(f: Function, argnums: int | str = 0) -> Function:
-    """The function that returns the divergence of a vector field: the trace of its Jacobian.
+    """Create a function that evaluates the divergence of a vector field, the trace of its Jacobian.
 
     Parameters
     ----------
     f : callable
-        A function of an array that returns as many numbers as it takes, in one array.
-    argnums : int or str
-        The position or the name of that argument; `f` may have others.
+        A function of an array that returns one array with as many elements.
+    argnums : int or str, default 0
+        The position or the name of that argument. `f` may have others.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> scalar``, by one forward pass for each element of the argument.
+        A function of the same arguments as `f` that returns a scalar, of the dtype of the result. It takes one forward pass for
+        each element of the argument.
 
     Raises
     ------
     ValueError
-        When called: if `f` returns another number of elements, or the argument is nested.
+        When called: if `f` returns an array with another number of elements, or the argument is nested.
     TypeError
-        When called: if the argument holds integers, or `f` returns no node, or several.
+        When called: if the argument has an integer dtype, or `f` returns several arrays.
 
     Examples
     --------
@@ -202,10 +207,10 @@ def divergence(f: Function, argnums: int | str = 0) -> Function:
     """
 
     @functools.wraps(f)
-    def diverging(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
         return _trace_of(Field("divergence", f, args, kwargs, argnums))
 
-    return diverging
+    return evaluate
 
 
 def _trace_of(field: Field) -> Any:
@@ -218,26 +223,27 @@ def _trace_of(field: Field) -> Any:
 
 @function_operator
 def curl(f: Function, argnums: int | str = 0) -> Function:
-    """The function that returns the curl (rotation) of a vector field in three dimensions, or in two.
+    """Create a function that evaluates the curl of a vector field in three or two dimensions.
 
     Parameters
     ----------
     f : callable
-        A function of a vector of three elements that returns three, or of two that returns two, in one array.
-    argnums : int or str
-        The position or the name of that argument; `f` may have others.
+        A function of an array of shape ``(3,)`` or ``(2,)`` that returns one array of that shape.
+    argnums : int or str, default 0
+        The position or the name of that argument. `f` may have others.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> vector`` of three elements; in two dimensions a scalar, ``d f_1 / d x_0 - d f_0 / d x_1``.
+        A function of the same arguments as `f` that returns an array of shape ``(3,)``; in two dimensions the scalar
+        ``d f_1 / d x_0 - d f_0 / d x_1``.
 
     Raises
     ------
     ValueError
         When called: if the argument or the result has another shape, or the argument is nested.
     TypeError
-        When called: if the argument holds integers, or `f` returns no node, or several.
+        When called: if the argument has an integer dtype, or `f` returns several arrays.
 
     Examples
     --------
@@ -247,40 +253,41 @@ def curl(f: Function, argnums: int | str = 0) -> Function:
     """
 
     @functools.wraps(f)
-    def curling(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
         field = Field("curl", f, args, kwargs, argnums)
         if field.x.shape not in ((2,), (3,)):
-            raise ValueError(f"curl: the argument is a vector of two or three elements, not of shape {field.x.shape}")
+            raise ValueError(f"curl: the argument must have shape (2,) or (3,), not {field.x.shape}")
         d = field.columns()
         if len(d) == 2:
             return d[0][1] - d[1][0]
         return np.stack([d[1][2] - d[2][1], d[2][0] - d[0][2], d[0][1] - d[1][0]])
 
-    return curling
+    return evaluate
 
 
 @function_operator
 def laplacian(f: Function, argnums: int | str = 0) -> Function:
-    """The function that returns the Laplacian of a scalar function: the trace of its Hessian.
+    """Create a function that evaluates the Laplacian of a scalar function, the trace of its Hessian.
 
     Parameters
     ----------
     f : callable
-        A function of an array that returns a scalar.
-    argnums : int or str
-        The position or the name of that argument; `f` may have others.
+        A function of an array that returns a real scalar.
+    argnums : int or str, default 0
+        The position or the name of that argument. `f` may have others.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> scalar``, by one forward pass over the gradient for each element of the argument.
+        A function of the same arguments as `f` that returns a scalar. It takes one forward pass over the gradient for each
+        element of the argument.
 
     Raises
     ------
     ValueError
-        When called: if `f` returns no scalar, or the argument is nested.
+        When called: if `f` does not return a scalar, or the argument is nested.
     TypeError
-        When called: if the argument holds integers, or `f` returns no node.
+        When called: if the argument has an integer dtype, or `f` returns several arrays.
 
     Examples
     --------
@@ -290,7 +297,7 @@ def laplacian(f: Function, argnums: int | str = 0) -> Function:
     """
 
     @functools.wraps(f)
-    def flowing(*args: Any, **kwargs: Any) -> Any:
+    def evaluate(*args: Any, **kwargs: Any) -> Any:
         return _trace_of(Field("laplacian", grad(f, argnums), args, kwargs, argnums))
 
-    return flowing
+    return evaluate

@@ -1,4 +1,4 @@
-"""Hessians, and products with them: the gradient is recorded, and then differentiated as any other result is."""
+"""Hessians and Hessian-vector products, by differentiating the recorded gradient."""
 
 from __future__ import annotations
 
@@ -21,33 +21,48 @@ __all__ = ["hessian", "hessian_vector_product", "hvp"]
 
 @function_operator
 def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
-    """The function that returns the Hessian of `f`: its second derivatives.
-
-    The gradient is recorded once, and swept for all directions together.
+    """Create a function that evaluates the Hessian of `f`, the matrix of its second derivatives.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
-    argnums : int, str, or sequence of them
-        The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(hessian, aux)``.
-    sparse : bool
-        Whether to return a sparse matrix, with respect to one argument; see `jacobian`.
+        A function that returns a real scalar; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
+        The arguments to differentiate with respect to; see `value_and_grad`. They are real, and may nest.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
+    sparse : bool, default False
+        Whether to return a sparse matrix, with respect to one array; see `jacobian`.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> hessian``: an array of twice the shape of the argument; if `argnums` is a sequence, a tuple
-        of tuples, with rows by the first derivative; of a nested argument, a tree as it nests, with such trees for
-        leaves. If `sparse`, a ``scipy.sparse.csr_array``.
+        A function of the same arguments as `f` that returns the Hessian; with `has_aux`, ``(hessian, aux)``. For an argument of
+        shape ``s`` it has shape ``s + s`` and the dtype of the argument. If `argnums` is a sequence, it is a tuple of tuples,
+        whose rows belong to the first derivative. For a nested argument, it nests like the argument, and each leaf does again.
+        With `sparse`, it is a ``scipy.sparse.csr_array`` of shape ``(x.size, x.size)``.
 
     Raises
     ------
-    TypeError, ValueError
-        When called, as `grad` does; TypeError also for complex numbers, or if `sparse` is asked for inside another
-        derivative; ValueError if it is asked for with respect to several or nested arguments.
+    TypeError
+        When called: as for `grad`; also for complex arguments or results, and if `sparse` is requested inside another derivative
+        or under `vmap`.
+    ValueError
+        When called: as for `grad`; also if `sparse` is requested for several or nested arguments.
+
+    See Also
+    --------
+    autodiff.hvp : products with the Hessian, without forming it.
+
+    Notes
+    -----
+    The gradient is recorded once, and swept for a batch of all directions. For sparse Hessians, columns that share no row are
+    computed together [1]_.
+
+    References
+    ----------
+    .. [1] A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian matrices", IMA J. Appl. Math. 13
+       (1974).
 
     Examples
     --------
@@ -57,7 +72,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
            [2., 0.]])
     """
     if sparse and not isinstance(argnums, (int, str, np.integer)):
-        raise ValueError("hessian: sparse=True needs a single argument; concatenate the arguments into one")
+        raise ValueError("hessian: sparse=True needs a single argument. Concatenate the arguments into one array")
 
     def blocks(trace: Trace, out: Any) -> list[Any]:
         return [block for g in gradient_nodes(trace.operator, trace.inputs, out) for block in trace.linearized(g).rows()]
@@ -77,28 +92,36 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
 
 @function_operator
 def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns the product of the Hessian of `f` with a vector, without the Hessian.
+    """Create a function that evaluates the product of the Hessian of `f` with a vector, without forming the Hessian.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns a scalar, or with `has_aux` a pair of it and anything else.
-    argnums : int, str, or sequence of them
+        A function that returns a real scalar; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
         The arguments of `f` to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(product, aux)``.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
     callable
-        ``(x, v, *args, **kwargs) -> product``: that of the second derivatives of ``f(x, *args, **kwargs)`` with respect
-        to the arguments asked for, which is `x` by default, with `v`. This has the shape of the argument, and nests as it
-        does, or is a tuple of such if `argnums` is a sequence; so does the product.
+        ``(x, v, *args, **kwargs) -> product``, where ``f(x, *args, **kwargs)`` is differentiated; with `has_aux`,
+        ``(product, aux)``. `v` and the product have the shape and nesting of the argument, and the product has its dtype. If
+        `argnums` is a sequence, both are tuples.
 
     Raises
     ------
     TypeError, ValueError
-        When called, as `hessian` does; ValueError also if `v` has another shape than the argument, or nests otherwise.
+        When called: as for `hessian`; ValueError also if `v` differs from the argument in shape or nesting.
+
+    Notes
+    -----
+    The cost is a small multiple of that of the gradient, whatever the size of the argument [1]_.
+
+    References
+    ----------
+    .. [1] B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6 (1994).
 
     Examples
     --------
@@ -124,24 +147,28 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
 @function_operator
 def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
-    """`hvp` as HIPS/autograd has it: the vector comes after all arguments.
+    """Create a Hessian-vector product with the signature of HIPS/autograd: the vector is the last argument.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns a scalar.
-    argnums : int, str, or sequence of them
-        The arguments of `f` to differentiate with respect to; autograd's name ``argnum`` is understood here and elsewhere.
+        A function that returns a real scalar.
+    argnums : int, str, or sequence of them, default 0
+        The arguments of `f` to differentiate with respect to. All operators accept autograd's name ``argnum`` too.
 
     Returns
     -------
     callable
-        ``(*args, v, **kwargs) -> product``.
+        ``(*args, v, **kwargs) -> product``, of the shape and dtype of the argument.
 
     Raises
     ------
     TypeError, ValueError
-        When called, as `hvp` does; TypeError also without a vector.
+        When called: as for `hvp`; TypeError also if there is no vector.
+
+    See Also
+    --------
+    autodiff.hvp : takes the vector second.
 
     Examples
     --------
@@ -152,7 +179,9 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 
     def product(*args: Any, **kwargs: Any) -> Any:
         if len(args) < 2:
-            raise TypeError("hessian_vector_product: the vector is the last argument, after those of the function")
+            raise TypeError(
+                "hessian_vector_product: the vector is missing. Pass it as the last argument, after those of the function"
+            )
         x, *others, v = args
         return hvp(f, argnums)(x, v, *others, **kwargs)
 
@@ -160,7 +189,7 @@ def hessian_vector_product(f: Function, argnums: Argnums = 0) -> Function:
 
 
 def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
-    """The product of the Hessian with directions: adjoints are passed back through the gradient, as the Hessian is symmetric."""
+    """The product of the Hessian with directions. The Hessian is symmetric, so they are pulled back through the gradient."""
     with recording_on():
         gradient = concatenated(gradient_nodes(trace.operator, trace.inputs, out))
     v = concatenated(directions)
@@ -172,12 +201,12 @@ def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
 
 
 def _scalar(trace: Trace) -> Any:
-    """The result of which second derivatives are taken."""
-    out = trace.scalar("sum it, or take jacobian twice")
+    """The result, if its Hessian is defined: a real scalar of real arguments."""
+    out = trace.scalar("Sum it, or use jacobian of a Jacobian")
     for node in (out, *trace.inputs):
         if node.dtype.kind == "c":
             raise TypeError(
-                f"{trace.operator}: of complex numbers, here the {describe(node)}, second derivatives are not one matrix; give "
+                f"{trace.operator}: the {describe(node)} is complex, for which second derivatives do not form one matrix. Pass "
                 "real and imaginary parts as real arguments"
             )
     return out

@@ -1,11 +1,11 @@
-"""Jacobians, and products with them.
+"""Jacobians, and Jacobian-vector products of a recorded function.
 
-A function is called once, and a batch of directions passes the graph it recorded, all at once (see `autodiff.batching`).
-Adjoints pass back through in-place writes as well. Tangents do not: a function that writes is called again, with tangents.
+A function is called once, and batches of directions are passed through its graph (see `autodiff.batching`). Cotangents also
+pass in-place writes. Tangents do not, so a function that writes is called again with tangents.
 
-Complex numbers: of real arguments and complex results, the Jacobian holds the derivatives of both parts as complex
-numbers; of complex arguments and real results, each row is a gradient as `grad` gives it (``df/dx - i df/dy``); where
-both are complex the function must be analytic.
+Complex numbers: for real arguments and complex results, the Jacobian contains the derivatives of both parts as complex numbers.
+For complex arguments and real results, each row is a gradient as of `grad` (``df/dx - i df/dy``). If both are complex, the
+function must be analytic.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
 
 
 def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive: Callable[[Trace], Any]) -> Function:
-    """The function that calls `f` once and returns what `derive` makes of the trace."""
+    """A function that traces `f` once, and returns the result of `derive` for the trace."""
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive:
 
 
 def warn_of_unreached(trace: Trace) -> None:
-    """Warn if the graph does not reach an argument, and values were seen to leave it."""
+    """Warn if the graph does not reach an argument, and values have left the graph."""
     if trace.escapes:
         parts = [part for out in trace.leaves for part in without_tangents(base_of(out))]
         trace.warn_zero_derivative({node for part in parts for node in collect(part, stop=trace.inputs)})
@@ -54,32 +54,39 @@ def warn_of_unreached(trace: Trace) -> None:
 
 @function_operator
 def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns the Jacobian of `f`, in reverse mode: good for more arguments than results.
+    """Create a function that evaluates the Jacobian of `f` in reverse mode.
+
+    Reverse mode is efficient for functions with more inputs than outputs.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
-        anything else.
-    argnums : int, str, or sequence of them
+        A function of arrays that returns an array or nested arrays; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
         The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> jacobian``: an array of the shape of the result followed by that of the argument, and of
-        the argument's precision; a tuple of them if `argnums` is a sequence. Of nested results with respect to nested
-        arguments, it nests as the results do, with trees that nest as the arguments do for leaves.
+        A function of the same arguments as `f` that returns the Jacobian; with `has_aux`, ``(jacobian, aux)``. For a result of
+        shape ``r`` and an argument of shape ``s``, it has shape ``r + s`` and the precision of the argument. If `argnums` is a
+        sequence, it is a tuple of Jacobians. For nested results and arguments, it nests like the results, and each leaf nests
+        like the arguments.
 
     Raises
     ------
     TypeError
-        When called: if an argument is an integer array, `f` returns no node, or a function of complex arguments with
-        complex results is not analytic.
+        When called: if an argument has an integer dtype, the result is not floating or complex, or a function of complex
+        arguments with complex results is not analytic.
     ValueError
         When called: if `argnums` is out of range.
+
+    See Also
+    --------
+    autodiff.jacfwd : forward mode.
+    autodiff.jacobian : selects the mode.
 
     Examples
     --------
@@ -99,28 +106,34 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 @function_operator
 def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function that returns the Jacobian of `f`, in forward mode: good for more results than arguments.
+    """Create a function that evaluates the Jacobian of `f` in forward mode.
+
+    Forward mode is efficient for functions with more outputs than inputs.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
-        anything else.
-    argnums : int, str, or sequence of them
+        A function of arrays that returns an array or nested arrays; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
         The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> jacobian``: as of `jacrev`, in the precision of the result. Tangents are passed through
-        the graph that `f` recorded; if it wrote in place, `f` is called a second time, with tangents.
+        A function of the same arguments as `f` that returns the Jacobian, nested and shaped as that of `jacrev`, in the
+        precision of the result; with `has_aux`, ``(jacobian, aux)``.
 
     Raises
     ------
     TypeError, ValueError
-        When called, as `jacrev` does.
+        When called, as for `jacrev`.
+
+    Notes
+    -----
+    Batches of tangents are passed through the graph that `f` recorded. If `f` writes in place, it is called a second time, with
+    tangents.
 
     Examples
     --------
@@ -138,32 +151,38 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 @function_operator
 def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
-    """The function that returns the Jacobian of `f`, in the mode that needs fewer directions.
+    """Create a function that evaluates the Jacobian of `f`, in the mode that needs fewer directions.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
-        anything else.
-    argnums : int, str, or sequence of them
+        A function of arrays that returns an array or nested arrays; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
         The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
-    has_aux : bool
-        Whether `f` returns a pair ``(value, aux)``; the result is then ``(jacobian, aux)``.
-    sparse : bool
-        Whether to return sparse matrices. Which elements may differ from zero is found on the recorded graph; elements
-        that do not meet in any row, or column, are found together.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
+    sparse : bool, default False
+        Whether to return sparse matrices. The sparsity pattern is computed from the recorded graph; columns (or rows) without a
+        common row (or column) are computed together [1]_.
 
     Returns
     -------
     callable
-        ``(*args, **kwargs) -> jacobian``: as of `jacrev` or `jacfwd`. If `sparse`, a ``scipy.sparse.csr_array`` with a
-        row for each element of the result and a column for each of the argument.
+        A function of the same arguments as `f` that returns the Jacobian, nested and shaped as that of `jacrev`; with
+        `has_aux`, ``(jacobian, aux)``. With `sparse`, it is a ``scipy.sparse.csr_array`` of shape ``(result.size, x.size)``.
 
     Raises
     ------
-    TypeError, ValueError
-        When called, as `jacrev` does; TypeError also if `sparse` is asked for of complex numbers, or inside another
-        derivative.
+    TypeError
+        When called: as for `jacrev`; also if `sparse` is requested for complex numbers, inside another derivative or under
+        `vmap`.
+    ValueError
+        When called: as for `jacrev`; also if `sparse` is requested for nested arguments or results.
+
+    References
+    ----------
+    .. [1] A. R. Curtis, M. J. D. Powell, J. K. Reid, "On the estimation of sparse Jacobian matrices", IMA J. Appl. Math. 13
+       (1974).
 
     Examples
     --------
@@ -194,8 +213,8 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
 class Columns:
     """Jacobians of the results of a trace by columns: by batches of tangents.
 
-    They pass through the recorded graph. If it has writes, the function is called again, with tangents. Batches of adjoints
-    replace them within other derivatives and `vmap`, if the function contains other derivatives, or returns another value.
+    They are passed through the recorded graph. If it contains writes, the function is called again with tangents. Batches of
+    cotangents replace them inside other derivatives and under `vmap`, and if the second call returns a different value.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -217,12 +236,14 @@ class Columns:
 
     @functools.cached_property
     def _pushed_anew(self) -> list[Any] | None:
-        """The tangents of the results in the directions of all elements of the inputs; None if they are not to be had."""
+        """The tangents of the results for all elements of the inputs, from another call; None if that is not possible."""
         trace, arguments = self.trace, self.trace.arguments
         size = sum(trace.inputs[k].size for k, _ in self._units)
         leaves = [leaf if trace.outer else to_values(leaf) for leaf in arguments.leaves]
-        within = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
-        if not size or within or trace.levels or trace.escapes or active_watcher() is not None:  # debugging looks at one by one
+        has_tangents = any(isinstance(base_of(x), TangentNode) for x in (*leaves, *trace.leaves))
+        if (
+            not size or has_tangents or trace.levels or trace.escapes or active_watcher() is not None
+        ):  # cg.debug checks one direction at a time
             return None
         parts: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
@@ -231,7 +252,7 @@ class Columns:
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
                     pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, given, kept)
-            except (TypeError, ValueError, FloatingPointError):  # adjoints pass where tangents do not
+            except (TypeError, ValueError, FloatingPointError):  # reverse mode may be possible
                 return None
             for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
                 if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or holds_nan((tangents,)):
@@ -241,7 +262,7 @@ class Columns:
             return [np.concatenate(found) if len(found) > 1 else found[0] for found in parts]
 
     def _basis(self, chunk: slice) -> list[Any]:
-        """For each input, its part of some of all directions."""
+        """For each input, its part of a chunk of all unit directions."""
         found = [np.zeros((chunk.stop - chunk.start, x.size), x.dtype) for x in self.trace.inputs]
         start = 0
         for k, unit in self._units:
@@ -267,36 +288,35 @@ class Columns:
 
 
 def refuse_sparse(trace: Trace) -> None:
-    """Refuse a sparse matrix where arguments or results nest, or are others for each of many examples."""
+    """Raise if sparse matrices are requested under vmap, or for nested arguments or results."""
     if trace.levels:
         raise TypeError(
-            f"{trace.operator}: sparse=True is not supported within vmap, which would need a sparse matrix for each example; "
-            "leave it out, or loop over the examples in Python"
+            f"{trace.operator}: sparse=True is not supported under vmap, which would need a batch of sparse matrices. Use a "
+            "dense matrix, or loop over the batch elements in Python"
         )
     if trace.leaves and (trace.arguments.nested or not trace.structure.is_leaf()):
         raise ValueError(
-            f"{trace.operator}: sparse=True needs a single array for argument and result, not nested ones; join the arrays "
-            "in them (np.concatenate), or leave it out"
+            f"{trace.operator}: sparse=True needs a single array as argument and as result, not nested ones. Join the arrays "
+            "(np.concatenate), or use a dense matrix"
         )
 
 
 def directions_of(trace: Trace, tree: Any) -> list[Any]:
-    """Tangents of the inputs, in their dtypes, from a tree that nests as the arguments do."""
+    """The leaves of tangents, checked against the inputs and converted to their dtypes."""
     pairs = enumerate(zip(trace.arguments.flatten_tangents(tree), trace.points, strict=True))
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function, and its derivative there as a linear function of tangents.
+    """Compute the value of a function, and its derivative at that point as a linear function of tangents.
 
     Parameters
     ----------
     f : callable
-        A function of arrays that returns an array, or several, nested in any way; with `has_aux` a pair of that and
-        anything else.
+        A function of arrays that returns an array or nested arrays; with `has_aux`, a pair ``(value, aux)``.
     *primals : array_like
-        The arguments, which may nest too.
-    has_aux : bool
+        The arguments: arrays of floating or complex dtype, Python numbers, or nested arrays.
+    has_aux : bool, default False
         Whether `f` returns a pair ``(value, aux)``.
 
     Returns
@@ -304,18 +324,22 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     value : array
         ``f(*primals)``.
     push : callable
-        ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), nested as it is, given those of
-        the arguments, nested as they are. It passes them through the recorded graph, and calls `f` again only where an
-        array in it was written into.
+        ``push(*tangents)`` returns the tangent of the value (the Jacobian-vector product), in its shape, dtype and nesting. It
+        takes one tangent for each argument, of its shape and nesting. It does not call `f` again, unless `f` writes in place.
     aux : object
-        Only with `has_aux`.
+        The auxiliary data; only with `has_aux`.
 
     Raises
     ------
     TypeError
-        If an argument is an integer array, or `f` returns no node.
+        If an argument has an integer dtype, or the value is not floating or complex.
     ValueError
-        From `push`, if a tangent has another shape than its argument, or there are too few or many.
+        From `push`: if a tangent differs from its argument in shape or nesting, or their number differs.
+
+    See Also
+    --------
+    autodiff.jvp : for a single tangent, without storing the graph.
+    autodiff.vjp : the transposed product.
 
     Examples
     --------

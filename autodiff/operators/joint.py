@@ -15,26 +15,26 @@ from ..rules import Rule, SharedFormulas, makers
 
 
 class _Together:
-    """The function of a joint over several results."""
+    """The operation of a node that joins several results."""
 
     __name__ = "together"
 
     def __call__(self, *outs: Any) -> tuple[Any, ...]:
-        """What a graph that is run again computes."""
+        """Replay the operation."""
         return tuple(map(np.asarray, outs))
 
 
 def as_joint(outs: Sequence[Any]) -> MultiOutput:
-    """One joint over several nodes; its adjoint is the `OutputCotangents` of theirs."""
+    """One multi-output node over several nodes. Its cotangent is the `Parts` of theirs."""
     made = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
     joint: MultiOutput = made[0].args[0]
     return joint
 
 
 def fresh_node(out: Any) -> Any:
-    """The value of a node as a node of its own, made now: what reads this, reads that one now.
+    """The value of a node as a new node, so that its readers are recorded now.
 
-    Adjoints come back unchanged, and are added to those of the node's other readers in the order in which these were made.
+    Cotangents pass unchanged, and are added to those of the node's other readers in the order in which they were recorded.
     """
     joint = as_joint([out])
     return attach(joint.raw_value[0], ops.output(0), (joint,))

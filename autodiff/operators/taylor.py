@@ -1,4 +1,4 @@
-"""Taylor series of functions: the function runs once, and series pass through the graph it leaves (see `series`)."""
+"""Taylor series of functions: series are passed through the recorded graph of one call (see `series`)."""
 
 from __future__ import annotations
 
@@ -29,40 +29,42 @@ Function = Callable[..., Any]
 
 
 def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
-    """The Taylor coefficients of a function along a direction.
+    """Compute the Taylor coefficients of a function along a direction.
 
     Parameters
     ----------
     f : callable
-        A function of one argument that returns an array, or several, nested in any way.
+        A function of one argument that returns an array or nested arrays.
     x : array_like
-        The point, which may nest.
+        The point: an array of floating or complex dtype, a Python number, or nested arrays.
     order : int
-        The highest order.
+        The highest order, at least 0.
     direction : array_like, optional
-        Of the shape of `x`, and nested as it is; ones by default.
+        The direction, of the shape and nesting of `x`. By default all ones.
 
     Returns
     -------
     list of array
-        ``c`` with ``f(x + t * direction) = c[0] + c[1] * t + ... + c[order] * t ** order + ...``, each nested as the
-        result is; the k-th derivative is ``math.factorial(k) * c[k]``.
+        The coefficients ``c`` with ``f(x + t * direction) = c[0] + c[1] * t + ... + c[order] * t ** order + ...``. Each has the
+        shape, dtype and nesting of the result. The k-th derivative is ``math.factorial(k) * c[k]``.
 
     Raises
     ------
     TypeError
-        If `x` is an integer array, or `f` returns no node.
+        If `x` has an integer dtype, or `f` does not return a recorded value.
     ValueError
-        If `order` is negative, or the direction has another shape than `x`, or nests otherwise.
+        If `order` is negative, or the direction differs from `x` in shape or nesting.
 
     Notes
     -----
-    The coefficients are exact. `f` runs once. The time grows about as the square of the order: the formulas for products
-    and quotients are those of A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 13; other
-    operations are solved as differential equations, as there, from their tangent rules. (Of an operation whose rule leads
-    to ever new functions, such as gamma, it grows as the cube.) A function that writes in
-    place, uses operations with several outputs, or has a checkpoint that uses nodes from outside, takes nested forward
-    mode: 2 ** order times the function.
+    `f` is called once, and the time grows as the square of the order. Products and quotients use the formulas of [1]_; other
+    operations are solved as the differential equations of their tangent rules. For operations whose rule introduces ever new
+    functions, such as gamma, the time grows as the cube. A function that writes in place, uses operations with several outputs,
+    or contains a checkpoint that uses nodes from outside, is evaluated by nested forward mode, in ``2 ** order`` times its time.
+
+    References
+    ----------
+    .. [1] A. Griewank, A. Walther, "Evaluating Derivatives", 2nd ed., SIAM 2008, ch. 13.
 
     Examples
     --------
@@ -71,10 +73,10 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     [1.         1.         0.5        0.16666667 0.04166667]
     """
     if order < 0:
-        raise ValueError(f"taylor: the order must not be negative, {order} was given")
+        raise ValueError(f"taylor: order must be at least 0, not {order}")
     leaves, structure = flatten(x)
     if not leaves:
-        raise TypeError(f"taylor: the argument, {x}, holds no array and has no derivatives")
+        raise TypeError(f"taylor: the argument, {x}, contains no array. Pass an array, a number, or nested arrays")
     points = [as_argument(leaf, "taylor: the argument") for leaf in leaves]
     directions = _directions(points, structure, direction)
 
@@ -136,7 +138,7 @@ def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
         return [np.ones(p.shape, p.dtype)[()] for p in points]
     leaves, given = flatten(direction)
     if given != structure:
-        raise ValueError(f"taylor: the direction nests as {given}, the argument as {structure}")
+        raise ValueError(f"taylor: the direction nests as {given}, but the argument as {structure}")
     return [as_direction(d, p, "taylor: the direction", "the argument") for d, p in zip(leaves, points, strict=True)]
 
 

@@ -1,10 +1,10 @@
-"""One call of a function on input nodes, and the graph it left: what all operators on functions begin with.
+"""The trace of a function: one call on argument tracers, and the recorded graph. All operators on functions begin with it.
 
-The arguments a function is differentiated with respect to are replaced by input nodes, the function is called once,
-and the graph it recorded is swept. If an argument is a node itself, or the function uses an outer variable, the
-derivatives are nodes too, connected to it; that is how operators nest. Values with tangents of an outer `jvp` keep them:
-differentiation is linear, so of a result with a tangent the gradient is that of its primal, and has that of its tangent
-for a tangent (`with_tangents`).
+The arguments that a function is differentiated by are replaced by argument tracers, the function is called once, and the
+recorded graph is swept. If an argument is a node, or the function uses an outer variable, the derivatives are nodes connected
+to it; that is how operators nest. Values with tangents of an outer `jvp` keep them: because differentiation is linear, the
+gradient of a result with a tangent is the gradient of its primal, with the gradient of its tangent as tangent
+(`with_tangents`).
 """
 
 from __future__ import annotations
@@ -70,32 +70,31 @@ Function = Callable[..., Any]
 
 
 class Trace:
-    """One call of a function on input nodes, and the graph it left.
+    """One call of a function on argument tracers, and the recorded graph.
 
     Parameters
     ----------
     arguments : Arguments
-        The function, and the arguments it is differentiated by; or what has the same ``operator``, ``f``, ``leaves``,
-        ``shared`` and ``arrays()``, and can be called.
+        The function and its arguments, or an object with the same interface.
     has_aux : bool
-        Whether the function returns a pair of a result and anything else.
+        Whether the function returns a pair ``(value, aux)``.
 
     Attributes
     ----------
     inputs : list of Node
-        What stood in for the leaves of the arguments, tangents of outer derivatives stripped.
-    result, aux : object
-        What the function returned.
-    leaves, structure : list, PyTreeSpec
-        The arrays in the result, and how they nest.
-    escapes : list
-        The conversions of nodes to plain numbers that were noticed.
-    outer : bool
-        Whether operations around this trace are recorded, so that derivatives may have to be nodes.
-    levels : list of int
-        Those of the vmaps around, whose axes of examples lie in front of the inputs, outside of all derivatives.
+        The argument tracers, without tangents of outer derivatives and without batch axes.
     points : list of Node
-        The inputs as the function was given them: each as one example sees it, and with the tangents of outer derivatives.
+        The argument tracers as passed to the function: with tangents of outer derivatives, and batched under vmap.
+    result, aux : object
+        The value and the auxiliary data.
+    leaves, structure : list, PyTreeSpec
+        The arrays in the value, and their nesting.
+    escapes : list
+        The detected conversions of nodes to plain numbers.
+    outer : bool
+        Whether operations outside this trace are recorded, so that derivatives may have to be nodes.
+    levels : list of int
+        The active levels of vmap. Their batch axes are the first axes of the inputs, outside of all derivatives.
     """
 
     def __init__(self, arguments: Any, has_aux: bool = False) -> None:
@@ -115,15 +114,15 @@ class Trace:
 
     @property
     def depth(self) -> int:
-        """How many axes of examples lie in front of the inputs."""
+        """The number of batch axes of the inputs."""
         return len(self.levels)
 
     def linearized(self, out: Any) -> Linearization:
-        """The linearization at the inputs of a node computed from them: a result, or a gradient of it."""
+        """The linearization at the inputs of a node that depends on them: a result, or a gradient."""
         return Linearization(self.operator, self.inputs, out, outer=self.outer, depth=self.depth)
 
     def _run(self) -> None:
-        """Call the function."""
+        """Call the function on argument tracers."""
         self.points: list[Any] = []
         enter_imported()
         with Tracing(records=True):
@@ -149,20 +148,20 @@ class Trace:
             self.leaves = [*map(as_result, self.leaves)]
 
     def function(self, *leaves: Any) -> Any:
-        """What the function gives for other leaves of its arguments, without auxiliary results."""
+        """Call the function with other leaves of its arguments; returns the value without auxiliary data."""
         result = self.arguments(*leaves)
         return result[0] if self.has_aux else result
 
     def again(self, leaves: Sequence[Any]) -> list[Any]:
-        """The gradient at other leaves, as plain numbers."""
+        """The gradient at other leaves, as plain arrays."""
         with no_graph():
             trace = Trace(Arguments(self.operator, self.function, leaves, {}, range(len(leaves))))
             return trace.pull(trace.scalar(""))
 
     def outs(self) -> list[Any]:
-        """The leaves of the result, if they are nodes that can be differentiated."""
+        """The leaves of the value as differentiable nodes; raises for others."""
         if not self.leaves and self.result is not None:
-            raise TypeError(f"{self.operator}: the function returned {self.result!r}, which holds no array")
+            raise TypeError(f"{self.operator}: the function returned {self.result!r}, which contains no array")
         self.leaves = [as_constant(leaf, self.escapes) for leaf in self.leaves]
         for position, out in enumerate(self.leaves or [self.result]):
             require_no_jacobian(self.operator, out)
@@ -171,49 +170,55 @@ class Trace:
                 where = paths[position].codify(", result") if paths and paths[position] else ""
                 raise lost_graph_error(self.operator + where, out, self.escapes, self.arguments.f, self.arguments.advice)
             if out.dtype.kind not in "fc":
-                raise TypeError(f"{self.operator}: the {describe(out)} that the function returned is not floating or complex")
+                raise TypeError(
+                    f"{self.operator}: the {describe(out)} that the function returned is not floating "
+                    "or complex, so it has no derivative"
+                )
         return self.leaves
 
     def scalar(self, advice: str) -> Any:
-        """The result, if it is a single number."""
+        """The value, if it is a real scalar; `advice` ends the message otherwise."""
         if self.leaves and not self.structure.is_leaf():
             raise TypeError(
-                f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar; {advice}. Of a pair "
-                "(value, aux) has_aux=True differentiates the value"
+                f"{self.operator}: the function returned a {type(self.result).__name__}, not a scalar. {advice}. For a pair "
+                "(value, aux), pass has_aux=True"
             )
         (out,) = self.outs()
         if out.shape != ():
-            raise ValueError(f"{self.operator}: the function returned shape {out.shape}, not a scalar; {advice}")
+            raise ValueError(f"{self.operator}: the function returned shape {out.shape}, not a scalar. {advice}")
         if out.dtype.kind == "c":
             raise TypeError(
-                f"{self.operator}: the function returned a complex number, {describe(out)}, which has no gradient; take its "
-                "real part (np.real), its absolute value, or autodiff.jacobian, whose elements are complex"
+                f"{self.operator}: the function returned a complex number, {describe(out)}, which has no gradient. "
+                "Take its real part (np.real) or absolute value, or use autodiff.jacobian, whose elements are complex"
             )
         return out
 
     def each(self, derive: Callable[[Any], Sequence[Any]]) -> Any:
-        """What `derive` gives for each leaf of the result: nested as the result, and each as the arguments."""
+        """Apply `derive` to each leaf of the value. The results nest like the value, and each like the arguments."""
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
     def answer(self, *found: Any) -> Any:
-        """What an operator returns: what it found, and auxiliary results if there are any."""
+        """The return value of an operator: its results, with the auxiliary data if there is any."""
         if self.has_aux:
             found = (*found, self.values(self.aux))
         return found if len(found) > 1 else found[0]
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
-        """The adjoints of the inputs, given that of `out` (ones by default)."""
+        """The cotangents of the inputs, from that of `out` (ones by default)."""
         require_no_jacobian(self.operator, adjoint)
         if is_batch(adjoint) and adjoint.level not in self.levels:  # of a vmap around the call of a pullback alone
             return self._pull_many(out, adjoint)
         return self.linear(out, [adjoint], lambda o, adjoints: self.swept(o, *adjoints))
 
     def linear(self, out: Any, directions: list[Any], apply: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-        """What is linear in a result and in directions (see `with_tangents`): within vmap, sweeps see arrays like others."""
+        """Apply a function that is linear in a result and directions, outside of vmap and on primals (see `with_tangents`)."""
         if not self.levels:
             return with_tangents(out, directions, apply)
         if self.levels != active_levels()[: self.depth]:
-            raise TypeError(f"{self.operator}: a pullback of a vmap that has returned is called")
+            raise TypeError(
+                f"{self.operator}: a pullback made under vmap is called after that vmap has returned. Call it "
+                "in the same function"
+            )
         with outermost_levels(self.depth):
             below = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
             result = unwrap_batch(out, self.levels)
@@ -222,7 +227,7 @@ class Trace:
         return [wrap_batch(part, self.levels) for part in found]
 
     def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, of adjoints that differ between the examples of a further vmap: in one sweep if possible."""
+        """`pull` for cotangents that are batched by a further vmap, if possible in one sweep."""
         seeds, level, depth = adjoint.values, adjoint.level, self.depth
         with outermost_levels(depth):
             result, below = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
@@ -236,11 +241,11 @@ class Trace:
         return [wrap_batch(part, [level]) for part in found]
 
     def _of_none(self) -> list[Any]:
-        """The adjoints of the inputs for no seed at all."""
+        """The cotangents of the inputs for an empty batch."""
         return [np.zeros((0, *x.shape), x.dtype) for x in self.points]
 
     def swept(self, out: Any, adjoint: Any) -> list[Any]:
-        """As `pull`, where neither has a tangent, nor is one for each example."""
+        """`pull`, without tangents and batched values."""
         if not isinstance(out, Value):  # it does not depend on the inputs
             return [np.zeros(x.shape, x.dtype)[()] for x in self.inputs]
         nodes = collect(out, stop=self.inputs)
@@ -262,7 +267,7 @@ class Trace:
             return list(owned_nodes(adjoints, since).values())
 
     def warn_zero_derivative(self, reached: Container[Any]) -> None:
-        """Warn if no adjoint reached an argument, and values were seen to leave the graph."""
+        """Warn if no cotangent reached an argument, and values have left the graph."""
         if self.escapes and not all(escape.is_text for escape in self.escapes):
             names = zip(self.arguments.names, self.inputs, strict=True)
             unreached = [name for name, x in names if x not in reached]
@@ -270,11 +275,11 @@ class Trace:
                 warn_zero_derivative(self.operator, ", ".join(unreached), self.escapes)
 
     def live(self, nodes: list[Any]) -> bool:
-        """Whether the graph goes on beyond the inputs, so that derivatives are to be nodes."""
+        """Whether the graph extends beyond the inputs, so that derivatives must be nodes."""
         return self.outer and depends_on_outside(nodes, self.inputs)
 
     def value(self, out: Any) -> Any:
-        """`out` for the caller: a plain array unless it depends on something recorded outside."""
+        """A result for the caller: a plain array, or a node if it depends on nodes recorded outside."""
         if is_batch(out):
             return wrap_batch(self.value(out.values), [out.level], is_array=not out.is_scalar)
         if issubclass(type(out), TangentNode):
@@ -292,7 +297,7 @@ class Trace:
 
 
 def argument_tracer(value: Any) -> Any:
-    """An input node with a value, with its history if it is a node, with its tangents and axes of examples."""
+    """A tracer in place of an argument, with the history of a node, tangents and batch axes."""
     if is_batch(value):
         base, levels = base_of(value), levels_of(value)
         if is_broadcast(base, len(levels)):
@@ -313,7 +318,7 @@ def first_of(value: Any) -> Any:
 
 
 def bare(value: Any) -> Any:
-    """A value without its axes of examples and its tangents."""
+    """A value without batch axes and tangents."""
     value = base_of(value)
     while issubclass(type(value), TangentNode):
         value = value.primal
@@ -321,5 +326,5 @@ def bare(value: Any) -> Any:
 
 
 def concatenated(parts: Sequence[Any]) -> Any:
-    """Several arrays as one; a single one as it is."""
+    """Several arrays as one vector; a single array unchanged."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.ravel(p) for p in parts])

@@ -63,7 +63,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "the gradient of a function": (lambda: ad.gradient(np.sin), TypeError, r"of a function, autodiff\.grad"),
     "grad of a loss": (lambda: ad.grad(LOSS), TypeError, r"autodiff\.gradient\(node, wrt\)"),
     "hessian of a loss": (lambda: ad.hessian(LOSS), TypeError, r"autodiff\.gradient\(node, wrt\)"),
-    "argnum and argnums": (lambda: ad.grad(np.multiply, 0, argnum=1), TypeError, "same argument"),
+    "argnum and argnums": (lambda: ad.grad(np.multiply, 0, argnum=1), TypeError, "same parameter"),
     "lr": (lambda: Adam([V], lr=0.1), TypeError, r"rate="),
     "learning_rate": (lambda: SGD([V], learning_rate=0.1), TypeError, r"rate="),
     "beta1": (lambda: Adam([V], beta1=0.9), TypeError, r"betas="),

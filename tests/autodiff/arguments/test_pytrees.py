@@ -169,7 +169,7 @@ def test_results_nest() -> None:
     assert tangent["y"].tolist() == [3, 4]
     assert tangent["z"] == (2, None)
     assert tangent["w"] == 1
-    with pytest.raises(ValueError, match="adjoint nests as"):
+    with pytest.raises(ValueError, match="cotangent nests as"):
         pull([1.0])
     with pytest.raises(ValueError, match="tangents nest as"):
         jvp(f, (x, p), (np.ones(2), np.ones(2)))

@@ -336,8 +336,8 @@ def test_executors_run_for_each_example() -> None:
 
 
 REFUSED: dict[str, tuple[Function, str]] = {
-    "sparse": (ad.jacobian(np.sin, sparse=True), "loop over the examples"),
-    "sparse hessian": (ad.hessian(lambda x: np.sum(np.sin(x)), sparse=True), "loop over the examples"),
+    "sparse": (ad.jacobian(np.sin, sparse=True), "loop over the batch elements"),
+    "sparse hessian": (ad.hessian(lambda x: np.sum(np.sin(x)), sparse=True), "loop over the batch elements"),
     "root of what stands outside": (lambda p: ad.root(lambda x: x * x - p, np.ones(3)), "vmap"),
     "gradient of a variable": (lambda x: ad.reverse.gradient(np.sum(cg.variable(x) ** 2)), "another for each"),
 }

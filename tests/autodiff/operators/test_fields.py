@@ -45,7 +45,7 @@ class TestElementwiseGrad:
             elementwise_grad(f)(X)
 
     def test_other_shapes(self) -> None:
-        with pytest.raises(ValueError, match=r"made shape \(\) of \(3,\); it is not elementwise"):
+        with pytest.raises(ValueError, match=r"returned shape \(\) for an argument of shape \(3,\), so it is not elementwise"):
             elementwise_grad(np.sum)(X)
         with pytest.raises(ValueError, match=r"argnums 1 is out of range.* 1 positional"):
             elementwise_grad(np.sin, argnums=1)(X)
@@ -69,7 +69,7 @@ class TestVectorCalculus:
         assert np.isclose(float(divergence(f)(X)), X[1] + np.cos(X[1]) + 2 * X[2] * X[0])
         assert float(divergence(lambda x: x * x)(3.0)) == 6.0
         assert float(divergence(lambda x: x)(np.ones((2, 3)))) == 6.0
-        with pytest.raises(ValueError, match="divergence: a vector field gives as many numbers as it takes, not 1 of 3"):
+        with pytest.raises(ValueError, match="divergence: the function returned 1 numbers for an argument of 3"):
             divergence(np.sum)(X)
 
     def test_curl(self) -> None:
@@ -79,9 +79,9 @@ class TestVectorCalculus:
         x, y, z = X
         assert np.allclose(curl(f)(X), [x, 2 * y * z - y, np.cos(x) - z**2])
         assert np.isclose(float(curl(lambda x: np.stack([-x[1] * x[0], x[0] ** 2]))(X[:2])), 3 * X[0])
-        with pytest.raises(ValueError, match=r"a vector of two or three elements, not of shape \(4,\)"):
+        with pytest.raises(ValueError, match=r"must have shape \(2,\) or \(3,\), not \(4,\)"):
             curl(lambda x: x)(np.ones(4))
-        with pytest.raises(ValueError, match="curl: a vector field gives as many numbers as it takes, not 2 of 3"):
+        with pytest.raises(ValueError, match="curl: the function returned 2 numbers for an argument of 3"):
             curl(lambda x: x[:2])(X)
 
     def test_identities(self) -> None:
@@ -213,7 +213,7 @@ class TestTaylor:
             assert {type(c) for c in taylor(np.exp, x, 2)} == {np.float64}
 
     def test_errors(self) -> None:
-        with pytest.raises(ValueError, match="order must not be negative, -1"):
+        with pytest.raises(ValueError, match="order must be at least 0, not -1"):
             taylor(np.exp, 0.0, -1)
         with pytest.raises(ValueError, match=r"direction has shape \(2,\), but the argument has shape \(\)"):
             taylor(np.exp, 0.0, 1, np.ones(2))

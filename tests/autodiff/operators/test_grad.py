@@ -179,7 +179,7 @@ class TestArguments:
 class TestErrors:
     @for_each("operator", [grad, value_and_grad])
     def test_non_scalar(self, operator: Any) -> None:
-        with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar; sum it, or use vjp or jvp"):
+        with pytest.raises(ValueError, match=r"returned shape \(2,\), not a scalar\. Sum it, or use vjp, jvp or jacobian"):
             operator(lambda x: x * 2)(np.ones(2))
 
     @for_each("call", [lambda f: grad(f)(1.0), lambda f: jvp(f, (1.0,), (1.0,)), lambda f: vjp(f, 1.0)])
@@ -200,7 +200,7 @@ class TestErrors:
             jvp(np.sin, (np.ones(2),), (np.ones(3),))
 
     def test_adjoints_must_match(self) -> None:
-        with pytest.raises(ValueError, match=r"the adjoint has shape \(3,\), but the value has shape \(2,\)"):
+        with pytest.raises(ValueError, match=r"the cotangent has shape \(3,\), but the value has shape \(2,\)"):
             vjp(np.sin, np.ones(2))[1](np.ones(3))
 
     def test_an_operation_without_a_tangent_rule(self) -> None:
