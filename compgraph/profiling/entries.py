@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any, TypeAlias
 
 from ..frames import source_lines
 from ..ops import opname_of
+
+Function: TypeAlias = Callable[..., Any] | str  # an operation, or a name
+Code: TypeAlias = CodeType | str | None  # of the user's line
 
 FORWARD, BACKWARD, TANGENT, EXAMPLES = "forward", "backward", "tangent", "vmap"
 
@@ -36,13 +40,13 @@ class Entry:
 
     __slots__ = ("allocated", "calls", "code", "direction", "function", "instruction", "key", "scope", "seconds", "steps")
 
-    def __init__(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> None:
+    def __init__(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> None:
         self.direction, self.function, self.code, self.instruction, self.scope = direction, function, code, instruction, scope
         self.key = (direction, function, id(code), instruction, scope)  # hashing a code object is slow
         self.calls, self.seconds, self.allocated = 0, 0.0, 0
         self.steps: dict[Any, Entry] = {}
 
-    def step(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Entry:
+    def step(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Entry:
         """Return the entry of a step, which is added if needed."""
         key = (direction, function, id(code), instruction, scope)
         step = self.steps.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from time import perf_counter
 from typing import Any
@@ -13,7 +14,7 @@ from ..frames import source_lines
 from ..interpreters import is_recorded
 from ..storage import owner_of
 from ..values import Value
-from .entries import FORWARD, Entry, root
+from .entries import FORWARD, Code, Entry, Function, root
 from .ledger import SWEEPS, Held, Ledger, read
 
 ndarray = np.ndarray
@@ -56,7 +57,7 @@ class Recorder:
         """Return an interpreter that records the operations of another one."""
         return Profiling(interpreter, self)
 
-    def processed(self, result: Any, function: Any, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
+    def processed(self, result: Any, function: Function, args: tuple[Any, ...], start: float, steps: Entry | None) -> None:
         """Record an operation that began at `start`."""
         values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
@@ -77,7 +78,7 @@ class Recorder:
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
         self._done(entry, perf_counter(), (), None, node.raw_value)
 
-    def step(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Entry:
+    def step(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Entry:
         """Return the entry of an operation within the running entry. Steps of a derivative belong to its line."""
         top = self.top
         if top is None:
@@ -86,7 +87,7 @@ class Recorder:
             code, instruction, scope = top.code, top.instruction, top.scope
         return top.step(direction, function, code, instruction, scope)
 
-    def _done(self, entry: Entry, start: float, values: Any, steps: Entry | None, plain: Any) -> None:
+    def _done(self, entry: Entry, start: float, values: Sequence[object], steps: Entry | None, plain: Any) -> None:
         entry.calls += 1
         if steps is not None:
             entry.merge(steps)
@@ -99,14 +100,14 @@ class Recorder:
 
     # ---------------------------------------------------------------------------------------- open entries
 
-    def begin(self, direction: str, function: Any, code: Any, instruction: int, scope: tuple[str, ...]) -> Opened:
+    def begin(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Opened:
         """Open an entry; everything recorded until `end` is a step of it."""
         entry = self.step(direction, function, code, instruction, scope)
         opened: Opened = (self.top, entry, perf_counter())  # type: ignore[assignment]  # `step` has set it
         self.top = entry
         return opened
 
-    def begin_here(self, direction: str, function: Any) -> Opened:
+    def begin_here(self, direction: str, function: Function) -> Opened:
         """Open an entry at the user's current line."""
         code, instruction = source_lines.user_line()
         return self.begin(direction, function, code, instruction, open_scopes())
@@ -123,7 +124,7 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------------ bytes
 
-    def track_all(self, value: Any) -> None:
+    def track_all(self, value: object) -> None:
         """Track one or several arrays that the running entry keeps alive."""
         for part in value if isinstance(value, (tuple, list)) else (value,):
             part = part.raw_value if isinstance(part, Value) else part
@@ -134,7 +135,7 @@ class Recorder:
         """Return the entry of a node or a multi-output operation within the running entry."""
         return self.step(direction, node.function, node.code, node.instruction, getattr(node, "_scope", ()))
 
-    def track(self, entry: Entry, array: Any, operands: Any = ()) -> None:
+    def track(self, entry: Entry, array: object, operands: Sequence[object] = ()) -> None:
         """Track the memory of an array, unless it is tracked already, or is that of an operand."""
         if type(array) is not ndarray:
             return
@@ -191,7 +192,7 @@ class Profiling:
     def __init__(self, inner: Any, recorder: Recorder) -> None:
         self.inner, self.recorder = inner, recorder
 
-    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def process(self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Process an operation and record it, if one of its operands is a node."""
         if not any(isinstance(operand, Value) for operand in args):
             return self.inner.process(function, args, options)

@@ -1,15 +1,15 @@
 /* Lays a graph out in layers, boxes within boxes, from operands to results.
 
-   Everything is computed along the arrows (a, "along") and across them (c, "across"); only the page knows which of the two
-   is horizontal. Each box is laid out by itself, inner ones first; where an arrow crosses the border of a box, the box has
-   a port, which the level above takes for one end of the arrow. */
+   Coordinates are along the arrows (a, "along") and across them (c, "across"); graph.js maps them to x and y. Each box is laid
+   out by itself, inner ones first. Where an arrow crosses the border of a box, the box has a port, which is the end of the
+   arrow for the level above. */
 "use strict";
 
 const GAP = 34;        // between layers, at least
 const LABEL_GAP = 18;  // between a layer with labels of arrows and its neighbors
-const BETWEEN = 14;    // between neighbours in a layer
-const PAD = 14;        // between the border of a box and what is in it
-const TITLE = 24;      // room for the title of a box
+const BETWEEN = 14;    // between neighbors in a layer
+const PAD = 14;        // between the border of a box and its content
+const TITLE = 24;      // height of the title of a box
 const SWEEPS = 10;     // over all layers, to find an order with few crossings
 const STEPS = 30;      // over all layers, to draw arrows straight
 
@@ -89,7 +89,7 @@ function arrange(box) {
   measure(box, full, segments, vertexOf);
 }
 
-/* For each target the segments that end there: an operation's arrows arrive side by side, in the order of its operands. */
+/* The segments that end at each target: the arrows of an operation arrive side by side, in the order of its operands. */
 function ends(segments) {
   if (!segments.ends) {
     segments.ends = new Map();
@@ -98,7 +98,7 @@ function ends(segments) {
   return segments.ends;
 }
 
-/* The layer of each item: as late as its operands ask for, leaves and what is `late` as near to their use as they can be. */
+/* The layer of each item: the one after its operands; leaves and `late` items are next to their first use. */
 function ranked(box, items, segments) {
   const after = new Map(items.map((item) => [item, []])), before = new Map(items.map((item) => [item, []]));
   for (const each of segments) after.get(each.start).push(each);
@@ -135,7 +135,7 @@ function ranked(box, items, segments) {
   return ranks;
 }
 
-/* Where a segment leaves or reaches an item, from the item's own start. */
+/* The offset at which a segment leaves or reaches an item, from the start of the item. */
 function leaving(each) {
   const { start, from } = each;
   return start.children ? start.outs.get(from).at : start.across / 2;
@@ -148,7 +148,7 @@ function reaching(each, all) {
   return (end.across * (together.indexOf(each) + 1)) / (together.length + 1);
 }
 
-/* A segment over several layers passes each in a vertex of its own. */
+/* A segment across several layers has a vertex in each. */
 function chain(each, vertexOf, add, all) {
   const start = vertexOf.get(each.start), end = vertexOf.get(each.end);
   each.leaves = leaving(each);
@@ -197,7 +197,7 @@ function sort(layers) {
 const mean = (numbers) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 const at = (vertex, offset) => vertex.i + offset / (vertex.size + 1);
 
-/* The first order: operands above one another as a walk back from the results meets them. */
+/* The initial order: that of a depth-first search from the results. */
 function depthFirst(layers) {
   const seen = new Map();
   for (const layer of layers.slice().reverse()) {
@@ -215,7 +215,7 @@ function depthFirst(layers) {
   for (const layer of layers) layer.sort((one, other) => seen.get(one) - seen.get(other));
 }
 
-/* How many arrows out of a layer cross. */
+/* The number of crossings between the arrows that leave a layer. */
 function crossed(layer) {
   const ends = [];
   for (const vertex of layer)
@@ -251,7 +251,7 @@ function straighten(layers) {
   for (const vertex of layers.flat()) vertex.c -= least;
 }
 
-/* The places nearest to those wanted that keep order and distance (isotonic regression, by pooling neighbours). */
+/* The positions nearest to the wanted ones that keep order and distance (isotonic regression by pool-adjacent-violators). */
 function settle(layer, wanted, weights) {
   const blocks = [];
   let shift = 0;
@@ -325,7 +325,7 @@ function place(item, a, c) {
   for (const child of item.children || []) place(child, item.a, item.c);
 }
 
-/* The way back, under everything in its box. */
+/* The way back, below the content of the box. */
 function roundabout({ from, to, within }) {
   const floor = within.c + within.floor;
   const start = [from.a + from.along, from.c + from.across / 2], end = [to.a, to.c + to.across / 2];
