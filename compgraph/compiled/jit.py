@@ -42,7 +42,7 @@ def jit(
     exact : bool
         Whether results have NumPy's bits, which is slower.
     static_argnames : str or tuple of str
-        Parameters that are compile-time constants: each value has its own program. Arguments other than arrays and NumPy
+        Parameters that are compile-time constants: each value has its own program. All arguments except arrays and NumPy
         floating-point scalars are always static. Two values share a program only if they are indistinguishable; 0.0 and
         -0.0, 1 and True, and differently ordered dictionaries do not. Objects of classes with unknown state are compared by
         identity.

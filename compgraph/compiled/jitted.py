@@ -318,3 +318,6 @@ def _lookup(module: str, name: str) -> Any:
         return functools.reduce(inspect.getattr_static, name.split("."), importlib.import_module(module))
     except (ImportError, AttributeError):
         return None
+
+
+_remade, _found = _rebuild, _lookup  # names in older pickles

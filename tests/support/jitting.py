@@ -1,4 +1,4 @@
-"""What the tests of `jit` share: a compiled function is held against the function itself."""
+"""Helpers for tests of `jit`: compiled functions are compared with NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import compgraph as cg
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether two results nest alike, and have the same types, dtypes, shapes and, but for rounding, values."""
+    """Whether two results have the same structure, types, dtypes, shapes and, up to rounding, values."""
     one, how = optree.tree_flatten(found, namespace="compgraph")
     two, like = optree.tree_flatten(expected, namespace="compgraph")
     return how == like and all(map(_same_leaf, one, two))
@@ -50,7 +50,7 @@ def agrees(f: Any, *calls: tuple[Any, ...], programs: int | None = 1) -> Any:
 
 
 def refused(f: Any, *args: Any, words: str = "", **kwargs: Any) -> Any:
-    """Nothing is compiled, for a reason that is told, and the function gives what it gives."""
+    """Assert that nothing is compiled, that the report has the reason, and that the results are NumPy's."""
     jitted = compiled(f, *args, **kwargs)
     assert "runs as NumPy" in jitted.report(), jitted.report()
     assert words in jitted.report(), jitted.report()

@@ -455,14 +455,14 @@ def test_a_program_keeps_nothing_of_its_trace() -> None:
     jitted = cg.jit(ad.value_and_grad(deep), cache=False)
     tracemalloc.start()
     try:
-        jitted.compile(w[:2, :2], x[:, :2])  # what is imported, and made once
+        jitted.compile(w[:2, :2], x[:, :2])  # imports and one-time allocations
         before, _ = tracemalloc.get_traced_memory()
         jitted.compile(w, x)
         gc.collect()
         held = (tracemalloc.get_traced_memory()[0] - before) / layer
     finally:
         tracemalloc.stop()
-    assert held < 80, held  # thirty layers that the way back reads, and what is at work; the trace has two hundred
+    assert held < 80, held  # thirty layers that the reverse sweep reads, and the workspace; the trace has two hundred
     for scale in (1.0, np.nan):  # by the program, and by NumPy, which has the last word where there are warnings
         assert same(jitted(w, x * scale), ad.value_and_grad(deep)(w, x * scale))
 

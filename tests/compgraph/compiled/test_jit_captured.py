@@ -1,4 +1,4 @@
-"""What a compiled function reaches besides its arguments: a change of it is seen, and another program made."""
+"""Captured state of compiled functions: a change is detected, and another program is compiled."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_decisions_that_change_no_result() -> None:
 
 
 def test_results_that_are_answers() -> None:
-    alive = cg.placeholder((None,))  # while one lives, shapes note what is read of them
+    alive = cg.placeholder((None,))  # while one is alive, reads of shapes are recorded
     agrees(lambda x: bool(x[0] > 0), (X,), (-X,), programs=2)
     agrees(lambda x: (len(x), x.shape, x.ndim, x.sum() > 0), (X,), (-X,), programs=None)
     del alive
@@ -220,7 +220,7 @@ def test_widths_of_padding_are_guarded_in_gradients() -> None:
         assert same(jitted(X, np.array(widths)), gradient(X, np.array(widths))), widths
 
 
-# What users compute only for its error or warning: a call for which there is none, and one for which there is.
+# Operations computed only for their error or warning: a call without one, and a call with one.
 UNUSED: dict[str, tuple[Any, Any, Any]] = {
     "log": (lambda x: np.log(x), [1.5, 2.0], [-1.0, 2.0]),
     "scalar": (lambda x: [np.sqrt(x[i]) for i in range(2)], [1.5, 2.0], [1.0, -2.0]),

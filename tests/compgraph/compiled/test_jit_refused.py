@@ -1,4 +1,4 @@
-"""What is not compiled runs as NumPy, right, and the report says why."""
+"""Functions that are not compiled run as NumPy, with the reason in the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long loops, of which a few turns are recorded, differentiated and lowered: right, or done the long way."""
+"""Long loops: extrapolated from a few iterations, or compiled with all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cut_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_cut(jitted: Any) -> bool:
-    """Whether the program was foretold by a few turns."""
+    """Whether the program was extrapolated from a few iterations."""
     return any(isinstance(v.program, TableProgram) for p in jitted._by_signature.values() for v in p.variants)
 
 
@@ -46,7 +46,7 @@ def flat(value: Any) -> list[Any]:
 
 
 def holds(g: Callable[..., Any], *args: Array, cut: bool = True) -> Any:
-    """Compiled, a function gives what it gives by NumPy, at other values too."""
+    """The compiled function agrees with NumPy, also at other values."""
     jitted = compiled(g, *args)
     assert is_compiled(jitted), jitted.report()
     assert is_cut(jitted) == cut, jitted.source()
@@ -359,7 +359,7 @@ def test_globals_are_compared_before_each_run(cut_soon: None) -> None:
 
 
 def _program(seed: int) -> Callable[[Any], Any]:
-    """Loops of random statements, each about what others of this and of earlier turns have made."""
+    """Loops of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     loops = [rng.integers(0, 12, int(rng.integers(1, 5))).tolist() for _ in range(int(rng.integers(1, 3)))]
     turns, shift = int(rng.integers(110, 150)), int(rng.integers(1, 5))
@@ -417,7 +417,7 @@ def test_random_loops_match_numpy(cut_soon: None, seed: int) -> None:
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
 
 
-# ------------------------------------------------------------------------------------------------------- what is not foretold
+# ------------------------------------------------------------------------------------------------------- failed extrapolation
 
 
 def test_a_program_that_was_foretold_wrongly_is_not_taken(cut_soon: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Graphs that are run again: what may be fed, what is checked, what is shared, and what the program looks like."""
+"""`Executor`: feeds, guards, shared nodes, and generated programs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_any_node_may_be_fed() -> None:
     value, slope = executor.run({"hidden": [0.0, 1.0], "x": [3.0, 5.0]})
     np.testing.assert_allclose(value, 1 + np.e)
     np.testing.assert_allclose(slope, [3.0, 5 * np.e])
-    assert cg.Executor(out).run({"hidden": [0.0, 0.0]}) == 2  # what lies behind is not needed
+    assert cg.Executor(out).run({"hidden": [0.0, 0.0]}) == 2  # its operands are not needed
 
 
 def test_outputs_share_no_memory() -> None:
@@ -130,7 +130,7 @@ def test_derivatives_of_derivatives() -> None:
     np.testing.assert_allclose(cg.Executor(second).run({x: point}), 2 * (s + point * c) * (2 * c - point * s))
 
 
-# ---------------------------------------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def two_layers() -> tuple[Any, ...]:
 
 
 def test_an_adjoint_is_fed_like_any_node() -> None:
-    """In another shape too, with what follows from it and what it does not depend on, and derivatives through it."""
+    """Also with another shape, with nodes that depend on it, nodes that do not, and derivatives."""
     x, w, v, hidden, out = two_layers()
     dh, dv = gradients(out, [hidden, v])
     given = np.random.default_rng(0).normal(size=(5, 2))
@@ -533,7 +533,7 @@ def test_an_adjoint_is_fed_like_any_node() -> None:
 
 
 def test_derivatives_asked_for_together_are_not_derived_where_one_is_needed() -> None:
-    """The one may be had of less than the others: here of the second layer's input, of which the first layer's knows nothing."""
+    """One derivative may need fewer nodes than the others: here only the second layer, whose input is fed."""
     x, w, v, hidden, out = two_layers()
     values = np.random.default_rng(0).normal(size=(5, 2))
     together, alone = gradients(out, [w, x, v])[2], gradients(out, [v])[0]
@@ -578,7 +578,7 @@ def test_a_copy_is_made_again(copied: Any) -> None:
 
 
 def decided() -> cg.Executor:
-    """An executor of a graph that hangs on a length, on a decision about a node that is gone, and on a number that was frozen."""
+    """An executor of a graph with a guard on a length, a guard on a deleted node, and a value that left the graph."""
     x, k = cg.placeholder((None,), name="x", example=np.arange(1.0, 4.0)), cg.constant(2)
     n = x.shape[0]
     return cg.Executor((cg.sum(x) / n if cg.sum(x * x) > 1 else -x) * x[int(k)])

@@ -43,7 +43,7 @@ def smooth(n: int) -> Any:
 
 
 def branching(n: int) -> Any:
-    """Operations element by element, none of which can stand beside the one before, between others."""
+    """Elementwise operations that cannot join the previous group, between others."""
     x = cg.variable(np.ones(20_000), "x")
     y = x
     for _ in range(n // 2):

@@ -28,7 +28,7 @@ def written(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def unread(view: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, where what is written into is not read again, or was made before its source was written into."""
+    """The same, if the array with writes is not read again, or was made before its source was written into."""
 
     def program(x: Any) -> Any:
         y, z = x * 1, x * 2

@@ -74,7 +74,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], Any]] = {
 
 
 def derived(program: Callable[[Any], Any], x: Any) -> list[Any]:
-    """A number, its gradient, and if there is one the derivative of that."""
+    """A number, its gradient, and its second derivative if there are variables."""
     out = total(program(x))
     (slope,) = gradients(out, [x])
     weights = np.cos(np.arange(slope.size)).reshape(slope.shape)
@@ -199,7 +199,7 @@ def fed(rng: np.random.Generator) -> Any:
 
 
 def outcomes(seed: int) -> list[str]:
-    """What becomes of a random program in runs with other values, and other layouts."""
+    """The results of a random program in runs with other values and layouts."""
     rng = np.random.default_rng([seed, 1])
     cg.reset()
     recorded = fed(rng)

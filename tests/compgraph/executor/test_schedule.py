@@ -1,4 +1,4 @@
-"""What stands between the passes and a backend: another pass, and another backend, are one function and one entry each."""
+"""`Schedule`: a further pass and a further backend are one function and one registration each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cut`: a sub-graph computes what the whole one does, and knows what was decided in it."""
+"""`subgraph` computes the same values as the whole graph, and keeps its guards."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_long_sums_have_the_error_of_sums_by_pairs() -> None:
 
 
 def test_nothing_is_asked_of_shapes_which_are_known() -> None:
-    x = cg.placeholder((5, 3), name="x")  # while it lives, all nodes note who asks for their shapes
+    x = cg.placeholder((5, 3), name="x")  # while it is alive, reads of shapes are recorded
     executor = compiled(np.reshape(x * 2, (x.shape[0] * 3,)) * len(x) * x.size)
     at = np.arange(15.0).reshape(5, 3)
     np.testing.assert_array_equal(executor.run({"x": at}), np.ravel(at * 2) * 75)

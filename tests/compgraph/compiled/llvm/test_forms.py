@@ -125,7 +125,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Array]] = {
 
 
 def _weighted(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function whose derivative has all elements of those of `f`."""
+    """A function whose derivative contains all elements of the derivative of `f`."""
 
     def total(x: Any) -> Any:
         found = f(x)
@@ -136,7 +136,7 @@ def _weighted(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def agree(f: Callable[..., Any], *args: Any, rtol: float = 1e-9) -> Any:
-    """Compile a function, without calls of NumPy's, and compare what it gives."""
+    """Compile a function without NumPy calls, and compare its results with NumPy."""
     jitted = compiled(f, *args)
     assert is_compiled(jitted), jitted.report()
     assert "is called" not in jitted.report(), jitted.report()
@@ -214,7 +214,7 @@ def test_searches_along_short_axes_match_numpy(shape: tuple[int, ...], dtype: An
             np.testing.assert_array_equal(a, b)
 
 
-# --------------------------------------------------------------------------------------------- what is left to NumPy
+# --------------------------------------------------------------------------------------------- NumPy calls
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Elements chosen by arrays, arrays put together, and what goes along axes, as machine code: against NumPy at other values."""
+"""Indexing by arrays, array assembly and cumulative operations as machine code, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report_of(executor: cg.Executor) -> list[str]:
-    """What was left to NumPy."""
+    """Return the operations that call NumPy."""
     found: list[str] = program_of(executor).report
     return found
 
@@ -45,7 +45,7 @@ def assert_compiled(function: Callable[..., Any], recorded: tuple[Any, ...], oth
 
 
 def at_other_values(shape: tuple[int, ...], dtype: Any = float) -> list[tuple[Array]]:
-    """Arrays of a shape with zeros of both signs, nan, and layouts other than C's."""
+    """Arrays of a shape with zeros of both signs, nan, and several memory layouts."""
     rng = np.random.default_rng(3)
     wide = rng.integers(-3, 4, (*shape, 2)) * (0.5 if np.dtype(dtype).kind == "f" else 1)
     wide = wide.astype(dtype)
@@ -384,7 +384,7 @@ def test_zeros_of_a_sum_are_numpys() -> None:
 
 
 def spread(x: Any) -> Any:
-    """Many turns, of each of which arrays choose what is read, and what is written."""
+    """Many iterations with array indices for reads and writes."""
     y = x * 1.0
     for k in range(20):
         z = np.cumsum(y[PLACES]) * 0.25

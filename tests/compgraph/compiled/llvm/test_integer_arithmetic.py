@@ -27,7 +27,7 @@ def _backend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found_by(function: Callable[..., Any], *values: Any) -> Any:
-    """What machine code gives, recorded at ones; nothing of it is called."""
+    """The results of machine code recorded at ones, without NumPy calls."""
     holders = [cg.placeholder(v.shape, v.dtype, example=np.ones(v.shape, v.dtype)) for v in values]
     executor = compiled(function(*holders))
     found = executor.run(dict(zip(holders, values, strict=True)))

@@ -63,7 +63,7 @@ class Both:
 CONVOLUTIONS = [
     ((2, 4, 6, 6), (4, 4, 3, 3), {"padding": 1}),
     ((2, 16, 28, 28), (32, 16, 3, 3), {"padding": 1}),
-    ((1, 20, 14, 13), (33, 20, 3, 3), {"padding": "same", "strides": 2}),  # channels that are no multiples of a vector
+    ((1, 20, 14, 13), (33, 20, 3, 3), {"padding": "same", "strides": 2}),  # channels that do not fill the last vector
     ((2, 3, 14, 13), (70, 3, 5, 3), {"padding": ((2, 1), (0, 3)), "strides": (2, 1), "dilation": (2, 3)}),
     ((2, 6, 7, 7), (9, 2, 3, 3), {"groups": 3, "padding": 1}),
     ((2, 5, 7, 7), (5, 1, 3, 3), {"groups": 5, "padding": 1, "strides": 3}),
@@ -177,7 +177,7 @@ def test_equal_convolutions_share_their_code() -> None:
     assert both.check().llvm.count("define internal i32 @.convolution_forward") == 1
 
 
-# One of each tiling: by channels, of groups, along lines, of windows next to each other and apart.
+# Each tiling once: along channels, grouped, along rows, with overlapping windows and with gaps.
 TILINGS = [(16 if k % 2 == 0 else 32, number) for k, number in enumerate((3, 4, 19, 23, 24))]
 OTHERS = [(width, number) for width in (16, 32) for number in (*range(6), *range(19, 25)) if (width, number) not in TILINGS]
 

@@ -247,7 +247,7 @@ def test_booleans_and_integers_in_a_loop() -> None:
 
 
 def _program(seed: int) -> Callable[[Any], Any]:
-    """A loop of random statements, each about what others of this and of earlier turns have made."""
+    """A loop of random statements that read values of this and of earlier iterations."""
     rng = np.random.default_rng(seed)
     chosen = rng.integers(0, 14, int(rng.integers(2, 6))).tolist()
     turns, inner, shift = int(rng.integers(9, 16)), int(rng.integers(8, 11)), int(rng.integers(1, 5))
@@ -314,4 +314,4 @@ def test_random_loops_match_numpy(seed: int) -> None:
 def test_numbers_that_change_are_tables() -> None:
     jitted = compiled(numbers_that_change, np.linspace(0.0, 1.0, 40))
     assert loops_in(jitted) == 1
-    assert "0x3FEF" not in jitted.llvm()  # cos(0.1), which stands in the code of a straight line
+    assert "0x3FEF" not in jitted.llvm()  # cos(0.1) as a constant of straight-line code

@@ -1,4 +1,4 @@
-"""Functions of the compiler: how exact they are, what they make of awkward operands, which flags of the processor they set."""
+"""Mathematical functions of the compiler: accuracy, exceptional operands, and processor flags."""
 
 import ctypes
 import ctypes.util
@@ -48,7 +48,7 @@ def compiled(name, type):
 
 
 def computed(name, type, *operands):
-    """What the compiled function gives for arrays."""
+    """Return the results of the compiled function."""
     dtype = DTYPES[type.of]
     step = COUNT_OF_ONE_CALL
     size, length = len(operands[0]), -(-len(operands[0]) // step) * step
@@ -59,7 +59,7 @@ def computed(name, type, *operands):
     return result[:size]
 
 
-# --------------------------------------------------------------------------------------------- where operands come from
+# --------------------------------------------------------------------------------------------- operands
 
 COUNT = 500
 
@@ -216,7 +216,7 @@ QUIET = {"arccosh": 1.5}  # an operand of other lanes that sets no flag; else 0.
 
 
 def reference(name, operands, dtype):
-    """What NumPy (or SciPy) gives, and the flags that it warns of."""
+    """The result of NumPy (or SciPy), and the flags that it warns of."""
     others = {
         "sigmoid": scipy.special.expit, "softplus": lambda x: np.logaddexp(dtype(0), x),
         "erf": scipy.special.erf, "erfc": scipy.special.erfc,
@@ -230,7 +230,7 @@ def reference(name, operands, dtype):
 
 
 def in_last_lane(name, type, operands):
-    """What the compiled function gives in its last lane, and the flags that it sets."""
+    """The result of the compiled function in its last lane, and the flags that it sets."""
     dtype = DTYPES[type.of]
     arrays = [np.full(COUNT_OF_ONE_CALL, QUIET.get(name, 0.5), dtype) for _ in operands]
     for array, x in zip(arrays, operands, strict=True):
@@ -246,7 +246,7 @@ def in_last_lane(name, type, operands):
 
 
 def same(got, want, least):
-    """Whether numbers are the same but for the last digits of them or of `least`, infinities and zeros in their signs too."""
+    """Whether numbers are equal up to rounding, at least of `least`; infinities and zeros also in their sign."""
     if np.isnan(want) or np.isnan(got):
         return np.isnan(want) and np.isnan(got)
     if want == 0 or np.isinf(want):
@@ -268,7 +268,7 @@ def test_special_values_and_flags_match_numpy(name, dtype, lanes, step):
     for operands in itertools.islice(itertools.product(numbers, repeat=2 if name in OF_TWO else 1), 0, None, step):
         want, flags = reference(name, operands, dtype)
         if np.isnan(operands).any() or (name == "power" and np.isinf(operands[1])):
-            flags = 0  # some builds of NumPy warn; the result is right, and none is due
+            flags = 0  # some builds of NumPy warn, although the result is right
         for type in types:
             got, set = in_last_lane(name, type, operands)
             assert same(got, want, dtype(0.5 if name.startswith("logadd") else 0)), (type, operands, got, want)

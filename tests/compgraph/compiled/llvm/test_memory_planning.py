@@ -1,4 +1,4 @@
-"""What programs keep between runs, and need in one: values lie in results until these are written, and traces are given up."""
+"""Memory of programs: buffers share the memory of results, and traces are released."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _held_and_peak(f: Callable[..., Any], small: tuple[Any, ...], args: tuple[An
     jitted = cg.jit(f, cache=False, threads=1)
     tracemalloc.start()
     try:
-        jitted.compile(*small)  # what is imported, and made once
+        jitted.compile(*small)  # imports and one-time allocations
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         jitted.compile(*args)
@@ -79,7 +79,7 @@ def test_residuals_share_memory_with_gradients() -> None:
 
 
 def _states(x: Any) -> Any:
-    """Results of several sizes, of which some are written late, some read again."""
+    """Results of several sizes; some are written late, some are read again."""
     first = np.exp(x * 0.1) @ x
     second = np.tanh(first)
     third = np.sum(second * second, axis=0)
@@ -88,7 +88,7 @@ def _states(x: Any) -> Any:
 
 
 def _called(x: Any) -> Any:
-    """NumPy is called between, and gives what shares memory with what it was given."""
+    """NumPy calls in between, with results that share memory with their operands."""
     a = np.tanh(x) @ x
     b = np.sort(a, axis=0)
     c = np.atleast_2d(b * 2.0)

@@ -1,4 +1,4 @@
-"""How steps become nests: what is computed again instead of being kept, along which axes vectors lie, elements that lie apart."""
+"""Planning of loop nests: rematerialization, the vectorized axis, and strided loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of compiled programs: what is done together is in a box, loops count their turns, calls are seen."""
+"""Drawings of compiled programs: boxes of fused nests, loops with trip counts, NumPy calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL = ProgramOptions(limit=None, shapes=False, dtypes=False, scopes="open", fold
 
 
 def drawing(f: Any, *args: Any, options: ProgramOptions = ALL) -> Drawing:
-    """What is drawn of a function that is compiled for some arguments."""
+    """The drawing of a function that is compiled for some arguments."""
     return drawing_of_program(cg.jit(f, cache=False).compile(*args), options)
 
 

@@ -39,7 +39,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def results_of(f: Callable[..., Any], at: Any, recorded_at: Any, number: int | None) -> tuple[list[Array], int]:
-    """What compiled `f` gives at `at`, and how many cuts its program has."""
+    """The result of compiled `f` at `at`, and the number of tiled nests of its program."""
     x = cg.placeholder(np.shape(at), at.dtype, name="x", example=recorded_at)
     found = f(x)
     executor = cg.Executor(found if isinstance(found, list) else [found], jit=True, threads=number)
@@ -310,7 +310,7 @@ print(hung, wrong, flush=True)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform lacks fork")
 @pytest.mark.parametrize("forks", [3, pytest.param(30, marks=pytest.mark.slow)])
 def test_forked_child_has_own_threads_and_interpreter_ends(forks: int) -> None:
     found = subprocess.run([sys.executable, "-c", PROGRAM, str(forks)], capture_output=True, text=True, timeout=300, check=False)
