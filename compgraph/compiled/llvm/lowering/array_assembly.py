@@ -182,9 +182,7 @@ def _diagonal(state: LoweringState, item: Any) -> str:
     shown = None if source is None else _requested_diagonal(item, source)
     if source is None or shown is None or shown.shape != np.shape(item.raw_value):
         return UNSUPPORTED
-    if state.is_mutable(source):  # views of arrays with writes are lowered elsewhere
-        return "it is an unsupported view"
-    state.views[item] = shown
+    state.assign_view(item, source, shown)
     return ""
 
 
@@ -208,9 +206,7 @@ def _diag(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     if len(source.shape) == 2:
         shown = _diagonal_view(source, k, 0, 1)
-        if state.is_mutable(source):
-            return "it is an unsupported view"
-        state.views[item] = shown
+        state.assign_view(item, source, shown)
         return ""
     own = state.result(item)
     state.append_map("copy", (0,), own, is_write=True)

@@ -205,7 +205,7 @@ class GraphLowering(LoweringState):
             return self._elementwise(item, function, name, [self.operand(a) for a in item.args])
         if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
             return self._copy(item, self.view(item.args[0]))
-        if function in (np.zeros_like, np.ones_like):
+        if function in (np.zeros_like, np.ones_like, np.empty_like):
             self.views[item] = view = dense_view(plain.dtype, plain.shape, item)
             self.append_map("copy", (function is np.ones_like,), view)
             return ""
@@ -219,11 +219,7 @@ class GraphLowering(LoweringState):
             found = view_of(item, source)
             is_known = elementwise_ops.is_compilable(source.buffer.dtype)
             if found is not None and is_known and found.shape == np.shape(item.raw_value):
-                if self.is_shared(item) or not self.is_mutable(source):
-                    self.views[item] = found
-                else:
-                    self.views[item] = own = dense_view(found.buffer.dtype, found.shape, item)
-                    self.append_map("copy", (found,), own)
+                self.assign_view(item, source, found)
                 return ""
         return (
             gather_scatter.lower_getitem(self, item)

@@ -131,6 +131,14 @@ class LoweringState:
         view = self.views[item] = dense_view(array.dtype, array.shape, item)
         return view
 
+    def assign_view(self, item: Any, source: BufferView, view: BufferView) -> None:
+        """Make a view of `source` the value of an item, or a copy where NumPy copies and `source` may be written later."""
+        if self.is_shared(item) or not self.is_mutable(source):
+            self.views[item] = view
+        else:
+            self.views[item] = own = dense_view(view.buffer.dtype, view.shape, item)
+            self.append_map("copy", (view,), own)
+
     def scratch(self, dtype: Any, size: int) -> BufferView:
         """Return scratch memory for one step; equal steps share it, so that loops of them are found."""
         key = np.dtype(dtype), size

@@ -348,3 +348,43 @@ def test_sums_of_one_product_have_numpys_zero(f: Callable[[Any], Any]) -> None:
     assert is_compiled(jitted), jitted.report()
     zeros = np.array([[-0.0, 0.0, -0.0]])
     np.testing.assert_array_equal(np.signbit(jitted(zeros)), np.signbit(f(zeros)))
+
+
+# --------------------------------------------------------------------------------------------- arrays with writes
+
+
+def _diagonal_then_write(x: Any) -> Any:
+    """A diagonal that is a view, so it shows the write after it."""
+    z = np.zeros((4, 4))
+    z[1, 2], z[0, 0] = x[0], x[1]
+    diagonal = np.diag(z)
+    z[2, 2] = 3 * x[2]
+    return np.sum(diagonal * np.array([1.0, 2.0, 3.0, 4.0])) + z[1, 2]
+
+
+def _diagonal_of_stack(x: Any) -> Any:
+    z = np.zeros((2, 3, 3))
+    z[0, 1, 1], z[1, 0, 1] = x[0], x[1]
+    return np.sum(np.diagonal(z, 0, 1, 2) * 2.0) + np.sum(np.diagonal(z, 1, 1, 2))
+
+
+def _empty_like(x: Any) -> Any:
+    z = np.empty_like(x)
+    z[:] = 1.0
+    for i in range(1, len(x)):
+        z[i] = np.tanh(z[i - 1]) * x[i]
+    return np.sum(z)
+
+
+def _results(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found, 0.0)
+
+
+@pytest.mark.parametrize("f", [_diagonal_then_write, _diagonal_of_stack, _empty_like])
+def test_arrays_with_writes_are_compiled(f: Callable[..., Any]) -> None:
+    x = np.linspace(0.2, 0.9, 7)
+    for g in (f, ad.value_and_grad(f)):
+        jitted = cg.jit(g).compile(x)
+        assert jitted.report().splitlines()[0].endswith("compiled by llvm"), jitted.report()
+        found, expected = np.hstack(np.atleast_1d(*_results(jitted(x + 0.05)))), np.hstack(np.atleast_1d(*_results(g(x + 0.05))))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
