@@ -30,7 +30,7 @@ class Closure:
     positions : sequence of int
         Which of them are arguments: arrays or nodes. The others are handed on.
     wrapped : tuple of callables
-        What wraps the arrays that `f` makes to be written into (see `compgraph.context.modes.wrappers`).
+        What wraps the arrays that `f` makes to be written into (see `compgraph.context.settings.wrappers`).
 
     Attributes
     ----------

@@ -259,7 +259,7 @@ def _recorded_pass(
 def ids_on_paths(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node.
 
-    Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.hashes`).
+    Sweeps use ids because a scalar node hashes by its value (see `compgraph.guards.conversions`).
     """
     if type(nodes) is Tape:
         return ids_on_paths_through_writes(nodes, output, wanted)

@@ -1,11 +1,10 @@
 """Arrays made for nodes: variables, constants and placeholders, arrays to be filled, and what NumPy makes of lists of nodes."""
 
-from .allocation import empty, ones, zeros
 from .compiled_modules import is_compiled, keep_original, shield_compiled_modules
-from .creation import array, asanyarray, asarray, asarray_chkfinite, full
-from .joining import asmatrix, bmat, c_, r_
-from .layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
+from .concatenators import asmatrix, bmat, c_, r_
+from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, ones, zeros
 from .leaves import constant, placeholder, variable
+from .memory_layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
 from .patched_numpy import after_restore, patched_numpy, without_patches
 
 __all__ = [

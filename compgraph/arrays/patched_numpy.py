@@ -21,14 +21,14 @@ from ..frames import frame_up, is_internal
 from ..graph import flatten_sequences
 from ..tracing import has_compiled_code, is_library, is_tracing
 from ..values import TRACEABLE, Value, as_buffer, unwrap_buffers, wrap_result
-from . import allocation
+from . import creation
 from .compiled_modules import keep_original, shield_compiled_modules
 from .creation import array, asanyarray, asarray, asarray_chkfinite, full
-from .layouts import ascontiguousarray, asfortranarray
+from .memory_layouts import ascontiguousarray, asfortranarray
 
 _MAKING = (
     array, asarray, asanyarray, ascontiguousarray, asfortranarray, asarray_chkfinite, full,
-    allocation.zeros, allocation.ones, allocation.empty,
+    creation.zeros, creation.ones, creation.empty,
 )  # fmt: skip
 OURS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _MAKING}
 FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
@@ -88,7 +88,7 @@ def _dispatching(name: str, original: Any) -> Any:
         if has_compiled_code(frame.f_code.co_filename):
             return made  # it may hand the array to C code
         if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
-            return as_buffer(made) if traces else allocation.fillable(made)
+            return as_buffer(made) if traces else creation.fillable(made)
         return as_buffer(made) if made.dtype.kind in "fc" else made
 
     make.is_dispatching = True  # type: ignore[attr-defined]

@@ -1,9 +1,8 @@
 """What holds for the code inside a ``with`` statement: recording, scopes, precision. Also automatic names, and locks."""
 
-from .contexts import Context, Setting, is_quick, layered_variable, run_isolated, run_isolated_once, sync_variables
-from .late import import_lazily
-from .locks import callbacks_lock, reset_after_fork
-from .modes import (
+from .layers import Context, Setting, is_quick, layered_variable, run_isolated, run_isolated_once, sync_variables
+from .process import automatic_name, callbacks_lock, import_lazily, reset_after_fork, restart_names
+from .settings import (
     NoGraph,
     active_profiler,
     active_watcher,
@@ -31,6 +30,7 @@ from .modes import (
     recording_on,
     records_for_replay,
     rerecording,
+    scope,
     scope_change,
     sealed_until,
     sealing,
@@ -39,8 +39,6 @@ from .modes import (
     with_default_dtype,
     wrappers,
 )
-from .names import automatic_name, restart_names
-from .scopes import scope
 
 __all__ = [
     "Context", "NoGraph", "Setting", "active_profiler", "active_watcher", "automatic_name", "buffers_wrapped", "call_function",

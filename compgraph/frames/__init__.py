@@ -6,10 +6,9 @@ top level.
 """
 
 from . import source_lines
-from .assignments import assigned_name
-from .classes import is_heap_type
+from .expression_uses import assigned_name, classify_use, literals_in
 from .expressions import callee, has_source, method_called, unknown
-from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_raised_by
+from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
     format_line,
     frame_up,
@@ -18,10 +17,9 @@ from .source_lines import (
     record_lines,
     set_lines_of_rules,
     set_lines_since,
+    show_at_users_line,
     walk_frames,
 )
-from .uses import classify_use, literals_in
-from .warning_lines import show_at_users_line
 
 __all__ = [
     "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source", "is_assigning", "is_at_operator",

@@ -5,6 +5,7 @@ A node keeps the code object and the instruction at work, which costs little; fi
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
@@ -217,3 +218,36 @@ def record_lines(on: bool = True) -> None:
     """
     global caller, _user_frame
     caller, _user_frame = (sys._getframe, user_frame) if on else (_no_frame, _no_frame)
+
+
+def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(show)
+    def show_warning(message: Any) -> None:
+        if not (issubclass(message.category, RuntimeWarning) and _is_written_by_us(message.filename)):
+            show(message)
+            return
+        users: Any = None
+        for frame in walk_frames(sys._getframe(1)):
+            filename = frame.f_code.co_filename
+            if filename == message.filename:  # without a registry, Python shows each warning, and the user's registry decides
+                frame.f_globals["__warningregistry__"] = None
+            if not (internal[filename] or _is_written_by_us(filename)):
+                users = frame
+                break
+        if users is None:
+            show(message)
+        else:
+            warn_at(users, message.message)
+
+    return show_warning
+
+
+def _is_written_by_us(filename: str) -> bool:
+    return filename.startswith("<executor ") or is_package_code(filename)
+
+
+def show_at_users_line() -> None:
+    """Let runtime warnings from our files be shown on the user's line."""
+    show: Any = warnings._showwarnmsg  # type: ignore[attr-defined]
+    if getattr(show, "__wrapped__", None) is None:
+        warnings._showwarnmsg = _at_users_line(show)  # type: ignore[attr-defined]

@@ -1,15 +1,15 @@
 """Writing into nodes with NumPy's meaning: every form that NumPy has comes down to one function, `writing.store`."""
 
-from . import numpy_forms
+from . import numpy_writes
+from .buffer_methods import as_traced, contains_node, trace_buffer
 from .flatiter import Flat
-from .numpy_forms import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at
-from .outputs import write_out, write_where
-from .overlapping import memory_behind
-from .promotion import as_traced, contains_node, trace_buffer
-from .writing import put_plain, require_writeable, store
+from .numpy_writes import copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, ufunc_at
+from .out_arguments import write_out, write_where
+from .overlapping_writes import memory_behind
+from .stores import put_plain, require_writeable, store
 
 __all__ = [
-    "Flat", "as_traced", "contains_node", "copyto", "fill_diagonal", "memory_behind", "nan_to_num", "numpy_forms", "place",
+    "Flat", "as_traced", "contains_node", "copyto", "fill_diagonal", "memory_behind", "nan_to_num", "numpy_writes", "place",
     "put", "put_along_axis", "put_plain", "putmask", "require_writeable", "store", "trace_buffer", "ufunc_at", "write_out",
     "write_where",
 ]  # fmt: skip

@@ -11,8 +11,8 @@ import numpy as np
 from ..graph import as_operand
 from ..guards import note_length
 from ..values import Node, require_history
-from .numpy_forms import set_flat
-from .overlapping import move_elements, overlaps
+from .numpy_writes import set_flat
+from .overlapping_writes import move_elements, overlaps
 
 
 class Flat:

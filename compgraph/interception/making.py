@@ -20,7 +20,7 @@ import numpy as np
 from .. import arrays
 from ..frames import frame_up, is_internal, source_lines
 from ..graph import stack_nested
-from ..guards import note_points, note_taken, raising
+from ..guards import guarded_errors, note_points, note_taken
 from ..inplace import contains_node
 from ..storage import address_of, owner_of
 from ..tracing import has_compiled_code, is_tracing, leak_error
@@ -410,7 +410,7 @@ def _mathematical(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
-            raising.require_possible(original, args)
+            guarded_errors.require_possible(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
 

@@ -14,7 +14,7 @@ from .pooling import (
     sizes,
     windows_of,
 )
-from .windows import Windows
+from .sliding_windows import Windows
 
 __all__ = [
     "Correlation", "Windows", "conv", "covered", "cross_correlate", "cross_correlate_back", "cross_correlate_kernel",

@@ -21,7 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike
 
 from ..protocols import primitive
-from .windows import Windows, windows
+from .sliding_windows import Windows, windows
 
 BLOCK = 1 << 18  # elements that are copied together
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..protocols import primitive
-from .windows import Windows, windows
+from .sliding_windows import Windows, windows
 
 
 def max_pool(

@@ -13,8 +13,8 @@ from ..bind import bind, record_active
 from ..context import is_quick
 from ..frames import source_lines
 from ..graph import recover_history, to_values
-from ..guards import escapes, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
-from ..inplace import Flat, numpy_forms
+from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
+from ..inplace import Flat, numpy_writes
 from ..values import (
     ACTIVE,
     LEFT,
@@ -226,18 +226,18 @@ def _ufunc_method(ufunc: np.ufunc) -> Any:
 
 
 def _priority(self: Any) -> float:
-    escapes.note_method(self, source_lines.frame_up(1))
+    conversions.note_method(self, source_lines.frame_up(1))
     return 1e6
 
 
 def _install_methods() -> None:
     methods = {
-        **escapes.methods(),
-        **{name: getattr(numpy_forms, name) for name in ops.WRITING_METHODS},
+        **conversions.methods(),
+        **{name: getattr(numpy_writes, name) for name in ops.WRITING_METHODS},
         **{name: _refused_method(name, instead) for name, instead in ops.REFUSED_METHODS.items()},
         **{name: _method(function) for name, function in ops.METHODS.items()},
         "__getitem__": _getitem,
-        "__setitem__": numpy_forms.set_item,
+        "__setitem__": numpy_writes.set_item,
         "__contains__": _contains,
         "__round__": _round,
         "clip": _clip_method,
@@ -258,7 +258,7 @@ def _install_methods() -> None:
         **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
         "strides": guarded_strides(_of_value("strides")),
         "flags": guarded_flags(_flags),
-        "__format__": escapes.text_conversion("format()", _format),
+        "__format__": conversions.text_conversion("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
         # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
         # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
@@ -268,12 +268,12 @@ def _install_methods() -> None:
     }
     for name, method in methods.items():
         setattr(Value, name, method)
-    for name, method in escapes.tracer_methods().items():
+    for name, method in conversions.tracer_methods().items():
         setattr(Tracer, name, method)
 
 
 _install_methods()
-escapes.free_inert_nodes()
+conversions.free_inert_nodes()
 hash_scalars_by_value()
 
 
@@ -296,7 +296,7 @@ def _of_arrays(name: str, message: str) -> property:
 
 number_methods: dict[str, Any] = {
     "__len__": _of_arrays("__len__", "object of type 'numpy.float64' has no len()"),
-    **escapes.NUMBER_METHODS,
+    **conversions.NUMBER_METHODS,
 }
 for _kind in SCALARS:
     _kind.__iter__ = None

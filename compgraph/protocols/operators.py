@@ -17,7 +17,7 @@ from .. import ops
 from ..bind import bind, record_active
 from ..context import is_quick
 from ..graph import FAMILIAR, NUMBERS, RAW, as_operand, recover_history, to_values
-from ..guards import escapes, raising
+from ..guards import conversions, guarded_errors
 from ..inplace import store
 from ..storage import root_of
 from ..values import (
@@ -43,11 +43,11 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     """The operator and the reflected operator of a binary function."""
     by_numpy, reflected_by_numpy = _of_ufunc(function, is_reflected=False), _of_ufunc(function, is_reflected=True)
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
-    repeats, may_raise = name == "mul", name in raising.RAISING
+    repeats, may_raise = name == "mul", name in guarded_errors.RAISING
 
     def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
-            raising.require_divisible(name, self, other)
+            guarded_errors.require_divisible(name, self, other)
         if quick and type(self) in ACTIVE and is_quick():
             kind = type(other)
             try:
@@ -69,15 +69,15 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
-            if not self.ndim or (escapes.is_within(self) and _has_priority(other)):
+            if not self.ndim or (conversions.is_within(self) and _has_priority(other)):
                 return NotImplemented
-            if escapes.is_within(self):
+            if conversions.is_within(self):
                 return by_elements(compute, (self, other))
         return by_numpy(self, other)
 
     def reflected(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
-            raising.require_divisible(name, other, self)
+            guarded_errors.require_divisible(name, other, self)
         if type(other) in RAW or type(other) in ARRAYS:
             if quick and type(self) in ACTIVE and is_quick():
                 try:
@@ -90,7 +90,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return bind(function, (other, self))
         if repeats and _is_repeated(self, other):
             return NotImplemented
-        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and escapes.is_within(self):
+        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within(self):
             return by_elements(compute, (other, self))
         return reflected_by_numpy(self, other)
 

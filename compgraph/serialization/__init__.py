@@ -2,9 +2,8 @@
 
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded
-from . import primitives, sent_guards  # importing them lets primitives and guards be pickled
-from .carried import import_object, is_shared, place_of
-from .functions import PICKLED_WHOLE, function_called, name_of
+from . import pickled_functions, sent_guards  # importing them lets primitives and guards be pickled
+from .pickled_functions import PICKLED_WHOLE, function_called, import_object, is_shared, name_of, place_of
 
 __all__ = [
     "PICKLED_WHOLE",
@@ -13,7 +12,7 @@ __all__ = [
     "import_object",
     "is_shared",
     "name_of",
+    "pickled_functions",
     "place_of",
-    "primitives",
     "sent_guards",
 ]

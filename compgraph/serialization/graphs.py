@@ -44,7 +44,7 @@ from ..values import (
     untracked,
 )
 from .copied_guards import CopiedGuards
-from .functions import function_called, name_of
+from .pickled_functions import function_called, name_of
 
 ndarray = np.ndarray
 _local = threading.local()

@@ -9,21 +9,25 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# From the names in pickles of version 0.1 to the names of now.
+# Old module names in pickles, of version 0.1 and later, and the present ones.
 MOVED = {
     "autodiff.arguments.derived": "autodiff.arguments.derived_functions",
     "compgraph.operations": "compgraph.ops",
     "compgraph.adapters": "compgraph.ops.callables",
     "compgraph.copied": "compgraph.serialization.copied_guards",
     "compgraph.convolutions": "compgraph.nn.convolutions",
-    "compgraph.finding": "compgraph.serialization.functions",
+    "compgraph.finding": "compgraph.serialization.pickled_functions",
     "compgraph.functions": "compgraph.nn",
     "compgraph.memory": "compgraph.storage",
     "compgraph.nodes": "compgraph.values",
+    "compgraph.serialization.carried": "compgraph.serialization.pickled_functions",
+    "compgraph.serialization.functions": "compgraph.serialization.pickled_functions",
+    "compgraph.tracing.refusals": "compgraph.tracing.leak_errors",
+    "compgraph.values.kinds": "compgraph.values.node_kinds",
     "compgraph.pickling": "compgraph.serialization.graphs",
     "compgraph.pooling": "compgraph.nn.pooling",
-    "compgraph.recipes": "compgraph.guards.lineage",
-    "compgraph.refusals": "compgraph.tracing.refusals",
+    "compgraph.recipes": "compgraph.guards.recipes",
+    "compgraph.refusals": "compgraph.tracing.leak_errors",
     "compgraph.replay": "compgraph.executor.retrace",
 }
 

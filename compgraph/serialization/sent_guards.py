@@ -10,7 +10,7 @@ from ..values import next_sequence_number
 from .graphs import TimeOrigin
 
 
-def _reduced(guard: Guard) -> Any:
+def _reduce_guard(guard: Guard) -> Any:
     """``__reduce__`` of guards. Nodes precede them in a pickle, so the `TimeOrigin` is alive and the order is kept."""
     line = source_lines.format_line(guard.code, guard.instruction)
     more = (guard.is_strict,) if isinstance(guard, UntrackedGuard) else ()
@@ -39,4 +39,4 @@ def _loaded(codes: list[Any]) -> list[Guard]:
     return [_guard(*code) for code in codes]
 
 
-Guard.__reduce__ = _reduced  # type: ignore[method-assign, assignment]
+Guard.__reduce__ = _reduce_guard  # type: ignore[method-assign, assignment]

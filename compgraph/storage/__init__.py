@@ -12,9 +12,8 @@ from .aliasing import (
     viewed_operand,
     window,
 )
-from .buffer_twin import BufferCopy, value_at
-from .layout import TRACERS, Layout, Opaque, OpaqueTransform, set_class
-from .write_log import Memory, Write, by_sequence_number, collector, interrupted_write, memory_of
+from .node_slots import TRACERS, Layout, Opaque, OpaqueTransform, set_class
+from .write_log import BufferCopy, Memory, Write, by_sequence_number, collector, interrupted_write, memory_of, value_at
 
 __all__ = [
     "TRACERS", "BufferCopy", "Layout", "Memory", "Opaque", "OpaqueTransform", "Write", "address_of", "by_sequence_number",

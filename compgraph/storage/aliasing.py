@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .layout import Opaque
+from .node_slots import Opaque
 
 ndarray = np.ndarray
 

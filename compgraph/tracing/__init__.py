@@ -1,8 +1,8 @@
 """Tracing: within operators values are tracers, and code that takes their numbers unseen is refused."""
 
-from .contexts import Strict, Tracing, is_compiling, is_tracing, strict, without_tracing
-from .messages import format_places, has_compiled_code, is_library, leak_message, variable_of
-from .refusals import LOGS, OPAQUE_CLASSES, LeakError, leak_error, user_line_of
+from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, leak_error, user_line_of
+from .leak_messages import format_places, has_compiled_code, is_library, leak_message, variable_of
+from .tracing_contexts import Strict, Tracing, is_compiling, is_tracing, strict, without_tracing
 
 __all__ = [
     "LOGS", "OPAQUE_CLASSES", "LeakError", "Strict", "Tracing", "format_places", "has_compiled_code", "is_compiling",

@@ -3,6 +3,6 @@
 optree takes trees apart, imported when the first tree nests. `structures` does the same in Python, where there is no optree.
 """
 
-from .nesting import flatten, unflatten
+from .tree_flattening import flatten, unflatten
 
 __all__ = ["flatten", "unflatten"]

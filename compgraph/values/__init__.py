@@ -1,21 +1,33 @@
 """The values of the graph: nodes, which are arrays, tracers, which stand for them within operators, and buffers."""
 
-from .buffer import (
-    ARRAYS,
-    BUFFERS,
-    NUMERIC,
-    TRACEABLE,
-    Borrowed,
-    Buffer,
-    TransformBuffer,
-    as_buffer,
-    borrow,
-    new_buffer,
-    unwrap_buffer,
-    unwrap_buffers,
-    wrap_result,
+from .node import (
+    BLOCKS,
+    NO_OPTIONS,
+    BatchedValueError,
+    ConstantNode,
+    InertNode,
+    Node,
+    OperationalNode,
+    Origin,
+    Value,
+    copy_location,
+    describe,
+    has_history,
+    history_recoverers,
+    ndarray,
+    new_leaf,
+    new_node,
+    new_view,
+    next_sequence_number,
+    operand_nodes,
+    require_computed,
+    require_history,
+    require_unbatched,
+    set_history,
+    set_scope,
+    snapshot,
 )
-from .kinds import (
+from .node_kinds import (
     ACTIVE,
     ARGUMENTS,
     BLANK,
@@ -55,34 +67,7 @@ from .kinds import (
     with_operands,
     with_tracers,
 )
-from .lazy import BLOCKS, require_computed
-from .node import (
-    NO_OPTIONS,
-    BatchedValueError,
-    ConstantNode,
-    InertNode,
-    Node,
-    OperationalNode,
-    Origin,
-    Value,
-    copy_location,
-    describe,
-    has_history,
-    history_recoverers,
-    ndarray,
-    new_leaf,
-    new_node,
-    new_view,
-    next_sequence_number,
-    operand_nodes,
-    require_history,
-    require_unbatched,
-    set_history,
-    set_scope,
-    snapshot,
-)
-from .reported import is_number, is_python_number, mark_python_number, reported_class, represented_class
-from .saved import (
+from .saved_operands import (
     as_plain_views,
     constant_operand,
     current_copy,
@@ -92,7 +77,34 @@ from .saved import (
     save_operand,
     save_operands,
 )
-from .tracer import TRANSFORM_TRACERS, Tracer, TransformTracer, is_operator_tracer, is_tracer, node_class
+from .traceable_buffers import (
+    ARRAYS,
+    BUFFERS,
+    NUMERIC,
+    TRACEABLE,
+    Borrowed,
+    Buffer,
+    TransformBuffer,
+    as_buffer,
+    borrow,
+    new_buffer,
+    unwrap_buffer,
+    unwrap_buffers,
+    wrap_result,
+)
+from .tracers import (
+    TRANSFORM_TRACERS,
+    Tracer,
+    TransformTracer,
+    is_number,
+    is_operator_tracer,
+    is_python_number,
+    is_tracer,
+    mark_python_number,
+    node_class,
+    reported_class,
+    represented_class,
+)
 
 __all__ = [
     "ACTIVE", "ARGUMENTS", "ARRAYS", "BLANK", "BLOCKS", "BOTH", "BUFFERS", "INDICES", "INERT", "INERTS", "LEFT", "NO_OPTIONS",

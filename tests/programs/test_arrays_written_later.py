@@ -15,7 +15,7 @@ import autodiff as ad
 import compgraph as cg
 from tests.support.failures import Failures
 
-remembered = importlib.import_module("compgraph.values.saved")
+remembered = importlib.import_module("compgraph.values.saved_operands")
 N = 6
 START = np.linspace(0.3, 1.2, N)
 Program = Callable[[Any, dict[str, Any]], Any]

@@ -23,7 +23,7 @@ from autodiff.visualize import Animation, animate
 from autodiff.visualize.equations import inner, letter, named, number, on_node
 from autodiff.visualize.frame_images import lay_out
 from autodiff.visualize.sweep_steps import backward
-from compgraph.graph.traversal import breadth_first
+from compgraph.graph import breadth_first
 from tests.support.arguments import Case
 from tests.support.browser import WIDTHS, opened, require_drawn, require_self_contained
 from tests.support.cases.tables import CASES

@@ -18,9 +18,9 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient, gradients
-from compgraph.context import active_profiler, contexts
-from compgraph.context.contexts import is_quick
-from compgraph.context.modes import recording_on
+from compgraph.context import active_profiler, layers
+from compgraph.context.layers import is_quick
+from compgraph.context.settings import recording_on
 from compgraph.values import is_tracer
 from tests.support.interruption import Interruption
 
@@ -464,16 +464,16 @@ def test_a_wrapper_of_pytests_hooks(context: Any, holds: Any) -> None:
 @pytest.mark.parametrize("enter", [recording_on, lambda: contextlib.ExitStack().enter_context(cg.no_graph())])
 def test_interrupted_as_it_is_entered(enter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No ``__exit__`` follows where ``__enter__`` did not return."""
-    push = contexts._push
+    push = layers._push
 
     def cut_off(*args: Any) -> None:
         push(*args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contexts, "_push", cut_off)
+    monkeypatch.setattr(layers, "_push", cut_off)
     with pytest.raises(KeyboardInterrupt), enter():
         pass
-    assert not list(contexts._chain())
+    assert not list(layers._chain())
     assert isinstance(X * 2, cg.OperationalNode)
 
 

@@ -14,8 +14,8 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.context import modes
-from compgraph.graph.traversal import breadth_first
+from compgraph.context import settings
+from compgraph.graph import breadth_first
 from compgraph.protocols import operators
 from compgraph.values import MultiOutput
 
@@ -52,7 +52,7 @@ def test_an_error_leaves_the_scope() -> None:
     with pytest.raises(KeyError), cg.scope("a"):
         raise KeyError
     assert (variable(1.0) * 2).scope == ()
-    assert modes.is_quick()
+    assert settings.is_quick()
 
 
 @pytest.mark.parametrize("name", ["", "/", "a//b", "a/", "/a"])
@@ -114,7 +114,7 @@ def test_debug_and_a_scope() -> None:
         assert (x + 1).scope == ("a",)
         with np.errstate(divide="ignore"), pytest.raises(cg.NonFiniteError):
             np.log(x)
-    assert modes.is_quick()
+    assert settings.is_quick()
 
 
 @pytest.mark.parametrize("carry", [pickle.dumps, copy.deepcopy])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import compgraph as cg
-from compgraph.graph.traversal import GraphNode, breadth_first, operands_of, topological_order
+from compgraph.graph import GraphNode, breadth_first, operands_of, topological_order
 from compgraph.values import ConstantNode, MultiOutput, Node
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.

@@ -18,7 +18,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from autodiff.forward import jvp
-from compgraph.guards import escapes
+from compgraph.guards import conversions
 from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
@@ -30,7 +30,7 @@ def vector() -> Any:
 
 def whats(call: Callable[[], object]) -> list[str]:
     """What is noticed while something is called."""
-    with escapes.collecting_leaks() as found:
+    with conversions.collecting_leaks() as found:
         call()
     return [e.what for e in found]
 
@@ -194,29 +194,29 @@ def test_conversion_has_numpys_value_or_error() -> None:
 
 
 def test_the_line_is_the_users() -> None:
-    with escapes.collecting_leaks() as found:
+    with conversions.collecting_leaks() as found:
         float(vector()[0])
     assert str(found[0]).startswith("float() at File")
     assert "float(vector()[0])" in str(found[0])
-    assert escapes.format_leaks(found) == f" Values left the graph here: {found[0]}"
+    assert conversions.format_leaks(found) == f" Values left the graph here: {found[0]}"
 
 
 def test_the_log_is_short_and_nests() -> None:
     v = vector()
-    with escapes.collecting_leaks() as outer:
-        with escapes.collecting_leaks() as inner:
+    with conversions.collecting_leaks() as outer:
+        with conversions.collecting_leaks() as inner:
             for _ in range(1000):
                 float(v[0])
         float(v[1])
-    assert len(inner) == escapes.KEPT == len(outer)
-    assert escapes.recent_leaks()[-1] == outer[-1] != inner[-1]
+    assert len(inner) == conversions.KEPT == len(outer)
+    assert conversions.recent_leaks()[-1] == outer[-1] != inner[-1]
 
 
 def test_tasks_do_not_share_a_trace() -> None:
     v = vector()
 
     async def converts(times: int) -> int:
-        with escapes.collecting_leaks() as found:
+        with conversions.collecting_leaks() as found:
             for _ in range(times):
                 float(v[0])
                 await asyncio.sleep(0)

@@ -17,7 +17,7 @@ import pytest
 import autodiff as ad
 import compgraph as cg
 from compgraph import GuardError
-from compgraph.guards import logs
+from compgraph.guards import guard_logs
 from tests.support.failures import Failures
 from tests.support.garbage import spare_what_stands
 
@@ -231,7 +231,7 @@ def about_a_constant_that_may_be_fed(x: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "KEPT", 300)
+    monkeypatch.setattr(guard_logs, "KEPT", 300)
 
 
 def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] = lambda graph: graph, **options: Any) -> set[str]:
@@ -336,8 +336,8 @@ def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
 
 @pytest.mark.parametrize("updates", [True, False])
 def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "FIRST", 2**17)
-    monkeypatch.setattr(logs, "MOST", 2**19)
+    monkeypatch.setattr(guard_logs, "FIRST", 2**17)
+    monkeypatch.setattr(guard_logs, "MOST", 2**19)
     w = cg.variable(np.ones(3), "w")
 
     def remembered(steps: int) -> int:
@@ -543,14 +543,14 @@ def test_guards_about_arguments_of_operators_are_dropped() -> None:
         for name, derive in TRACES.items():
             with failures.case(name):
                 made: list[int] = []
-                before = logs.GuardLog.__init__
+                before = guard_logs.GuardLog.__init__
 
                 def counted(self: Any, made: list[int] = made, before: Any = before) -> None:
                     made.append(1)
                     before(self)
 
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(logs.GuardLog, "__init__", counted)
+                    patch.setattr(guard_logs.GuardLog, "__init__", counted)
                     assert derive(POINT) is not None
                 assert not made
 

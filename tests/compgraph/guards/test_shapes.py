@@ -24,8 +24,8 @@ import pytest
 import compgraph as cg
 from compgraph.executor import passes
 from compgraph.executor.schedule import Schedule
-from compgraph.guards.logs import logged_guards, logs_of
-from compgraph.guards.shapes import Shape, watch_shapes
+from compgraph.guards.guard_logs import logged_guards, logs_of
+from compgraph.guards.guarded_shapes import Shape, watch_shapes
 from compgraph.values import Value
 from tests.support.failures import Failures
 

@@ -19,7 +19,7 @@ import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.executor import fastest_backend
-from compgraph.guards import logs
+from compgraph.guards import guard_logs
 from compgraph.values import untracked
 from tests.support.failures import Failures
 
@@ -264,11 +264,11 @@ def test_nothing_is_kept_of_what_is_read_or_freed() -> None:
 
 def test_long_loops_keep_a_bounded_log() -> None:
     x = cg.variable(RECORDED)
-    for k in range(2 * logs.KEPT):
+    for k in range(2 * guard_logs.KEPT):
         assert (x > k).shape == (3,)
     log = x.recipe.log.found()  # type: ignore[attr-defined]
-    assert logs.KEPT // 4 <= len(log.guards) <= logs.KEPT
-    assert log._weight <= logs.MOST
+    assert guard_logs.KEPT // 4 <= len(log.guards) <= guard_logs.KEPT
+    assert log._weight <= guard_logs.MOST
 
 
 def test_freed_graphs_hold_nothing() -> None:
@@ -283,11 +283,11 @@ def test_freed_graphs_hold_nothing() -> None:
 def test_finalizers_wait_for_the_logs() -> None:
     x = cg.variable(RECORDED, "x")
     node = np.argsort(x)
-    with logs._lock:
+    with guard_logs._lock:
         del node
-        assert len(logs._late) == 1
+        assert len(guard_logs._late) == 1
     executor = cg.Executor(np.sum(x * 2) * 1)
-    assert not logs._late
+    assert not guard_logs._late
     executor.run({"x": RECORDED})
 
 

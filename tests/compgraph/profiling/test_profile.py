@@ -23,7 +23,7 @@ from autodiff.batching.batch_node import BatchNode
 from autodiff.forward.tangent_node import TangentNode
 from autodiff.reverse import gradient, gradients
 from compgraph.compiled import Jitted
-from compgraph.context.contexts import is_quick
+from compgraph.context.layers import is_quick
 
 variable: Callable[..., Any] = cg.variable
 SIDE = 40  # of matrices: 12,800 bytes

@@ -22,7 +22,7 @@ from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, gradients
 from compgraph import ops
-from compgraph.serialization.functions import function_called, name_of
+from compgraph.serialization.pickled_functions import function_called, name_of
 from compgraph.storage import root_of
 
 pytestmark = pytest.mark.portable

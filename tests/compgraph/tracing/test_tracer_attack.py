@@ -19,7 +19,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.tracing.refusals import LeakError
+from compgraph.tracing.leak_errors import LeakError
 from tests.support.failures import Failures
 
 POINT = np.array([0.7, 1.3, 0.4])

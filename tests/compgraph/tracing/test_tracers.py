@@ -24,9 +24,9 @@ import autodiff as ad
 import compgraph as cg
 from autodiff import forward
 from autodiff.reverse import gradient
-from compgraph.interpreters.recording import _new_result
-from compgraph.tracing.contexts import is_tracing
-from compgraph.tracing.refusals import LOGS
+from compgraph.interpreters import _new_result
+from compgraph.tracing.leak_errors import LOGS
+from compgraph.tracing.tracing_contexts import is_tracing
 from compgraph.values import is_tracer
 from compgraph.values.node import set_history
 from tests.support.failures import Failures

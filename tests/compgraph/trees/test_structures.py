@@ -16,7 +16,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from compgraph.trees import nesting, structures
+from compgraph.trees import optree_fallback, pytrees
 
 optree = pytest.importorskip("optree")
 
@@ -55,14 +55,14 @@ TREES = st.recursive(LEAVES, _containers, max_leaves=12)
 
 @pytest.fixture(autouse=True, scope="module")
 def known_classes() -> None:
-    nesting.flatten(Layer(1, 2))
-    if Layer not in structures._registered:
+    pytrees.flatten(Layer(1, 2))
+    if Layer not in optree_fallback._registered:
         parts, made = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
-        structures.register_pytree_node(Layer, parts, made)
+        optree_fallback.register_pytree_node(Layer, parts, made)
 
 
 def both(tree: Any) -> tuple[tuple[list[Any], Any], tuple[list[Any], Any]]:
-    return structures.tree_flatten(tree), optree.tree_flatten(tree, namespace=nesting.NAMESPACE)
+    return optree_fallback.tree_flatten(tree), optree.tree_flatten(tree, namespace=pytrees.NAMESPACE)
 
 
 @given(TREES)
@@ -93,8 +93,8 @@ def test_equal_structures(one: Any, other: Any) -> None:
     (_, ours), (_, theirs) = both(one)
     (_, our_other), (_, their_other) = both(other)
     assert (ours == our_other) is (theirs == their_other)
-    assert ours == structures.tree_flatten(copy.copy(one))[1]
-    assert hash(ours) == hash(structures.tree_flatten(copy.copy(one))[1])
+    assert ours == optree_fallback.tree_flatten(copy.copy(one))[1]
+    assert hash(ours) == hash(optree_fallback.tree_flatten(copy.copy(one))[1])
     assert hash(ours) == hash(our_other) or ours != our_other
 
 
@@ -156,6 +156,6 @@ except TypeError as error:
 
 
 def test_structures_are_pickled() -> None:
-    _, structure = structures.tree_flatten({"a": [1, 2]})
+    _, structure = optree_fallback.tree_flatten({"a": [1, 2]})
     copied = pickle.loads(pickle.dumps(structure))
-    assert copied in (structure, nesting.flatten({"a": [1, 2]})[1])
+    assert copied in (structure, pytrees.flatten({"a": [1, 2]})[1])

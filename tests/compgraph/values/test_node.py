@@ -20,7 +20,7 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient
-from compgraph.graph.traversal import topological_order
+from compgraph.graph import topological_order
 from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable

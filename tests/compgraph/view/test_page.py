@@ -14,7 +14,7 @@ import pytest
 
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.graph.traversal import breadth_first
+from compgraph.graph import breadth_first
 from compgraph.view.colors import DARK, LIGHT, hex_of
 from tests.support.browser import WIDTHS, opened, require_drawn, require_self_contained
 

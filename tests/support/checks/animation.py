@@ -13,7 +13,7 @@ from autodiff.forward import jvp
 from autodiff.reverse import gradient
 from autodiff.visualize.equations import Writer, named, plain
 from autodiff.visualize.sweep_steps import backward, forward
-from compgraph.graph.traversal import breadth_first
+from compgraph.graph import breadth_first
 from compgraph.values import MultiOutput
 from tests.support.arguments import Case
 from tests.support.checks.rules import with_argument

@@ -12,7 +12,7 @@ import compgraph as cg
 from autodiff import forward
 from autodiff.forward import jvp
 from autodiff.reverse import gradient
-from compgraph.graph.operands import to_values
+from compgraph.graph import to_values
 from compgraph.values import Value, is_tracer
 from tests.support.arguments import Case
 

@@ -1,0 +1,154 @@
+"""The use of a call's value in the source: shown, compared, dropped, or computed with."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from types import CodeType
+from typing import Any
+
+from .expressions import expression, parents, tree_of
+
+_SHOWING = frozenset({"print", "str", "repr", "format", "pprint", "bool", "isnan", "isfinite", "isclose"})
+_DIFFERENTIATING = frozenset({"gradient", "gradients", "jacobian"})
+
+
+def classify_use(code: CodeType, instruction: int) -> str:
+    """Classify how a statement uses the value of the call at an instruction.
+
+    Parameters
+    ----------
+    code : code object
+        The code at work.
+    instruction : int
+        The instruction of the call.
+
+    Returns
+    -------
+    str
+        ``"shown"`` for texts, comparisons and tests; ``"dropped"`` for other statements that assign nothing, and names that are
+        only shown; ``"returned"`` for the result of a function; ``""`` where it may be computed with, and where there is no
+        source.
+    """
+    return _use(code, instruction) if isinstance(code, CodeType) else ""
+
+
+@functools.lru_cache(1024)
+def _use(code: CodeType, instruction: int) -> str:
+    tree, node = tree_of(code.co_filename), expression(code, instruction)
+    return "" if tree is None or node is None else _classify(node, parents(tree), frozenset())
+
+
+def _classify(node: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
+    """The use of the value of an expression; a value assigned to a name is followed to the uses of the name."""
+    is_operand = False
+    while (around := outer.get(node)) is not None:
+        if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
+            return "shown"
+        if isinstance(around, (ast.If, ast.While, ast.IfExp)) and node is around.test:
+            return "shown"
+        if isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mod) and _is_text(around.left):
+            return "shown"
+        if isinstance(around, ast.Call):
+            name = getattr(around.func, "id", getattr(around.func, "attr", None))
+            if name in _SHOWING or name in _DIFFERENTIATING:
+                return "shown" if name in _SHOWING else ""
+        is_operand = is_operand or isinstance(around, (ast.BinOp, ast.Call))
+        if isinstance(around, ast.Expr):
+            return "dropped"
+        if isinstance(around, ast.Return):
+            return "" if is_operand else "returned"
+        if isinstance(around, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            return _of_names(around, outer, seen)
+        if isinstance(around, ast.stmt):
+            return ""
+        node = around
+    return ""
+
+
+def _of_names(statement: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
+    """The use of the names that a statement assigns, in the function or module around it."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    parts = [part for target in targets for part in ast.walk(target)]
+    if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts):
+        return ""
+    names = {part.id for part in parts if isinstance(part, ast.Name)} - seen
+    scope = statement
+    while scope in outer and not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        scope = outer[scope]
+    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
+    if not reads and isinstance(scope, ast.Module) and getattr(scope, "is_part", False):
+        return ""
+    uses = {_classify(read, outer, seen | names) for read in reads}
+    return "dropped" if uses <= {"shown", "dropped"} else "returned" if "" not in uses else ""
+
+
+def _is_text(left: ast.expr) -> bool:
+    return isinstance(left, ast.JoinedStr) or (isinstance(left, ast.Constant) and isinstance(left.value, str))
+
+
+def literals_in(code: CodeType) -> frozenset[float]:
+    """The absolute values of the literals in the file of a code object, or in the code if it has no source."""
+    return _numbers(code.co_filename, code)
+
+
+@functools.lru_cache(256)
+def _numbers(filename: str, code: CodeType) -> frozenset[float]:
+    tree = tree_of(filename)
+    written = [] if tree is None else [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    queue: list[Any] = [code]
+    for value in queue:
+        if isinstance(value, CodeType):
+            queue += value.co_consts
+        elif isinstance(value, tuple):
+            queue += value
+    return frozenset(abs(v) for v in written + queue if isinstance(v, (int, float, complex)))
+
+
+def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
+    """The name that a line gives to what its call made; None where it gives none, or where that is not known.
+
+    Only what the whole call gives is named: in ``w = np.tanh(cg.variable(1.0))`` the variable has no name.
+
+    Parameters
+    ----------
+    code : code object, str or None
+        The code at work, as a node keeps it.
+    instruction : int
+        The instruction of the call.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Told:
+    ...     def __init__(self):
+    ...         frame = sys._getframe(1)
+    ...         print(assigned_name(frame.f_code, frame.f_lasti))
+    >>> weight, bias = Told(), Told()
+    weight
+    bias
+    """
+    if not isinstance(code, CodeType):
+        return None
+    tree, value = tree_of(code.co_filename), expression(code, instruction)
+    if tree is None or value is None:
+        return None
+    outer = parents(tree)
+    statement, position = outer.get(value), None
+    if isinstance(statement, ast.Tuple):  # weight, bias = Told(), Told()
+        position, statement = statement.elts.index(value), outer.get(statement)
+    if isinstance(statement, ast.AnnAssign):
+        target: Any = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    if position is not None:
+        if not isinstance(target, ast.Tuple) or len(target.elts) <= position:
+            return None
+        target = target.elts[position]
+    return target.id if isinstance(target, ast.Name) else None

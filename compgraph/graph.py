@@ -1,0 +1,260 @@
+"""The graph: operands of operations, traversals, and the recovery of lost histories."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import ops
+from .bind import bind, stack_object_array
+from .context import recording_on
+from .storage import Write
+from .values import (
+    ACTIVE,
+    INERT,
+    TRACEABLE,
+    USED,
+    ConstantNode,
+    MultiOutput,
+    Value,
+    history_recoverers,
+    ndarray,
+    new_view,
+    operand_nodes,
+    require_computed,
+    require_history,
+    require_unbatched,
+)
+
+# Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
+NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float64, np.float32, np.int64})
+RAW = NUMBERS | {ndarray}
+FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
+
+
+def as_operand(value: Any) -> Any:
+    """An operand as the graph keeps it: a sequence becomes an array, or one node if there are nodes in it."""
+    if value is None or isinstance(value, (Value, int, float, complex)):
+        return value
+    value = stack_nested(value)
+    if isinstance(value, Value):
+        return value
+    if type(value) in TRACEABLE and value.dtype.kind in "biufc":
+        return value
+    kind: Any = type(value)
+    if isinstance(value, ndarray) and kind is not ndarray and has_operators(kind):
+        raise TypeError(f"a {kind.__name__} has operators of its own, which a node cannot follow; pass np.asarray(value)")
+    require_computed(value, "an operand")
+    if kind.__module__ == "fractions":
+        return float(value)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(
+            f"a node computes with numbers, not with a {type(value).__name__} of dtype {array.dtype}; convert it to a "
+            "floating dtype, or compute with node.value"
+        )
+    return value if isinstance(value, np.generic) else array
+
+
+@functools.cache
+def has_operators(kind: Any) -> bool:
+    """Whether a class of arrays has operators of its own, as matrices and masked arrays have."""
+    names = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "rpow")
+    return any(getattr(kind, f"__{name}__") is not getattr(ndarray, f"__{name}__") for name in names)
+
+
+def as_operands(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Each of several operands as the graph keeps it; the tuple itself if all are so already."""
+    for value in values:
+        if type(value) not in FAMILIAR or (type(value) is ndarray and value.dtype.kind == "O"):
+            return tuple(map(as_operand, values))
+    return values
+
+
+def stack_nested(value: Any) -> Any:
+    """A list or tuple with nodes in it as one node; NumPy's own conversion would lose their history. Others as they are."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Value) for v in flatten_sequences(value)):
+        return np.stack([as_operand(v) for v in value])
+    return stack_object_array(value)
+
+
+def flatten_sequences(value: Any) -> tuple[Any, ...]:
+    """What stands in lists and tuples, however deep."""
+    if isinstance(value, (list, tuple)):
+        return tuple([leaf for part in value for leaf in flatten_sequences(part)])
+    return (value,)
+
+
+def to_values(value: Any) -> Any:
+    """`value` with the plain value in place of each node, also inside tuples, lists and dicts."""
+    if isinstance(value, Value):
+        require_history(value)
+        if value.level:
+            require_unbatched("a use of the numbers that is not recorded", value)
+        return value.raw_value
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return type(value)(map(to_values, value))
+    if isinstance(value, dict):
+        return {k: to_values(v) for k, v in value.items()}
+    return value
+
+
+def overrides_protocol(operand: Any, protocol: str) -> bool:
+    """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
+    theirs = getattr(type(operand), protocol, None)
+    if isinstance(operand, Value) or type(operand) in TRACEABLE or theirs is None or theirs is getattr(ndarray, protocol):
+        return False
+    require_computed(operand, "an operand")
+    return True
+
+
+def full_name(function: Any) -> str:
+    """The name of a function of NumPy's or SciPy's as users write it."""
+    if isinstance(function, ops.Packed):
+        function = function.function
+    if function in ops.PUBLIC_NAMES:
+        return ops.PUBLIC_NAMES[function]
+    module = "np" if isinstance(function, ops.UfuncMethod) else function.__module__.replace("numpy", "np", 1)
+    return f"{module}.{function.__name__}"
+
+
+GraphNode: TypeAlias = Value | MultiOutput | Write
+
+
+def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
+    """What a node was computed from, one entry for each use; plain arrays as ConstantNodes.
+
+    An output of an operation with several outputs has one operand, the MultiOutput; that has the operation's operands. The
+    writes into a node's buffer come after its operands. A write has one operand, the value that was stored.
+    """
+    if isinstance(node, Write):
+        (value,) = node.args
+        return (value if isinstance(value, Value) else ConstantNode.hold(value),)
+    first = node.args[0] if node.args else None
+    operands = (first,) if isinstance(first, MultiOutput) else operand_nodes(node)
+    return (*operands, *node.memory.log) if node.memory else operands
+
+
+def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """All that is reached from some things, each once, breadth first; a generator, so that the caller may stop early.
+
+    Parameters
+    ----------
+    starts : iterable of hashable
+        Where to begin.
+    following : callable
+        ``following(thing)`` gives what is reached from a thing in one step.
+
+    Yields
+    ------
+    object
+        Each thing; what follows it is asked for only after the caller has seen it.
+
+    Examples
+    --------
+    >>> from compgraph.graph import walk
+    >>> list(walk([1], lambda n: [2 * n, 3 * n] if n < 4 else []))
+    [1, 2, 3, 4, 6, 9]
+    """
+    found = dict.fromkeys(starts)
+    order = list(found)
+    for thing in order:  # the list grows while it is walked
+        yield thing
+        for other in following(thing):
+            if other not in found:
+                found[other] = None
+                order.append(other)
+
+
+def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, the nearest first.
+
+    Parameters
+    ----------
+    *outputs : Node, MultiOutput or Write
+        Where to start.
+
+    Returns
+    -------
+    list of Node, MultiOutput or Write
+        The outputs, their operands, the operands of those, and so on. An operation with several outputs stands
+        between them and its operands, as one MultiOutput.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import breadth_first
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in breadth_first(x * x - x)]
+    ['sub', 'mul', 'x']
+    """
+    return list(walk(outputs, operands_of))
+
+
+def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
+    """All that was needed to compute some nodes, each once, operands before what is computed from them.
+
+    Parameters
+    ----------
+    outputs : iterable of Node or MultiOutput
+        Where the graph ends; the order of the outputs does not matter.
+
+    Returns
+    -------
+    list of Node, MultiOutput or Write
+        The leaves, then the operations in the order in which they were recorded.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> from compgraph.graph import topological_order
+    >>> x = cg.variable(3.0, "x")
+    >>> [node.opname or node.name for node in topological_order([x * x - x])]
+    ['x', 'mul', 'sub']
+    """
+    if isinstance(outputs, Value):
+        raise TypeError("topological_order takes the nodes where the graph ends, several of them: topological_order([node])")
+    outputs = list(outputs)
+    for node in outputs:
+        if not isinstance(node, (Value, MultiOutput, Write)):
+            raise TypeError(f"topological_order takes nodes, not a {type(node).__name__}: a plain value has no graph")
+    # Leaves may be younger than their readers: a variable that was updated, a constant made when it was looked at.
+    return sorted(breadth_first(*outputs), key=lambda node: node.sequence_number if node.args else -inf)
+
+
+def _recover_view(node: Any) -> bool:
+    """Record a view of a whole node late, and say whether that could be done; ``np.r_`` and ``np.c_`` make such ones.
+
+    `node` has to be a view with axes of length 1 in front.
+    """
+    there, source = new_view(node, ndarray), node.base
+    if not isinstance(source, Value) or (not hasattr(source, "raw_value") and not _recover_view(source)):
+        return False
+    whole = new_view(source, ndarray)
+    added = there.ndim - whole.ndim
+    is_same = there.__array_interface__["data"] == whole.__array_interface__["data"] and there.dtype == whole.dtype
+    if added <= 0 or there.shape != (1,) * added + whole.shape or not is_same or there.strides[added:] != whole.strides:
+        return False
+    with recording_on():
+        made = bind(np.expand_dims, (source,), {"axis": tuple(range(added))})
+    node.__class__ = type(made)
+    for kind in type(made).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if hasattr(made, slot):
+                setattr(node, slot, getattr(made, slot))
+    return True
+
+
+history_recoverers.append(_recover_view)
+
+
+def recover_history(error: AttributeError, *operands: Any) -> None:
+    """After an AttributeError: return if it came of an operand without history, and that has been found now; else raise."""
+    lost = [a for a in operands if isinstance(a, Value) and not hasattr(a, "raw_value")]
+    if not lost:
+        raise error
+    require_history(*lost)

@@ -1,0 +1,254 @@
+"""Which guards the recording of a graph hangs on: those that can be asked again, and those that cannot."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from math import inf
+from typing import Any, NamedTuple
+
+from ..context import trace_guards
+from ..storage import by_sequence_number
+from ..tracing import is_tracing
+from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
+from .guard import Guard, GuardError, ShapeGuard
+from .guard_logs import (
+    creation_time,
+    enter_logged,
+    has_dropped_guards,
+    is_forgetful,
+    logged_guards,
+    logs_beside,
+    logs_of,
+    lost_guards,
+)
+from .recipes import NotRecomputableError, Recipe, Rematerializer, reduce_ancestors
+from .untracked_indices import UntrackedGuard, log_untracked, unchanged_guard
+
+
+def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard], list[str]]:
+    """The guards of a trace that matter to a graph recorded by it; and, in words, those that cannot be checked again."""
+    known = frozenset(items)
+    last = max([item.sequence_number for item in items if item.args], default=-inf)
+    found: list[Guard] = []
+    escaped: list[str] = []
+    for guard in noted:
+        is_late = guard.sequence_number > last and not guard.is_used
+        is_checked = type(guard) is ShapeGuard and known.issuperset(guard.args)  # as a part of the graph
+        if is_late or is_checked:
+            continue
+        if guard.function is None:
+            escaped.append(str(guard))
+        else:
+            found.append(guard)
+    return found, escaped
+
+
+def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
+    """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
+
+    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
+    since Python may have chosen by it which nodes to return. One about other variables matters if it is younger than the oldest
+    leaf of the graph, and is about values that they had when the graph was recorded.
+
+    Parameters
+    ----------
+    items : list of Node, MultiOutput or Write
+        The graph, as `executor.needed` gives it.
+    strict : bool
+        Whether a `UntrackedGuard` raises, too.
+    runs_here : bool
+        Whether the graph is run in this process. Then numbers that left other variables matter only once these change, and an
+        `UnchangedGuard` among the guards watches for that.
+
+    Returns
+    -------
+    guards : list of Guard
+        Oldest first, about nodes: those that are gone are computed again.
+    escaped : list of str
+        What to tell the user.
+    """
+    graph = _Graph(items)
+    log_untracked()
+    for guard in trace_guards.get() or ():  # of a trace that is under way, which keeps its own
+        enter_logged(replace(guard))
+    logs = logs_of(graph.leaves)
+    guards = sorted([*logged_guards(logs), *logged_guards(logs_beside(logs), graph.oldest)], key=by_sequence_number)
+    behind = graph.behind(guards)
+    watched = {id(guard.args[0]) for guard in guards if isinstance(guard, UntrackedGuard) and not guard.is_read}
+    found: list[Guard] = []
+    escaped: list[str] = []
+    reviver = Rematerializer()
+    for guard in guards:
+        parts = _Behind.together([behind[id(a)] for a in guard.args if type(a) is Recipe])
+        if not graph.hangs_on(guard, parts):
+            continue
+        if guard.sequence_number > graph.last and not guard.is_used:
+            continue
+        if type(guard) is ShapeGuard and graph.checks(guard, watched):
+            continue
+        if isinstance(guard, UntrackedGuard) and (guard.is_read or graph.has(guard)):
+            continue
+        if guard.function is None and parts.is_elsewhere and runs_here:
+            if (kept := unchanged_guard(guard, strict)) is not None:
+                found.append(kept)
+            continue
+        if guard.function is None:
+            escaped.append(str(guard))
+            continue
+        try:
+            args = tuple([reviver.revived(a, guard.sequence_number) for a in guard.args])
+        except NotRecomputableError:
+            escaped.append(f"{guard}, of what is not there any more")
+        else:
+            more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
+            found.append(replace(guard, args=args, **more))
+    return found, escaped + graph.forgotten(logs) + graph.taken()
+
+
+def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
+    """Warn of what a graph hangs on that cannot be asked again, as `guards_of` finds it; if `strict`, raise a GuardError."""
+    left = "; ".join(dict.fromkeys(escaped))
+    if not left:
+        return
+    message = (
+        f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
+        "the nodes themselves"
+    )
+    if strict:
+        raise GuardError(message)
+    warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
+
+
+class _Behind(NamedTuple):
+    """What lies behind a lineage.
+
+    Attributes
+    ----------
+    given, constant : bool
+        Whether leaves of the graph are among it: variables, placeholders and arrays; constants.
+    foreign : bool
+        Whether variables or placeholders are among it that the graph does not have.
+    replaced : float
+        Guards up to this tick are about values before an update of a variable, and the graph was recorded after the update.
+    updated : float
+        The tick of the latest update of a variable that is not in the graph.
+    """
+
+    given: bool = False
+    constant: bool = False
+    foreign: bool = False
+    replaced: float = -inf
+    updated: float = -inf
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether all that may change is behind other graphs."""
+        return self.foreign and not self.given
+
+    @classmethod
+    def together(cls, parts: Iterable[_Behind]) -> _Behind:
+        """What lies behind several nodes."""
+        return cls(*map(max, zip(cls(), *parts, strict=True)))
+
+
+class _Graph:
+    """A graph, and when it reads its leaves.
+
+    Attributes
+    ----------
+    nodes, leaves : list of Node
+        Its nodes; those among them without operands.
+    first, last : float
+        The ticks of its first and last operation.
+    oldest : float
+        The tick of the oldest variable or placeholder.
+    """
+
+    def __init__(self, items: list[Any]) -> None:
+        self.nodes = [item for item in items if isinstance(item, Value)]
+        self._known = frozenset(self.nodes)
+        self.leaves = [node for node in self.nodes if not node.args]
+        fed = [creation_time(node) for node in self.leaves if isinstance(node, (VariableNode, PlaceholderNode))]
+        self.oldest = min(fed, default=inf)
+        self._fed = min([node.sequence_number for node in self.leaves if isinstance(node, PlaceholderNode)], default=inf)
+        sequence_numbers = [item.sequence_number for item in items if item.args]
+        self.first, self.last = min(sequence_numbers, default=inf), max(sequence_numbers, default=-inf)
+        self._reads: dict[Any, float] = dict.fromkeys(self.leaves, inf)
+        for item in items:
+            for position in getattr(item, "parent_argnums", ()) if item.args else ():
+                read = item.args[position]
+                if read in self._reads:
+                    self._reads[read] = min(self._reads[read], item.sequence_number)
+
+    def behind(self, guards: list[Guard]) -> dict[int, _Behind]:
+        """What lies behind each lineage that a guard is about, by its id."""
+        about = (a for guard in guards for a in guard.args)
+        return reduce_ancestors(about, self._leaf, _Behind.together)
+
+    def _leaf(self, lineage: Recipe) -> _Behind:
+        leaf = lineage.node()
+        if leaf is None or lineage.args:
+            return _Behind()
+        replaced = self._replaced(leaf)
+        is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
+        if leaf not in self._reads:
+            return _Behind(foreign=is_fed, replaced=replaced, updated=leaf.sequence_number if is_fed else -inf)
+        return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
+
+    def _replaced(self, leaf: Any) -> float:
+        """The tick after which guards about a leaf matter: of a variable that was updated before it was read, the update's."""
+        return (
+            leaf.sequence_number
+            if isinstance(leaf, VariableNode) and leaf.sequence_number < self._reads.get(leaf, self.first)
+            else -inf
+        )
+
+    def hangs_on(self, guard: Guard, found: _Behind) -> bool:
+        """Whether the graph hangs on a guard, given what lies behind its arguments."""
+        if found.replaced >= guard.sequence_number:
+            return False
+        if found.is_elsewhere:
+            return self.oldest < guard.sequence_number and (
+                guard.sequence_number < self.last or found.updated < guard.sequence_number
+            )
+        return found.given or found.constant
+
+    def has(self, watch: UntrackedGuard) -> bool:
+        """Whether what is watched is part of the graph."""
+        return watch.args[0].node() in self._known
+
+    def checks(self, count: ShapeGuard, watched: Container[int]) -> bool:
+        """Whether a guard on value-dependent shapes is redundant: the shapes are checked as parts of the graph, or when read.
+
+        While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
+        `fingerprinted_view` holds the ids of lineages whose contents a `UntrackedGuard` compares.
+        """
+        if all(a.node() in self._known for a in count.args):
+            return True
+        if count.is_within:
+            return False
+        return count.sequence_number > self._fed or any(id(a) in watched for a in count.args)
+
+    def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
+        """In words, decisions that the graph may hang on and that are not remembered."""
+        found = []
+        for log, leaves in logs.items():
+            if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
+                why = "more of which have been made since than are remembered"
+                found.append(f"decisions about the {describe(leaves[0])}, {why}")
+            for lost in lost_guards(log):
+                leaf = lost.recipe.node()
+                if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.sequence_number:
+                    found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
+        dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
+        return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
+
+    def taken(self) -> list[str]:
+        """In words, nodes whose numbers were read by operations within `no_graph`, before the last operation of the graph."""
+        return [
+            f"operations on the {describe(node)} within no_graph"
+            for node in self.nodes
+            if (node.sequence_number if isinstance(node, VariableNode) else -inf) < getattr(node, "taken", inf) < self.last
+        ]

@@ -1,0 +1,115 @@
+"""Errors that numbers lead to: whoever catches one goes on in another way, so with other numbers it is asked again.
+
+``np.linalg.cholesky(K)`` in a ``try`` decides as ``if`` does, and no node is asked. What an operation raised is noted as a guard.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..frames import source_lines
+from ..interpreters import on_operation_error
+from ..ops import opname_of
+from ..tracing import is_compiling
+from ..values import Value, is_python_arithmetic, require_history, save_operands
+from .guard import innermost, note_guard
+
+
+def error_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
+    """The name of the error that ``function(*values, **options)`` raises within ``np.errstate(**settings)``; None if none."""
+    with np.errstate(**settings):
+        try:
+            function(*values, **options)
+        except (ArithmeticError, ValueError) as error:
+            return type(error).__name__
+    return None
+
+
+def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
+    """Note a guard on what ``function(*args, **options)`` has raised, if anything, on the running line of a frame."""
+    settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
+    asked = functools.partial(error_of, function, options, settings)
+    answer = None if error is None else type(error).__name__
+    note_guard(f"whether {opname_of(function)} raises", asked, args, answer, frame)
+
+
+def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Raise what a function of Python's numbers raises of those of nodes, as ``math.log`` of -1 does, and note that it did.
+
+    That it did not is noted only while a function is compiled that may catch it: each such guard takes time in each run.
+    """
+    about = [innermost(operand) for operand in args]
+    numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in about]
+    if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
+        return
+    error = None
+    try:
+        function(*numbers)
+    except TypeError:
+        return
+    except (ArithmeticError, ValueError) as raised_here:
+        error = raised_here
+    frame = source_lines.user_frame(2)
+    if error is not None or (is_compiling() and frame.f_code is not None and frame.f_code.co_exceptiontable):
+        note_error(function, tuple(about), {}, error, frame)
+    if error is not None:
+        raise error
+
+
+_REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
+
+
+def require_divisible(name: str, a: Any, b: Any) -> None:
+    """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
+    require_history(a, b)
+    numbers = [x.raw_value if isinstance(x, Value) else x for x in map(innermost, (a, b))]
+    divisor = numbers[1]
+    if name != "pow" and type(divisor) in _REAL and divisor:
+        return
+    if not _REAL.issuperset(map(type, numbers)) and (
+        np.ndim(numbers[0]) or np.ndim(divisor) or (name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
+    ):
+        return
+    function = RAISING[name]
+    if _raises(function, numbers) and is_python_arithmetic(a) and is_python_arithmetic(b):
+        require_possible(function, (a, b))
+
+
+def _raises(function: Callable[..., Any], numbers: list[Any]) -> bool:
+    try:
+        function(*numbers)
+    except ArithmeticError:
+        return True
+    except (TypeError, ValueError):
+        pass
+    return False
+
+
+def _truediv(a: Any, b: Any) -> Any:
+    return float(a) / float(b)
+
+
+def _floordiv(a: Any, b: Any) -> Any:
+    return float(a) // float(b)
+
+
+def _mod(a: Any, b: Any) -> Any:
+    return float(a) % float(b)
+
+
+def _pow(a: Any, b: Any) -> Any:
+    return float(a) ** float(b)
+
+
+RAISING = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
+
+
+def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:
+    note_error(function, *save_operands(args, options), error, source_lines.user_frame(3))
+
+
+on_operation_error.append(_note_raised)

@@ -1,0 +1,143 @@
+"""Integers and booleans that nothing recorded reads: a plain array may have been indexed by them, and NumPy asks no node then.
+
+``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, give plain numbers, which the graph keeps as they are. What
+is an operand of an operation, or asked by a guard, is accounted for; any other result of integers or booleans gets an
+`UntrackedGuard`. Whoever runs the graph again computes it too, and tells where it is another.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..frames import source_lines
+from ..storage import value_at
+from ..values import TRACKED, VariableNode, describe, on_untracked_freed, untracked
+from .guard import Guard, GuardError, contents
+from .guard_logs import enter_at_once, enter_logged
+from .recipes import sort_recipes
+
+
+@dataclass(eq=False, slots=True)
+class UntrackedGuard(Guard):
+    """A guard that warns, once, where others raise.
+
+    Attributes
+    ----------
+    is_read : bool
+        Whether something recorded has read the node since.
+    is_strict : bool
+        Whether it raises as well.
+    told : list of bool
+        Holds something once it has warned; the same for those of its like about other nodes (`Guard.on`).
+    """
+
+    is_read: bool = False
+    is_strict: bool = False
+    told: list[bool] = field(default_factory=list)
+
+    @property
+    def is_used(self) -> bool:
+        """Not taken for used: numbers that came too late for an operation of a graph do not concern it."""
+        return False
+
+    def check(self, *values: Any) -> None:
+        """Ask again, with plain values for `args`, and tell of another answer."""
+        assert self.function is not None
+        if (self.is_strict or not self.told) and self.function(*values) != self.answer:
+            self.tell("it is another than while the graph was recorded")
+
+    def tell(self, found: str) -> None:
+        """Warn, if that was not done yet, that with the values of this run the graph may keep what it should not; or raise."""
+        message = (
+            f"no operation of the graph reads {self}, and with these values {found}. A plain array that was indexed by it "
+            "is not indexed again: index a node, as in cg.constant(K)[i]. What is only looked at, "
+            "compute when the graph is complete"
+        )
+        if self.is_strict:
+            error = GuardError(message)
+            error.is_of_watch = True
+            raise error
+        if not self.told:
+            self.told.append(True)
+            source_lines.warn_at(source_lines.user_frame(2), message)
+
+
+@dataclass(eq=False, slots=True)
+class UnchangedGuard(Guard):
+    """A guard, about no node of a graph, that warns, once, where numbers that left other variables are not theirs any more.
+
+    Attributes
+    ----------
+    variables : tuple of weakref
+        Those behind the numbers. One that is gone cannot change.
+    is_strict : bool
+        Whether it raises as well.
+    told : list of bool
+        Holds something once it has warned.
+    """
+
+    variables: tuple[Any, ...] = ()
+    is_strict: bool = False
+    told: list[bool] = field(default_factory=list)
+
+    def check(self, *values: Any) -> None:
+        """Warn or raise if a variable was written since its numbers left the graph."""
+        changed = [node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.answer]
+        if not changed or (self.told and not self.is_strict):
+            return
+        message = (
+            f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which was changed after "
+            "that. What Python did with them is not done again. Compute with the node itself, or record the graph again"
+        )
+        if self.is_strict:
+            raise GuardError(message)
+        self.told.append(True)
+        source_lines.warn_at(source_lines.user_frame(2), message)
+
+
+def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
+    """A guard that the variables behind an escape, which a graph does not have, stay as they were; None if they are gone."""
+    leaves = [lineage.node() for lineage in sort_recipes(guard.args) if not lineage.args]
+    variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
+    if not variables:
+        return None
+    return UnchangedGuard(
+        guard.what,
+        None,
+        (),
+        guard.sequence_number,
+        guard.code,
+        guard.instruction,
+        guard.sequence_number,
+        variables=variables,
+        is_strict=is_strict,
+    )
+
+
+def _watch(node: Any) -> UntrackedGuard:
+    """The watch of an unread node, about its value as it was made, before anything was written into it."""
+    value = value_at(node, node.sequence_number) if node.memory else node.raw_value
+    what = f"the result of {node.opname}"
+    return UntrackedGuard(what, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25)
+
+
+def log_untracked() -> None:
+    """Remember watches of all living nodes that are unread so far."""
+    for key in tuple(untracked):
+        reference = untracked.get(key)
+        node = reference() if type(reference) is weakref.ref else None
+        if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
+            watch = untracked[key] = _watch(node)
+            enter_logged(watch)
+            watch.is_read = type(node) not in TRACKED  # by another thread, in the meantime
+
+
+def _enter_freed(node: Any) -> None:
+    if not sys.is_finalizing():
+        enter_at_once(_watch(node))
+
+
+on_untracked_freed.append(_enter_freed)

@@ -1,0 +1,412 @@
+"""How a buffer becomes a tracer, and the operators, methods and protocols of buffers and borrowed arrays until then."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from ..bind import bind
+from ..context import is_recording
+from ..frames import frame_up
+from ..graph import flatten_sequences, stack_nested, to_values
+from ..ops import getitem
+from ..storage import TRACERS, OpaqueTransform, place_in, set_class, window
+from ..tracing import leak_error
+from ..values import (
+    BUFFERS,
+    INERT,
+    TRACEABLE,
+    Borrowed,
+    Buffer,
+    InertNode,
+    TransformBuffer,
+    Value,
+    describe,
+    set_history,
+    unwrap_buffer,
+    unwrap_buffers,
+    wrap_result,
+)
+
+ndarray = np.ndarray
+_NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_}) | TRACEABLE
+
+
+# ------------------------------------------------------------------------------------------- promotion
+
+
+def trace_buffer(array: Any) -> None:
+    """Turn a buffer, what it is a view of, and all views of that into tracers."""
+    if array.is_borrowed:
+        raise TypeError(
+            f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
+            "function was called; it belongs to the caller. Copy it inside the function first: np.copy(a), or a.copy()"
+        )
+    root = array.args[0] if array.args else array
+    if type(root) in BUFFERS:
+        views = [view for reference in root.memory or () if (view := reference()) is not None and type(view) in BUFFERS]
+        places = [place_in(root.raw_value, view.raw_value) for view in views]
+        dtype = root.raw_value.dtype
+        _promote_root(root)
+        for view, place in zip(views, places, strict=True):
+            if view.raw_value.dtype.kind in "fc" or view.raw_value.dtype == dtype:
+                _become(view, bind(window, (root,), place))
+    elif type(array) in BUFFERS:  # a view that was made of the root's memory since
+        _become(array, bind(window, (root,), place_in(root.raw_value, array.raw_value)))
+
+
+def _promote_root(root: Any) -> None:
+    plain = root.raw_value
+    if isinstance(root, TransformBuffer):
+        made: Any = plain
+        for wrap in root._shadow:
+            made = wrap(made)
+        if not isinstance(made, OpaqueTransform):
+            raise TypeError(
+                f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
+                "were pushed, after that returned; copy it first (np.copy)"
+            )
+        _become(root, made)
+        return
+    set_class(root, TRACERS[InertNode])  # the write of an active value makes it active; see `inplace.stores`
+    root.raw_value = plain
+    set_history(root, None, (), ())
+
+
+def _become(buffer: Any, made: Any) -> None:
+    """Give a buffer the class and the slots of the tracer that was made for it."""
+    for kind in type(made).__mro__:
+        for slot in getattr(kind, "__slots__", ()):
+            if slot != "__weakref__" and hasattr(made, slot):
+                setattr(buffer, slot, getattr(made, slot))
+    set_class(buffer, type(made))
+
+
+def as_traced(value: Any, operands: Any = ()) -> Any:
+    """The target of a function that writes values: a buffer becomes a tracer; others are returned unchanged.
+
+    A buffer of integers or booleans is unchanged unless an operand is batched by a vmap: values are written into it.
+    """
+    if type(value) in TRACEABLE and (value.dtype.kind in "fc" or any(map(_holds_batch, operands))):
+        trace_buffer(value)
+    return value
+
+
+# --------------------------------------------------------------------------------------------- values
+
+
+def contains_node(value: Any) -> bool:
+    """Whether a value is a node, or a list or tuple with one in it."""
+    if type(value) is list or type(value) is tuple:
+        return any(map(contains_node, value))
+    return isinstance(value, Value)
+
+
+def _holds_batch(value: Any) -> bool:
+    """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
+    if type(value) is list or type(value) is tuple:
+        return any(map(_holds_batch, value))
+    return isinstance(value, Value) and value.trace_kind == "batch"
+
+
+def _differs(index: Any) -> bool:
+    """Whether an index is another for each element of a batch."""
+    return any(
+        isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
+    )
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether the graph or the tangents of a node, or of a node in a list, have to be kept: not under `no_graph`."""
+    if isinstance(value, Value):
+        return is_recording() or value.trace_kind == "batch"
+    return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
+
+
+def _integers(value: Any, dtype: Any) -> Any:
+    """A value with nodes, to be stored as integers: floating values must be piecewise constant, such as those of ``np.floor``."""
+    if isinstance(value, (list, tuple)):
+        return [_integers(part, dtype) for part in value]
+    if not isinstance(value, Value) or value.dtype.kind not in "fc":
+        return value
+    if type(value) in INERT or getattr(value, "_tangent", value) is None:
+        return value.astype(dtype)
+    raise leak_error(frame_up(2), f"the {describe(value)}")
+
+
+# --------------------------------------------------------------------------- operators, methods, protocols
+
+
+def _get(self: Any, index: Any) -> Any:
+    if type(index) not in _BASIC and _differs(index):  # which NumPy would not ask
+        return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
+    found = unwrap_buffer(self)[index]
+    return wrap_result(found, (self,)) if type(found) is ndarray else found
+
+
+_BASIC = frozenset({int, slice})
+
+
+def _set(self: Any, index: Any, value: Any) -> None:
+    plain = unwrap_buffer(self)
+    if type(value) in _PYTHON_NUMBERS and type(index) in _PLACES:
+        plain[index] = value
+        return
+    if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not contains_node(value):
+        if plain.dtype.kind in "biu" and contains_node(value):
+            value = _integers(value, plain.dtype)
+            if _holds_batch(value):
+                trace_buffer(self)
+                self[index] = value
+                return
+        try:
+            plain[index] = _taken(value)
+        except (IndexError, TypeError):
+            if not _differs(index):
+                raise
+            trace_buffer(self)
+            self[index] = value
+    elif not _is_followed(value):
+        plain[index] = unwrap_buffers(to_values(value))
+    else:
+        trace_buffer(self)
+        self[index] = value
+
+
+_PYTHON_NUMBERS = frozenset({float, int, np.float64})
+_PLACES = frozenset({int, slice})
+
+
+def _taken(value: Any) -> Any:
+    """What is stored into integers: of a single number the number itself, under a guard."""
+    if isinstance(value, Value):
+        return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
+    return unwrap_buffers(value)
+
+
+def _fill(self: Any, value: Any) -> None:
+    self[...] = value
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """``__array_ufunc__``: on the real memory; NotImplemented where a node is among the operands, which is asked then."""
+    out = options.get("out", ())
+    if any(isinstance(value, Value) for value in (*inputs, *out)):
+        return NotImplemented
+    if any(type(value) in (list, tuple) and contains_node(value) for value in inputs):
+        return getattr(ufunc, method)(*map(stack_nested, inputs), **options)
+    if out:
+        options["out"] = tuple(map(unwrap_buffer, out))
+    if "where" in options:
+        options["where"] = unwrap_buffer(options["where"])
+    found = getattr(ufunc, method)(*map(unwrap_buffers, inputs), **options)
+    if out:
+        parts = found if isinstance(found, tuple) else (found,)
+        given = tuple([given if given is not None else wrap_result(part, ()) for given, part in zip(out, parts, strict=True)])
+        return given if isinstance(found, tuple) else given[0]
+    return None if found is None else wrap_result(found, (self,))
+
+
+def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """``__array_function__``: on the real memory; NotImplemented where a node is among the arguments, which is asked then."""
+    if any(issubclass(kind, Value) for kind in types):
+        return NotImplemented
+    if function is np.take:  # which does not ask the index
+        index = kwargs["indices"] if "indices" in kwargs else args[1]
+        if _differs(index):
+            return index.__array_function__(function, types, args, kwargs)
+    values = (*args, *kwargs.values())
+    # What NumPy's dispatchers do not look at: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
+    for node in flatten_sequences(values) if function is np.piecewise else (kwargs.get("initial"),):
+        if isinstance(node, Value):
+            return node.__array_function__(function, types, args, kwargs)
+    found = function(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+    sources = tuple(_arrays_in(values))
+    out = kwargs.get("out")
+    return out if out is not None and not isinstance(out, tuple) else wrap_result(found, sources)
+
+
+def _arrays_in(values: Any) -> list[Any]:
+    """The buffers and borrowed arrays in nested lists and tuples."""
+    found = []
+    for value in values:
+        if type(value) in TRACEABLE:
+            found.append(value)
+        elif type(value) is list or type(value) is tuple:
+            found += _arrays_in(value)
+    return found
+
+
+_BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod"]
+_SWAPPED = {
+    **{f"__{name}__": f"__r{name}__" for name in _BINARY},
+    **{f"__r{name}__": f"__{name}__" for name in _BINARY},
+    "__lt__": "__gt__",
+    "__gt__": "__lt__",
+    "__le__": "__ge__",
+    "__ge__": "__le__",
+    "__eq__": "__eq__",
+    "__ne__": "__ne__",
+}
+
+
+def _operator(name: str) -> Any:
+    """A binary operator; with a node as the other operand that one's operator with the sides exchanged."""
+    by_numpy = getattr(ndarray, name)
+
+    def operate(self: Any, other: Any) -> Any:
+        if isinstance(other, Value):
+            return getattr(other, _SWAPPED[name])(self)
+        if (type(other) is list or type(other) is tuple) and contains_node(other):
+            return getattr(stack_nested(other), _SWAPPED[name])(self)
+        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+        return found if found is NotImplemented else wrap_result(found, (self,))
+
+    operate.__name__ = name
+    return operate
+
+
+def _in_place(name: str) -> Any:
+    """An operator in place: with a node as the other operand the buffer becomes a tracer."""
+    by_numpy = getattr(ndarray, name)
+
+    def operate(self: Any, other: Any) -> Any:
+        other = stack_nested(other) if type(other) in (list, tuple) and contains_node(other) else other
+        if isinstance(other, Value):
+            if _is_followed(other) and self.dtype.kind in "fc":
+                trace_buffer(self)
+                return getattr(self, name)(other)
+            if other.trace_kind == "batch":
+                trace_buffer(self)
+                return getattr(self, name)(other)
+            other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
+            other = _taken(other)
+        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+        return found if found is NotImplemented else self
+
+    operate.__name__ = name
+    return operate
+
+
+def _unary(name: str) -> Any:
+    by_numpy = getattr(ndarray, name)
+    return lambda self: wrap_result(by_numpy(unwrap_buffer(self)), (self,))
+
+
+def _plain_special(name: str) -> Any:
+    by_numpy = getattr(ndarray, name)
+    return lambda self, *args: by_numpy(unwrap_buffer(self), *map(unwrap_buffer, args))
+
+
+def _method(name: str) -> Any:
+    """A method: NumPy's function of that name where nodes are among the arguments, since the method would not ask them."""
+    by_numpy = getattr(ndarray, name)
+
+    @functools.wraps(by_numpy)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
+            return getattr(np, name)(self, *args, **kwargs)
+        out = kwargs.get("out")
+        found = by_numpy(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
+        return out if out is not None else wrap_result(found, (self,))
+
+    return method
+
+
+def _part(name: str) -> property:
+    """``z.real``, ``z.imag`` or ``a.flat``; a node written into it promotes the array."""
+    by_numpy = getattr(ndarray, name)
+
+    def write(self: Any, value: Any) -> None:
+        if contains_node(value) and _is_followed(value) and self.dtype.kind in "fc":
+            trace_buffer(self)
+            setattr(self, name, value)
+        else:
+            by_numpy.__set__(unwrap_buffer(self), unwrap_buffers(value))
+
+    def read(self: Any) -> Any:
+        if name == "flat":
+            return self.reshape(-1) if self.flags.c_contiguous else unwrap_buffer(self).flat  # a view can be written into
+        return wrap_result(by_numpy.__get__(unwrap_buffer(self)), (self,))
+
+    return property(read, write)
+
+
+def _attribute(name: str) -> property:
+    by_numpy = getattr(ndarray, name)
+    write = getattr(by_numpy, "__set__", None)
+    return property(
+        lambda self: by_numpy.__get__(self.raw_value), None if write is None else lambda self, value: write(self.raw_value, value)
+    )
+
+
+def _hidden(name: str) -> property:
+    """An attribute by which NumPy would make another array of the memory; without it NumPy calls ``__array__``."""
+
+    def read(self: Any) -> Any:
+        raise AttributeError(f"a buffer has no {name}; use np.asarray(x)")
+
+    return property(read)
+
+
+def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """``__array_wrap__``, by which NumPy returns what it computed of a borrowed array."""
+    return array[()] if return_scalar else wrap_result(array, ())
+
+
+def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
+    return self.raw_value if dtype is None and not copy else np.array(self.raw_value, dtype=dtype, copy=copy)
+
+
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+# What `Buffer` does not take from ndarray.
+_OWN = frozenset({
+    "__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__doc__",
+    "__init_subclass__", "__subclasshook__", "__class_getitem__", "__array_finalize__", "__array_wrap__", "__array_priority__",
+    "__sizeof__", "__getstate__", "__setstate__", "__iter__", "__len__", "__hash__", "__array_namespace__", "__dlpack_device__",
+    "__delitem__", "device", "ndim", "size", "shape",
+})  # fmt: skip
+
+
+def _install() -> None:
+    shared: dict[str, Any] = {"__getitem__": _get, "__setitem__": _set, "fill": _fill}
+    shared |= {"__array_function__": _array_function}
+    for name in _BINARY:
+        shared |= {f"__{prefix}{name}__": _operator(f"__{prefix}{name}__") for prefix in ("", "r")}
+        if name != "divmod":
+            shared[f"__i{name}__"] = _in_place(f"__i{name}__")
+    methods = {name: value for name, value in vars(ndarray).items() if callable(value) and not name.startswith("__")}
+    shared |= {name: _method(name) for name in methods if name not in shared}
+    shared |= {name: _part(name) for name in ("real", "imag", "flat")}
+    shared["__reduce__"] = lambda self: unwrap_buffer(self).__reduce__()
+    shared["__reduce_ex__"] = lambda self, protocol: unwrap_buffer(self).__reduce_ex__(protocol)
+    shared["__deepcopy__"] = lambda self, memo: self.copy()
+    shared["__copy__"] = lambda self: self.copy("K")
+    for name, method in shared.items():
+        setattr(Buffer, name, method)
+        if name not in ("setflags", "resize"):  # which change the array itself, not its numbers
+            setattr(Borrowed, name, method)
+    setattr(Borrowed, "__array_wrap__", _array_wrap)  # noqa: B010
+    for name in _COMPARISONS:
+        setattr(Buffer, f"__{name}__", _operator(f"__{name}__"))
+    for name in ("__neg__", "__pos__", "__abs__", "__invert__"):
+        setattr(Buffer, name, _unary(name))
+    own: dict[str, Any] = {
+        "__array_ufunc__": _array_ufunc, "__array__": _array, "__hash__": None, "__array_priority__": 1e5,
+        **{name: _hidden(name) for name in ("__array_interface__", "__array_struct__")},
+        "T": property(lambda self: wrap_result(self.raw_value.T, (self,))),
+        "mT": property(lambda self: wrap_result(self.raw_value.mT, (self,))),
+        "shape": _attribute("shape"), "base": property(lambda self: self.args[0] if self.args else None),
+        "__format__": lambda self, spec: format(self.raw_value[()], spec), "__len__": lambda self: len(self.raw_value),
+    }  # fmt: skip
+    for name, method in own.items():
+        setattr(Buffer, name, method)
+    for name, value in vars(ndarray).items():
+        if name not in vars(Buffer) and name not in _OWN:
+            setattr(Buffer, name, _plain_special(name) if callable(value) else _attribute(name))
+
+
+_install()

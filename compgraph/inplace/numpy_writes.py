@@ -1,0 +1,259 @@
+"""The forms in which NumPy writes into an array, each brought down to `writing.store`.
+
+A function that is named after one of NumPy's takes the same arguments; its target is a node, and values may be nodes too.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..bind import bind
+from ..context import is_recording
+from ..graph import as_operand, full_name, stack_nested, to_values
+from ..guards import guarded_value
+from ..storage import last_writers
+from ..values import Value, require_history, require_unbatched
+from .out_arguments import are_integers, own_mask, plain_target
+from .overlapping_writes import assign, move_elements, overlaps
+from .stores import require_cast, require_writeable, rewrite, store, store_number
+
+ndarray = np.ndarray
+_NUMBERS = frozenset({int, np.int64})  # an index, or parts of one, that names a single place
+
+
+def own_index(index: Any) -> Any:
+    """An index without nodes, whose arrays are copies, so that nobody can change them later."""
+    if isinstance(index, tuple):
+        return tuple(map(own_index, index))
+    if isinstance(index, Value):
+        if index.trace_kind == "batch":
+            return index
+        return np.array(guarded_value(index, "the index of a write"))
+    if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
+        return index
+    own = np.array(index)
+    return own.astype(np.intp) if isinstance(index, list) and not own.size else own  # an empty list names no place
+
+
+def set_item(target: Any, index: Any, value: Any) -> None:
+    """``target[index] = value``."""
+    kind = type(index)
+    is_place = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
+    if is_place and store_number(target, index, value):
+        return
+    assign(target, own_index(index), stack_nested(value))
+
+
+# ---------------------------------------------------------------------------------------------- functions
+
+
+def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
+    """A call that writes into a plain array: NumPy's own where nothing is recorded, or for integers, which lose no derivative.
+
+    Else it is a TypeError that names `instead`.
+    """
+    if is_recording() and are_integers(args[:1]):
+        what = f"an argument of {full_name(function)}"
+        args, options = guarded_value(args, what), {name: guarded_value(value, what) for name, value in options.items()}
+    elif is_recording():
+        raise plain_target(full_name(function), instead)
+    function(*to_values(args), **to_values(options))
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """``numpy.copyto``."""
+    if not isinstance(dst, Value):
+        into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
+        return
+    src = as_operand(src)
+    if where is True:
+        assign(dst, ..., src, casting)
+        return
+    require_history(dst, src)
+    require_cast(src, dst, casting, "np.copyto")
+    mask = own_mask(where, dst.shape, "np.copyto")
+    if overlaps(dst, src):
+        move_elements(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
+        return
+    extra = np.ndim(src) - dst.ndim
+    if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops leading axes of length 1
+        src = np.reshape(src, np.shape(src)[extra:])
+    rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """``numpy.put``: stores at positions counted along the flattened array."""
+    if not isinstance(a, Value):
+        into_plain(np.put, "use np.where", a, ind, v, mode=mode)
+        return
+    require_history(a)
+    places = np.ravel(guarded_value(ind, "the places of np.put")).astype(np.intp)
+    if mode == "wrap":
+        places = places % a.size
+    elif mode == "clip":
+        places = np.clip(places, 0, a.size - 1)
+    elif mode != "raise":
+        raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
+    v = as_operand(v)
+    if overlaps(a, v):
+        move_elements(a, (v,), lambda there, given: np.put(there, places, given))
+    else:
+        set_flat(a, places, v)
+
+
+def set_flat(a: Any, places: Any, values: Any) -> None:
+    """Store values, repeated as often as needed, at positions counted along the flattened array."""
+    require_writeable(a)
+    if np.any((places < -a.size) | (places >= a.size)):
+        raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
+    values = as_operand(values)
+    if np.size(places) and np.size(values):
+        if not a.ndim:  # of several values for the only place the last stays
+            rewrite(a, lambda: _repeated(values, np.size(places))[-1], (values,))
+            return
+        index = np.unravel_index(places % a.size, a.shape)
+        rewrite(a, lambda: _repeated(values, np.size(places)).reshape(np.shape(places)), (values,), index)
+
+
+def _repeated(values: Any, count: int) -> Any:
+    """`count` values, flat; where they end, they begin again with the first."""
+    flat = np.ravel(values)
+    return flat if flat.size == count else flat[np.arange(count) % flat.size]
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """``numpy.place``: the first value goes to the first place where the mask holds, and so on."""
+    if not isinstance(arr, Value):
+        into_plain(np.place, "use np.where", arr, mask, vals)
+        return
+    require_history(arr)
+    mask = np.asarray(guarded_value(mask, "the mask of np.place"))
+    places = np.flatnonzero(mask)
+    if mask.size != arr.size:
+        raise ValueError("place: mask and data must be the same size")
+    if places.size and not np.size(vals):
+        raise ValueError("Cannot insert from an empty array!")
+    vals = as_operand(vals)
+    if overlaps(arr, vals):
+        move_elements(arr, (vals,), lambda there, given: np.place(there, mask, given))
+    else:
+        set_flat(arr, places, vals)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """``numpy.putmask``: where the mask holds, stores the value that stands at the same place among the (repeated) values."""
+    if not isinstance(a, Value):
+        into_plain(np.putmask, "use np.where", a, mask, values)
+        return
+    require_history(a)
+    chosen = np.asarray(guarded_value(mask, "the mask of np.putmask")).astype(bool)
+    if chosen.size != a.size:
+        raise ValueError("putmask: mask and data must be the same size")
+    chosen = chosen.reshape(a.shape)
+    values = as_operand(values)
+    if overlaps(a, values):
+        move_elements(a, (values,), lambda there, given: np.putmask(there, chosen, given))
+    elif np.size(values):
+        rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """``numpy.put_along_axis``, by NumPy's own implementation, which assigns to items of the node."""
+    if not isinstance(arr, Value):
+        into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
+        return
+    indices = guarded_value(indices, "the places of np.put_along_axis")
+    if axis is None:
+        set_flat(arr, indices, values)
+        return
+    ops.implementation(np.put_along_axis)(arr, indices, stack_nested(values), axis)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """``numpy.fill_diagonal``, by NumPy's own implementation, which assigns to ``a.flat``."""
+    if not isinstance(a, Value):
+        into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
+        return
+    ops.implementation(np.fill_diagonal)(a, stack_nested(val), wrap)
+
+
+def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
+    compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
+    if ops.copies(copy):
+        return compute()
+    if not isinstance(x, Value):
+        raise plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
+    rewrite(x, compute)
+    return x
+
+
+# ------------------------------------------------------------------------------------------- array methods
+
+
+def fill(a: Any, value: Any) -> None:
+    """``a.fill(value)``."""
+    if np.ndim(value):
+        raise ValueError(f"fill takes a single number, not an array of shape {np.shape(value)}")
+    store(a, ..., as_operand(value))
+
+
+def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, **options: Any) -> None:
+    """``a.sort()``; NumPy says which options there are."""
+    rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, **options))
+
+
+def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+    """``a.partition(kth)``."""
+    rewrite(a, lambda: np.partition(a, kth, axis=axis, kind=kind, order=order))
+
+
+# ---------------------------------------------------------------------------------------------- ufunc.at
+
+
+def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
+    """``ufunc.at(target, index, other)``: a place that the index names several times is changed as many times."""
+    name = f"np.{ufunc.__name__}.at"
+    if not isinstance(target, Value):
+        if is_recording() and not are_integers((target,)):
+            raise plain_target(name, f"use {name} on it")
+        ufunc.at(target, *guarded_value((index, *others), f"an argument of {name}"))
+        return
+    require_history(target)
+    index = own_index(index)
+    require_unbatched(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
+    places, numbers = last_writers(target.shape, index)
+    others = tuple(map(as_operand, others))
+
+    def change(here: Any, chosen: Any = ...) -> Any:
+        region = target[here]
+        operands = [np.broadcast_to(x, places.shape)[chosen] for x in others]
+        value = ufunc(region, *operands)
+        require_cast(value, target, "same_kind", name)
+        return value
+
+    if np.array_equal(places, numbers):
+        rewrite(target, lambda: change(index), others, index)
+    elif ufunc in (np.add, np.subtract):
+        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), places.shape)
+        rewrite(target, lambda: bind(ops.added_at, (target[index], added), {"places": places}), others, index)
+    else:
+        flat = np.arange(target.size).reshape(target.shape)[index]
+        turns = _occurrences(places)
+        for turn in range(turns.max() + 1):
+            chosen = turns == turn
+            here = np.unravel_index(flat[chosen], target.shape)
+            rewrite(target, lambda here=here, chosen=chosen: change(here, chosen), others, here)
+
+
+def _occurrences(places: Any) -> Any:
+    """For each element, how many elements before it name the same place."""
+    order = np.argsort(places, axis=None, kind="stable")
+    ordered = places.ravel()[order]
+    counted = np.empty(places.size, np.intp)
+    counted[order] = np.arange(places.size) - np.searchsorted(ordered, ordered)
+    return counted.reshape(places.shape)

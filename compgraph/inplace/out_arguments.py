@@ -1,0 +1,192 @@
+"""``out=`` and ``where=``: the result is recorded as any operation's, and then stored in the target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..context import is_recording
+from ..graph import as_operand, flatten_sequences, full_name, to_values
+from ..guards import guarded_value
+from ..values import Value, require_history
+from .buffer_methods import as_traced
+from .overlapping_writes import MOVING, as_numpy_writes, memory_behind, move_elements
+from .stores import require_cast, rewrite, store
+
+ndarray = np.ndarray
+
+
+def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """A ``where=``, broadcast to a shape, as plain booleans that nobody else can change; a TypeError for arrays of others."""
+    plain = guarded_value(where, f"the mask of {name}")
+    if isinstance(plain, ndarray) and plain.dtype != bool:
+        raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
+    mask = np.array(plain, dtype=bool)
+    try:
+        return np.broadcast_to(mask, shape).copy()
+    except ValueError:
+        raise ValueError(f"{name}: where= has shape {mask.shape}, which does not broadcast to {shape}") from None
+
+
+def plain_target(name: str, instead: str) -> TypeError:
+    """What to raise where a node would be written into a plain array."""
+    return TypeError(
+        f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
+        f"start (np.zeros_like(node), cg.zeros(shape)), {instead}, or give node.value where the numbers alone are meant"
+    )
+
+
+def _name_of(function: Any) -> str:
+    """The name, as users write it, of a function that is given ``out=``."""
+    if isinstance(function, ops.UfuncMethod):
+        return f"np.{function.ufunc.__name__}.{function.method}"
+    by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
+    return full_name(function) if by_numpy and hasattr(function, "__name__") else f"np.{ops.opname_of(function)}"
+
+
+def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
+    """``function(*args, out=out, **options)``: store what `compute` gives, the recorded call without ``out=``; return `out`."""
+    targets = out if isinstance(out, tuple) else (out,)
+    for target in targets:
+        as_traced(target, args)
+    require_history(*targets)
+    name = _name_of(function)
+    if not targets:
+        raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
+    if not all(isinstance(t, Value) for t in targets if t is not None):
+        if is_recording() and are_integers(targets):
+            return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
+        if is_recording():
+            raise plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
+        return _plain_out(function, args, out, options)
+    found: list[Any] = []
+
+    def value_of(position: int) -> Any:
+        if not found:
+            result = compute()
+            found.extend(result if isinstance(result, tuple) else (result,))
+        return found[position]
+
+    _require_apart(name, targets)
+    if any(t is None for t in targets):
+        value_of(0)  # computed here, where it is recorded; an update of a variable is not
+    written = as_numpy_writes(function, args, options, targets)
+    for position, found_there in enumerate(written or ()):
+        if found_there is None or _same(value_of(position), found_there):
+            continue
+        if function not in MOVING or len(targets) > 1:
+            raise ValueError(
+                f"{name}: out= lies in the memory of an operand, of which NumPy then reads what it has already overwritten; "
+                "give a copy of the operand (np.copy), or an out= of its own"
+            )
+        move_elements(targets[0], *_moving(function, args, options))
+        return targets[0]
+    sources = flatten_sequences((args, tuple(options.values())))
+    casting = options.get("casting", "same_kind")
+    for position, target in enumerate(targets):
+        if target is not None:
+            rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
+    results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
+    return results if len(results) > 1 else results[0]
+
+
+def are_integers(targets: tuple[Any, ...]) -> bool:
+    """Whether the targets are plain arrays of integers or booleans, which have no derivative to lose."""
+    return all(isinstance(t, ndarray) and not isinstance(t, Value) and t.dtype.kind in "biu" for t in targets)
+
+
+def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: Any, casting: str) -> Any:
+    """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
+    results = result if isinstance(result, tuple) else (result,)
+    for target, value in zip(targets, results, strict=True):
+        np.copyto(target, guarded_value(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]
+    return targets if len(targets) > 1 else targets[0]
+
+
+def _same(value: Any, written: Any) -> bool:
+    """Whether a value, stored in the dtype of `written`, has the same bits."""
+    stored = np.empty(written.shape, written.dtype)
+    np.copyto(stored, to_values(value), casting="unsafe")
+    return bool(stored.tobytes() == written.tobytes())
+
+
+def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """For `move_elements`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
+    options = to_values(options)
+    if function in ops.PACKED_FUNCTIONS:
+        return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
+    moved = 1 if function is np.compress else 0
+    others = tuple(to_values(args))
+
+    def do(there: Any, given: Any) -> None:
+        function(*others[:moved], given, *others[moved + 1 :], out=there, **options)
+
+    return (args[moved],), do
+
+
+def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
+    """Raise if two outputs would be written into one memory: NumPy does not say which of them stays."""
+    written = [memory_behind(t) for t in targets if t is not None]
+    if len(written) > 1 and np.shares_memory(*written):
+        raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
+
+
+def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
+    """A call, not recorded, with plain targets: NumPy writes into these, and into copies of nodes, which are then stored."""
+    targets = out if isinstance(out, tuple) else (out,)
+    copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
+    results = function(*to_values(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_values(options))
+    for target, copied in zip(targets, copies, strict=True):
+        if isinstance(target, Value):
+            store(target, ..., copied)
+    places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
+    found = tuple([r if t is None else t for t, r in places])
+    return found if len(found) > 1 else found[0]
+
+
+def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
+    """`value`, if NumPy could write it into `target`, else an error.
+
+    But for ufuncs it must have the target's dtype: NumPy lets another dtype of ``out=`` change how it computes.
+    """
+    if isinstance(function, np.ufunc):
+        here, there = np.shape(value), target.shape
+        names = (function.signature or "").partition("->(")[2].partition(")")[0]
+        core = min(len(names.split(",")) if names else 0, len(here))  # the last axes, which NumPy does not broadcast
+        if np.broadcast_shapes(here, there) != there or here[len(here) - core :] != there[len(there) - core :]:
+            raise ValueError(f"{name}: the result has shape {here}, out= {there}")
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: the result, a {type(value).__name__}, holds no numbers")
+        return value
+    if np.shape(value) != target.shape:
+        raise ValueError(f"{name}: the result has shape {np.shape(value)}, out= {target.shape}")
+    if np.result_type(value) != target.dtype:
+        raise TypeError(f"{name}: the result is {np.result_type(value)}, out= {target.dtype}; give out= of the same dtype")
+    return value
+
+
+def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
+    """A ufunc with ``out=`` and ``where=``: it is computed, and differentiated, only where the mask holds."""
+    name = f"np.{ufunc.__name__}"
+    if not all(isinstance(t, Value) for t in out):
+        if is_recording() and not are_integers(out):
+            raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
+        what = f"the operands of {name}"
+        return _plain_out(ufunc, guarded_value(inputs, what), out, {"where": guarded_value(where, what), **options})
+    _require_apart(name, out)
+    mask = own_mask(where, out[0].shape, name)
+    operands = [as_operand(x) for x in inputs]
+    found: list[Any] = []
+
+    def value_of(position: int, target: Any) -> Any:
+        if not found:
+            result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
+            found.extend(result if isinstance(result, tuple) else (result,))
+        require_cast(found[position], target, options.get("casting", "same_kind"), name)
+        return found[position]
+
+    for position, target in enumerate(out):
+        rewrite(target, lambda p=position, t=target: value_of(p, t), tuple(operands), mask)
+    return out if len(out) > 1 else out[0]

@@ -1,0 +1,340 @@
+"""Recording: the interpreter that computes an operation with NumPy and makes its result a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from . import ops
+from .context import is_deriving, is_following, run_isolated
+from .frames import source_lines
+from .ops import SAME_BITS
+from .storage import TRACERS, owner_of
+from .tracing import LOGS, Tracing, is_tracing
+from .values import (
+    ACTIVE,
+    BOTH,
+    INDICES,
+    INERTS,
+    LEFT,
+    OPERATIONAL,
+    RIGHT,
+    TRACER_CLASSES,
+    TRACKED,
+    UNTRACKED,
+    USED,
+    InertBlankNode,
+    InertNode,
+    MultiOutput,
+    Node,
+    UntrackedNode,
+    Value,
+    is_operator_tracer,
+    mark_used,
+    ndarray,
+    new_node,
+    new_view,
+    next_sequence_number,
+    require_history,
+    save_operands,
+    set_history,
+    set_scope,
+    untracked,
+    unwrap_buffer,
+)
+
+_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+
+
+def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, bool]:
+    """What interpreters need of operands, found by one look at each.
+
+    Returns
+    -------
+    values : list
+        Their plain numbers and arrays.
+    edges : tuple of int
+        The positions of the nodes among them.
+    is_active : bool
+        Whether an adjoint can pass one of the nodes.
+    has_arrays : bool
+        Whether there are plain arrays, which the caller may change later.
+    """
+    values, edges, is_active, has_arrays = [], [], False, False
+    for position, operand in enumerate(args):
+        if isinstance(operand, Value):
+            if not hasattr(operand, "raw_value"):
+                require_history(operand)
+            values.append(operand.raw_value)
+            edges.append(position)
+            if type(operand) in ACTIVE:
+                is_active = True
+            elif type(operand) in USED:
+                mark_used(operand)
+                is_active = is_active or type(operand) in ACTIVE
+        elif isinstance(operand, ndarray):
+            values.append(unwrap_buffer(operand))
+            has_arrays = True
+        else:
+            values.append(operand)
+    positions = tuple(edges)
+    return values, _EDGES.get(positions, positions), is_active, has_arrays
+
+
+_EDGES: dict[tuple[int, ...], tuple[int, ...]] = {edges: edges for edges in (LEFT, RIGHT, BOTH)}  # known by identity
+
+
+class Recording:
+    """The interpreter of operations on nodes: NumPy computes the result, which becomes a node."""
+
+    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)`` and record it; without a node among the operands, the plain result."""
+        values, edges, active, has_arrays = _unpack_operands(args)
+        if not edges:
+            return function(*values, **options)
+        try:
+            value = function(*values, **options)
+        except (ArithmeticError, ValueError) as error:
+            for tell in on_operation_error:
+                tell(function, args, options, error)
+            raise
+        if has_arrays or options:
+            args, options = save_operands(args, options)
+        active = active and function not in ops.PIECEWISE
+        if LOGS and not is_tracing() and any(map(is_operator_tracer, args)) and function is not ops.stop_gradient:
+            return run_isolated(_attach_traced, value, function, args, options, edges, active)
+        return _attach(value, function, args, options, edges, active)
+
+    def attach(self, value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The node, or tuple of nodes, of an operation whose result is computed already."""
+        edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
+        for i in edges:
+            if type(args[i]) in USED:
+                mark_used(args[i])
+        active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
+        return _attach(value, function, args, options, edges, active)
+
+
+RECORDING = Recording()
+
+
+class Computing(Recording):
+    """The interpreter of `no_graph`: NumPy computes, and nothing is recorded."""
+
+    def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Compute ``function(*args, **options)``; the result is plain."""
+        values, edges, _, _ = _unpack_operands(args)
+        value = function(*values, **options)
+        for position in edges:
+            _note_untracked_read(args[position])
+        return detach_result(value, args, edges) if edges and is_tracing() else value
+
+
+COMPUTING = Computing()
+
+
+class Scoped:
+    """The interpreter within a scope: what another one records belongs to the scope."""
+
+    def __init__(self, inner: Any, path: tuple[str, ...]) -> None:
+        self.inner, self.path = inner, path
+
+    def process(self, *operation: Any) -> Any:
+        """Process an operation, and enter the scope into its nodes."""
+        return self._entered(self.inner.process(*operation))
+
+    def attach(self, *operation: Any) -> Any:
+        """Attach an operation, and enter the scope into its nodes."""
+        return self._entered(self.inner.attach(*operation))
+
+    def _entered(self, result: Any) -> Any:
+        if is_recorded(result):
+            set_scope(result, self.path)
+        return result
+
+
+class Observed:
+    """An interpreter whose nodes are shown to an observer.
+
+    Parameters
+    ----------
+    inner : Recording or Observed or Scoped
+        Who processes the operations.
+    observe : callable
+        Called with the node, or the nodes, of each operation.
+    """
+
+    def __init__(self, inner: Any, observe: Callable[[Any], None]) -> None:
+        self.inner, self.observe = inner, observe
+        self.attach = inner.attach
+
+    def process(self, *operation: Any) -> Any:
+        """Process an operation, and show its nodes."""
+        result = self.inner.process(*operation)
+        if is_recorded(result):
+            self.observe(result)
+        return result
+
+
+def is_recorded(result: Any) -> bool:
+    """Whether the result of an operation is a node, or nodes."""
+    if isinstance(result, (tuple, list)):
+        return any(isinstance(part, Value) for part in result)
+    return isinstance(result, Value)
+
+
+def _attach_traced(*operation: Any) -> Any:
+    with Tracing():
+        return _attach(*operation)
+
+
+def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
+    """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
+    if type(value) is ndarray:
+        plains = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
+        if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plains):
+            value = value.view()
+            value.flags.writeable = False
+    return value
+
+
+# Called with an operation that raised, as numbers made it: function, operands, options and the error. Who calls may catch it.
+on_operation_error: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
+
+
+def _note_untracked_read(node: Any) -> None:
+    """Remember, in `Node.taken`, that an operation that is not recorded reads the node's present numbers."""
+    try:
+        is_known = node.taken > node.sequence_number
+    except AttributeError:
+        is_known = False
+    if not is_known:
+        node.taken = next_sequence_number()
+
+
+def new_scalar(value: Any, kind: type[Node]) -> Any:
+    """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
+    traces = is_tracing() or kind.is_index
+    if type(value) not in SAME_BITS:
+        value = _asarray(value)
+    node: Any = TRACERS[kind]() if traces else new_view(_asarray(value), kind)
+    node.raw_value = value
+    return node
+
+
+def _attach(
+    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
+) -> Any:
+    value = unwrap_buffer(value)  # a user's function may have made a buffer
+    if isinstance(value, (tuple, list)):
+        return _outputs(value, function, args, options, edges, active)
+    may_share = type(value) is ndarray and type(function) is not np.ufunc
+    if may_share and (value.base is not None or _is_operand(value, args, edges)):
+        value, active = _as_view(value, args, edges, active)
+    node = set_history(_new_result(value, active, args), function, args, edges, options)
+    if may_share and ops.counts(function, args, edges):
+        _notify_counted((node,))
+    if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
+        if type(node) in TRACKED:
+            mark_used(node)
+        if function is np.empty_like:
+            value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
+        node.__class__ = InertBlankNode
+    return node
+
+
+# Called with new nodes of one operation whose shapes depend on values.
+on_value_dependent_shape: list[Callable[[tuple[Any, ...]], None]] = []
+
+
+def _notify_counted(nodes: tuple[Any, ...]) -> None:
+    for tell in on_value_dependent_shape:
+        tell(nodes)
+
+
+_BLANK = frozenset({np.zeros_like, np.empty_like})
+_INERT_ARRAYS = (InertNode, UntrackedNode)
+
+
+def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+    """Whether a function has handed an operand back."""
+    for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
+        if args[i].raw_value is value:
+            return True
+    return False
+
+
+def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
+    """A result that may be a view of an operand, as an array of its own; and whether an adjoint may have to pass it."""
+    if value.base is None:
+        value = value.view()
+    if not active:  # a node may be written into the buffer later; if this view is read-only, through the operand
+        owner = owner_of(value)
+        may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
+        active = may_change and any(type(args[i].raw_value) is ndarray and owner_of(args[i].raw_value) is owner for i in edges)
+    return value, active
+
+
+def _new_result(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
+    """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
+    kind = value.dtype.kind if hasattr(value, "dtype") else "O"
+    if kind not in "biufc":
+        raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
+    kinds = OPERATIONAL if active and kind in "fc" else INERTS
+    if kind in "biu" and not is_tracing():
+        kinds = UNTRACKED if is_following() else INERTS
+        if not TRACER_CLASSES.isdisjoint(map(type, args)):
+            kinds = INDICES
+    value = unwrap_buffer(value)
+    if isinstance(value, np.ndarray):
+        value = value.view(np.ndarray) if type(value) is not np.ndarray else value
+        node: Any = new_node(value, kinds[0])
+        node.raw_value = value
+    else:
+        node = new_scalar(value, kinds[1])
+    if kinds is UNTRACKED:
+        untracked[id(node)] = ref(node)
+    return node
+
+
+def _outputs(
+    value: Any,
+    function: Any,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    edges: tuple[int, ...],
+    active: bool,
+) -> Any:
+    """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
+    joint = MultiOutput()
+    value = _copy_shared_outputs(value, args, edges)
+    joint.raw_value = tuple(value)
+    joint.function, joint.args, joint.options, joint.parent_argnums = function, args, options, edges
+    joint.sequence_number = next_sequence_number()
+    joint._operands = None
+    source_lines.set_line(joint)
+    nodes = [set_history(_new_result(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
+    if ops.counts(function, args, edges):
+        _notify_counted(tuple(nodes))
+    return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
+
+
+def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+    """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
+    owners = {id(owner_of(args[i].raw_value)) for i in edges if type(args[i].raw_value) is ndarray}
+    shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
+    if not any(shared):
+        return values
+    parts = [part.copy() if shares else part for part, shares in zip(values, shared, strict=True)]
+    return type(values)(*parts) if hasattr(values, "_fields") else parts
+
+
+def inert_leaf(value: Any) -> Any:
+    """A value as a node without operands that no adjoint passes."""
+    node = set_history(_new_result(value, False), None, (), ())
+    if type(node) in TRACKED:
+        mark_used(node)
+    return node

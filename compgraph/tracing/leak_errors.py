@@ -1,0 +1,132 @@
+"""Raises where code that does not know of the graph takes the numbers of a tracer, or explains the error that came of it.
+
+A tracer raises where it is asked for its numbers. C code that accepts arrays alone often notices first that a tracer is none,
+and raises an error of its own, which names the class. `explain` recognizes these by that name.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextvars import ContextVar
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..context import layered_variable
+from ..frames import is_raised_by, source_lines, walk_frames
+from .leak_messages import COMPILED, is_library, leak_message, names_tracer, note_of_cython, note_of_package, position_of_user
+
+_UNMATCHED = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
+OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buffers, by which C code's errors show them
+
+
+class LeakError(TypeError):
+    """Code that does not know of the graph asked for the numbers of a node; a derivative would have been lost."""
+
+    __module__ = "compgraph"  # as users know it, in a traceback
+
+    place: tuple[Any, int] | None = None  # the user's code and instruction, by which an error that C code raises instead is known
+
+
+def leak_error(frame: FrameType | None, which: str | None = None, text: str | None = None) -> LeakError:
+    """The error for C code, called by a frame, that asks for a node's number; `which` is the node in words, where it is known.
+
+    `text` replaces the message.
+
+    It is entered into the log of the context, or into all logs if the thread has none of its own.
+    """
+    frames = list(walk_frames(frame))
+    error = LeakError(text or leak_message(frames, which))
+    if frames:
+        users = frames[position_of_user(frames)]
+        error.place = users.f_code, users.f_lasti
+    mine = OWN_LOG.get()
+    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # a thread has a context of its own
+        if log is not None:
+            log.append(error)
+    return error
+
+
+def warn_caught(refusals: list[LeakError]) -> None:
+    """Warn, when a context is left, of refusals whose error was caught, after which code went on."""
+    place = source_lines.user_frame(2)
+    source_lines.warn_at(
+        place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}"
+    )
+
+
+class LeakLog(list["LeakError"]):
+    """The refusals within one context."""
+
+    __slots__ = ("__weakref__",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+OWN_LOG: ContextVar[LeakLog | None] = layered_variable("refusals", None)
+# The logs of all open contexts, in all threads. They are weak, so that one whose closing an interrupt prevented vanishes as well.
+LOGS: set[weakref.ref[LeakLog]] = set()
+
+
+def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
+    """A LeakError for an error that came of a tracer; None if it is one already, or has another cause.
+
+    `log` holds the refusals there were: C code may have put an error of its own in the place of one.
+    """
+    if isinstance(error, LeakError):
+        return None
+    for cause in _causes(error):
+        if isinstance(cause, LeakError):
+            return LeakError(*cause.args)
+    trace = _trace_of(error)
+    if not trace:
+        return None
+    frames = [part.tb_frame for part in trace]
+    code = frames[0].f_code
+    if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
+        return None  # an error of ours, or the user's own
+    places = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
+    for refusal in reversed(log):
+        if refusal.place in places:
+            return LeakError(*refusal.args)
+    if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
+        return None  # the user asked a value for an attribute that arrays lack
+    text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
+    is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
+    is_cythons = text == _UNMATCHED or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
+    is_of_tracer = is_of_class or (is_cythons and names_tracer(frames[position_of_user(frames)]))
+    return LeakError(leak_message(frames)) if is_of_tracer else None
+
+
+def annotate(error: Exception) -> None:
+    """Add a note to an error that other packages raised while they had a tracer, or that has come through Cython's code."""
+    frames = [part.tb_frame for part in _trace_of(error)]
+    if not frames:
+        return
+    note = note_of_cython(frames, str(error)) if isinstance(error, LeakError) else note_of_package(frames, type(error))
+    if note is not None and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _trace_of(error: BaseException) -> list[TracebackType]:
+    """The traceback of an error, the innermost entry first, up to where it is caught."""
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        found.append(trace)
+        trace = trace.tb_next
+    return found[::-1]
+
+
+def user_line_of(error: BaseException) -> str | None:
+    """The innermost line of the user's that an error came through; None if it came through none."""
+    frames = [part.tb_frame for part in _trace_of(error)]
+    frame = frames[position_of_user(frames)] if frames else None
+    return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.format_frame(frame)

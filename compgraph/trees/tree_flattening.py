@@ -1,0 +1,113 @@
+"""Trees taken apart and put together: lists, tuples, dictionaries, named tuples, dataclasses, None."""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..context import reset_after_fork
+
+NAMESPACE = "compgraph"
+_registering = reset_after_fork(threading.Lock())
+_registered: set[type] = set()
+_leaves: set[type] = set()  # classes that were met as leaves, and are no dataclasses
+_MOST = 4096
+_library: Any = None  # optree, or `structures`
+_leaf: Any = None  # the structure of a tree that is one leaf
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves of a tree, and its structure.
+
+    Parameters
+    ----------
+    tree : object
+        Lists, tuples, dictionaries, named tuples, dataclasses and None, nested in any way; everything else is a leaf.
+
+    Returns
+    -------
+    leaves : list
+        In order.
+    structure : optree.PyTreeSpec
+        What `unflatten` puts other leaves into; it can be compared, hashed and pickled.
+
+    Examples
+    --------
+    >>> from compgraph.trees import flatten, unflatten
+    >>> leaves, structure = flatten({"w": [1.0, 2.0], "b": None})
+    >>> leaves, unflatten(structure, [3.0, 4.0])
+    ([1.0, 2.0], {'w': [3.0, 4.0], 'b': None})
+    """
+    library = _library or _imported()
+    if isinstance(tree, np.ndarray):
+        return [tree], _leaf
+    while True:
+        leaves, structure = library.tree_flatten(tree, namespace=NAMESPACE)
+        unknown = set(map(type, leaves)) - _leaves
+        if not unknown:
+            return leaves, structure
+        classes = list(filter(dataclasses.is_dataclass, unknown))
+        if len(_leaves) < _MOST:
+            _leaves.update(unknown.difference(classes))
+        for kind in classes:
+            _register(kind)
+        if not classes:
+            return leaves, structure
+
+
+def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
+    """A tree of a structure, with other leaves."""
+    return structure.unflatten(leaves)
+
+
+def _imported() -> Any:
+    """The library, imported when it is first needed, since `import compgraph` shall not wait for it."""
+    global _library, _leaf
+    library: Any
+    try:
+        import optree as library
+
+        kind = library.PyTreeSpec
+    except ModuleNotFoundError:  # in a browser, for which it is not built
+        from . import optree_fallback as library
+
+        kind = library.Structure
+    copyreg.pickle(kind, _reduced)
+    _leaf = library.tree_flatten(0.0, namespace=NAMESPACE)[1]
+    _library = library
+    return library
+
+
+def _register(kind: type) -> None:
+    """Let the fields of a dataclass be found."""
+    names = tuple(field.name for field in dataclasses.fields(kind))
+
+    def parts(instance: Any) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
+        return tuple(getattr(instance, name) for name in names), names, names
+
+    def made(names: Any, values: Any) -> Any:
+        instance: Any = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(instance, name, value)
+        return instance
+
+    with _registering:
+        if kind not in _registered:  # by another thread, meanwhile
+            _library.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
+            _registered.add(kind)
+
+
+def _rebuilt(example: Any) -> Any:
+    return flatten(example)[1]
+
+
+def _reduced(structure: Any) -> Any:
+    """A structure in a pickle: where dataclasses are in it, a tree of it, so that they are registered where it is loaded."""
+    if structure.namespace != NAMESPACE:
+        return object.__reduce_ex__(structure, 2)
+    return _rebuilt, (unflatten(structure, range(structure.num_leaves)),)

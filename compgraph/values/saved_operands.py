@@ -1,0 +1,197 @@
+"""Plain arrays among operands, kept as they are when an operation is recorded: a write into one later changes no derivative.
+
+A copy is made of arrays up to `LARGE` bytes. Larger ones are held by reference, and a fingerprint of all their
+numbers is compared when a derivative is requested.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..context import is_deriving
+from .node import ConstantNode, Value, new_view
+from .traceable_buffers import TRACEABLE, unwrap_buffer
+
+ndarray = np.ndarray
+LARGE = 1 << 20  # bytes
+_SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations that are given the same numbers
+_VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # whose derivatives need no operand
+_FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
+
+# By the id of an array, weak references to it and to its latest copy; by the id of a view of a large array, the view and
+# the fingerprint of its numbers.
+_copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
+_views: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+
+def save_operand(array: Any) -> Any:
+    """A plain array as an operand of an operation that is recorded now.
+
+    Parameters
+    ----------
+    array : ndarray
+        The caller's, who may change it later.
+
+    Returns
+    -------
+    ndarray
+        A copy, or for a large array a view that `require_unchanged` knows.
+    """
+    size = array.nbytes
+    if size <= _SHARED and type(array) is ndarray:
+        return array.copy("K")
+    if type(array) in TRACEABLE:
+        return current_copy(array)
+    if is_deriving():  # by a rule, whose arrays nobody writes into
+        return array
+    if size > LARGE:
+        return fingerprinted_view(array)
+    return _shared_copy(array)
+
+
+def current_copy(array: Any) -> Any:
+    """The present numbers of a buffer or borrowed array as a plain array that nobody changes later: an operand of the graph.
+
+    It is a copy, shared by all operations until the numbers change. A caller's large array is not copied; see `save_operand`.
+    """
+    plain, kept = unwrap_buffer(array), getattr(array, "_operands", None)
+    if array.is_borrowed and plain.nbytes > LARGE:
+        if kept is None:
+            kept = array._operands = fingerprinted_view(plain)
+        return kept
+    if kept is None or not has_same_bits(kept, plain):
+        kept = array._operands = plain.copy("K")
+    return kept
+
+
+def is_plain_array(value: Any) -> bool:
+    """Whether a value is an array and no node."""
+    return isinstance(value, ndarray) and not isinstance(value, Value)
+
+
+def constant_operand(value: Any) -> ConstantNode:
+    """A plain number or array of the caller's as a constant node, as it is now."""
+    return ConstantNode.hold(save_operand(value) if is_plain_array(value) else value)
+
+
+def save_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The operands and keyword arguments of an operation, with the plain arrays among them `save_operand`."""
+    args = tuple([save_operand(a) if is_plain_array(a) else a for a in args])
+    if any(map(is_plain_array, options.values())):
+        options = {name: save_operand(value) if is_plain_array(value) else value for name, value in options.items()}
+    return args, options
+
+
+def as_plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands with views of NumPy's own class in place of the plain arrays among them."""
+    return tuple([new_view(unwrap_buffer(a), ndarray) if is_plain_array(a) else a for a in args])
+
+
+def _shared_copy(array: Any) -> Any:
+    known = _copies.get(id(array))
+    if known is not None and known[0]() is array:
+        copy = known[1]()
+        if copy is not None and has_same_bits(copy, array):
+            return copy
+    key, copy = id(array), array.copy("K")
+
+    def forget(reference: Any) -> None:
+        if _copies.get(key, (None, None))[1] is reference:
+            del _copies[key]
+
+    _copies[key] = weakref.ref(array), weakref.ref(copy, forget)
+    return copy
+
+
+def fingerprinted_view(array: Any) -> Any:
+    """A view of a large array that `require_unchanged` knows."""
+    view = array.view()
+    key = id(view)
+    remembered = weakref.ref(view, lambda reference: _views.pop(key, None))
+    _views[key] = remembered, fingerprint(view)
+    return view
+
+
+def freeze_operand(operand: Any) -> Any:
+    """An operand, or an index, that nobody changes later: of an array that is watched a copy."""
+    if type(operand) is tuple:
+        return tuple(map(freeze_operand, operand))
+    return _shared_copy(operand) if id(operand) in _views else operand
+
+
+def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
+    """Raise if a large plain array that an operation was given has other numbers now.
+
+    Parameters
+    ----------
+    nodes : iterable of Node or MultiOutput
+        The operations of which a derivative is asked, or which are to run again.
+    for_values : bool
+        Whether they are to run again: then the operands of sums count as well.
+
+    Raises
+    ------
+    ValueError
+        It names the operation and its line.
+    """
+    if not _views:
+        return
+    checked = set()
+    for node in nodes:
+        args, options = node.args, node.options
+        if len(args) == len(node.parent_argnums) and not options:
+            continue
+        for operand in args if not options else (*args, *options.values()):
+            if id(operand) in _views:
+                found = (operand,)
+            elif type(operand) is tuple:  # an index
+                found = tuple([part for part in operand if id(part) in _views])
+            else:
+                continue
+            if node.function not in _VALUE_FREE_RULES or for_values:
+                for array in found:
+                    if id(array) not in checked:
+                        checked.add(id(array))
+                        _require_numbers(array, node)
+
+
+def _require_numbers(array: Any, node: Any) -> None:
+    """Raise if an array that is watched has other numbers now than when a node was computed from it."""
+    if _views[id(array)][1] != fingerprint(array):
+        line = f" ({node.line})" if getattr(node, "line", None) else ""
+        raise ValueError(
+            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, "
+            "so what was computed from it is not known any more; give the operation a copy: np.copy(a), or write into a new array"
+        )
+
+
+def has_same_bits(one: Any, other: Any) -> bool:
+    """Whether two plain arrays have the same shape, dtype and bits; of other dtypes than numbers of 8 bytes, equal numbers do."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.nbytes <= _SHARED:
+        return bool(one.tobytes() == other.tobytes())
+    if one.itemsize == 8:
+        return bool((one.view(np.int64) == other.view(np.int64)).all())
+    return bool(np.array_equal(one, other))
+
+
+def fingerprint(array: Any) -> int:
+    """A number that is another one when any bit of an array is: sums modulo 2**64 of its words, each by a factor of its place."""
+    array = array[tuple([slice(None) if step else slice(1) for step in array.strides])]  # what is broadcast counts once
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return _fingerprint(array.ravel("K"))
+    parts = np.nditer(array, flags=["external_loop", "buffered", "zerosize_ok"], order="K", buffersize=1 << 16)
+    return hash(tuple([_fingerprint(np.ascontiguousarray(part)) for part in parts]))
+
+
+def _fingerprint(array: Any) -> int:
+    """The `fingerprint` of a contiguous array of one axis."""
+    octets = array.view(np.uint8)
+    whole = octets.size // _FACTORS.nbytes * _FACTORS.nbytes
+    blocks = octets[:whole].view(np.int64).reshape(-1, _FACTORS.size)
+    return hash((np.einsum("ij,j->i", blocks, _FACTORS).tobytes(), octets[whole:].tobytes()))

@@ -1,0 +1,135 @@
+"""Tracers: the values of the graph within operators. They are no arrays, so C code cannot take their numbers unseen.
+
+``isinstance(x, np.ndarray)`` and ``isinstance(x, compgraph.Node)`` are true of a tracer, because it reports the class of the
+node that it would be at the top level as its ``__class__``. ``type(x)`` is the class of tracers.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import os
+import weakref
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..frames import frame_up, source_lines
+from ..storage import TRACERS, Opaque, OpaqueTransform, root_of
+from ..tracing import OPAQUE_CLASSES
+from .node import Node, Value
+
+TRANSFORM_TRACERS: set[type[Any]] = (
+    set()
+)  # the classes of values that carry something, each the interpreter of operations on them
+
+
+class Tracer(Value, Opaque):  # type: ignore[misc]
+    """A value within an operator; `plain` holds its numbers."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    node_kind: ClassVar[type[Node]]  # what it reports as its class
+
+    def __init_subclass__(cls) -> None:
+        OPAQUE_CLASSES.add(cls.__name__)
+
+    @property
+    def base(self) -> Any:
+        """The node that a view was taken of, as arrays have it; None for a value with memory of its own."""
+        root = root_of(self)
+        return None if root is self else root
+
+
+class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
+    """A tracer that carries something beside its numbers: a tangent, or one value for each element of a batch."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        TRANSFORM_TRACERS.add(cls)
+
+
+def define_tracer(kind: type[Node], **attributes: Any) -> None:
+    """Make the class of the tracers for a kind of nodes."""
+    inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
+    own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
+    name = kind.__name__.replace("Node", "Tracer")
+    OPAQUE_CLASSES.add(kind.__name__)  # which errors that show ``x.__class__`` name
+    TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
+
+
+def node_class(value: Any) -> Any:
+    """The class of nodes that a node is an instance of, or that a tracer would be an instance of at the top level."""
+    kind = type(value)
+    return getattr(kind, "node_kind", kind)
+
+
+def is_tracer(value: Any) -> bool:
+    """Whether a value is a tracer."""
+    return issubclass(type(value), Tracer)
+
+
+def is_operator_tracer(value: Any) -> bool:
+    """Whether a value is a tracer that only operators make."""
+    return issubclass(type(value), Tracer) and not value.is_index
+
+
+ndarray = np.ndarray
+_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplotlib"))
+
+
+class _ReadsNodes(dict[str, bool]):
+    """Whether code of a file gets the class of the node: code of the two packages, and of libraries that read memory."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
+        return answer
+
+
+_reads_nodes = _ReadsNodes()
+_INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
+_of_python: dict[int, weakref.ref[Any]] = {}  # by id: the nodes that represent Python numbers
+
+
+def is_number(node: Any) -> bool:
+    """Whether a node represents a scalar, not an array, of NumPy or of the caller of an operator."""
+    return not node.ndim and bool(node.is_scalar)
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether a value is a Python number, or a node that represents one."""
+    if type(value) in _NUMBERS:
+        return True
+    known = _of_python.get(id(value))
+    return known is not None and known() is value
+
+
+_NUMBERS = frozenset({int, float, bool})
+
+
+def mark_python_number(node: Any) -> Any:
+    """Mark a node as one that represents a Python number, so that it reports float."""
+    key = id(node)
+    _of_python[key] = weakref.ref(node, functools.partial(_of_python.pop, key))  # in C: an interrupt in a callback would be lost
+    return node
+
+
+def represented_class(node: Any) -> type:
+    """The class of the value that a node represents."""
+    if not hasattr(node, "raw_value") or not is_number(node):
+        return ndarray
+    return float if _of_python and is_python_number(node) else node.dtype.type
+
+
+def _read(self: Any) -> type:
+    frame = frame_up(1)
+    if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
+        frame = frame.f_back
+    if _reads_nodes[frame.f_code.co_filename] or not hasattr(self, "raw_value") or not is_number(self):
+        return getattr(self, "node_kind", type(self))
+    return represented_class(self)
+
+
+reported_class = property(_read, object.__dict__["__class__"].__set__)
