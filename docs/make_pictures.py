@@ -145,9 +145,12 @@ def rooms() -> cg.GraphPicture:
     return cg.GraphPicture(HEAD + "\n".join(drawn) + "\n}\n")
 
 
+MODULES = [("compgraph", "bind"), ("compgraph", "interpreters"), ("compgraph", "graph")]
+
+
 def _is_room(parts: tuple[str, ...]) -> bool:
-    """Whether a dotted name leads into a sub-package, or the module `bind`."""
-    return len(parts) > 1 and ((ROOT / Path(*parts[:2])).is_dir() or parts[:2] == ("compgraph", "bind"))
+    """Whether a dotted name leads into a sub-package, or one of the modules that other packages import."""
+    return len(parts) > 1 and ((ROOT / Path(*parts[:2])).is_dir() or parts[:2] in MODULES)
 
 
 def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
