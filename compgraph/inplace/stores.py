@@ -50,7 +50,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     target : Node
         What is written into, of any shape and dtype: a node, or a view of one.
     index : index
-        As NumPy takes it, without nodes. It is kept, so it must be the caller's own copy (see `numpy_forms.own_index`).
+        As NumPy takes it, without nodes. It is kept, so it must be the caller's own copy (see `numpy_writes.own_index`).
     value : array_like or Node
         What is stored; it broadcasts to ``target[index]`` and is cast to the target's dtype.
     casting : str, optional

@@ -16,7 +16,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
-from compgraph.trees import optree_fallback, pytrees
+from compgraph.trees import optree_fallback, tree_flattening
 
 optree = pytest.importorskip("optree")
 
@@ -55,14 +55,14 @@ TREES = st.recursive(LEAVES, _containers, max_leaves=12)
 
 @pytest.fixture(autouse=True, scope="module")
 def known_classes() -> None:
-    pytrees.flatten(Layer(1, 2))
+    tree_flattening.flatten(Layer(1, 2))
     if Layer not in optree_fallback._registered:
         parts, made = lambda x: ((x.weight, x.bias), ("weight", "bias"), ("weight", "bias")), lambda _, values: Layer(*values)
         optree_fallback.register_pytree_node(Layer, parts, made)
 
 
 def both(tree: Any) -> tuple[tuple[list[Any], Any], tuple[list[Any], Any]]:
-    return optree_fallback.tree_flatten(tree), optree.tree_flatten(tree, namespace=pytrees.NAMESPACE)
+    return optree_fallback.tree_flatten(tree), optree.tree_flatten(tree, namespace=tree_flattening.NAMESPACE)
 
 
 @given(TREES)
@@ -158,4 +158,4 @@ except TypeError as error:
 def test_structures_are_pickled() -> None:
     _, structure = optree_fallback.tree_flatten({"a": [1, 2]})
     copied = pickle.loads(pickle.dumps(structure))
-    assert copied in (structure, pytrees.flatten({"a": [1, 2]})[1])
+    assert copied in (structure, tree_flattening.flatten({"a": [1, 2]})[1])
