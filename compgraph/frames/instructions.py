@@ -31,7 +31,7 @@ def is_assigning(frame: FrameType) -> bool:
     >>> import sys
     >>> class Probe:
     ...     def __setitem__(self, index, value):
-    ...         print(assigns(sys._getframe(1)))
+    ...         print(is_assigning(sys._getframe(1)))
     >>> probe = Probe()
     >>> probe[0] = probe[1:2] = 1.0
     True
@@ -50,7 +50,7 @@ def is_at_operator(frame: FrameType) -> bool:
     >>> import sys
     >>> class Number:
     ...     def __float__(self):
-    ...         print(operates(sys._getframe(1)))
+    ...         print(is_at_operator(sys._getframe(1)))
     ...         return 1.0
     >>> shown = "%.1f" % Number()
     True
@@ -72,7 +72,7 @@ def is_formatting(frame: FrameType) -> bool:
     >>> import sys
     >>> class Number:
     ...     def __float__(self):
-    ...         print(formats(sys._getframe(1)))
+    ...         print(is_formatting(sys._getframe(1)))
     ...         return 1.0
     >>> shown = "%.1f" % Number()
     True
@@ -88,7 +88,7 @@ def is_delegating(frame: FrameType) -> bool:
     --------
     >>> import sys
     >>> def inner():
-    ...     yield delegates(sys._getframe(1))
+    ...     yield is_delegating(sys._getframe(1))
     >>> def outer():
     ...     yield from inner()
     >>> next(outer()), next(inner())

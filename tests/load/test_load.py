@@ -24,7 +24,7 @@ import compgraph as cg
 from autodiff.forward import jvp
 from autodiff.operators.grad import grad
 from autodiff.reverse import gradient, replay
-from compgraph.inplace import writing
+from compgraph.inplace import stores
 from compgraph.storage.write_log import Collector
 
 FULL = os.environ.get("COMPGRAPH_LOAD") == "full"
@@ -233,7 +233,7 @@ def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeyp
     """Graphs with writes are cycles; the collector, which counts objects, is told how large they are."""
     collector = Collector()
     collector.limit = collector.least = 2**24 if told else 2**40
-    monkeypatch.setattr(writing, "collector", collector)
+    monkeypatch.setattr(stores, "collector", collector)
     monkeypatch.setattr(replay, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
 

@@ -469,19 +469,19 @@ def test_decorators_have_expressions() -> None:
 
 SCRIPT = """
 import math, sys
-from compgraph.frames import assigns, callee, has_source, unknown
+from compgraph.frames import is_assigning, callee, has_source, unknown
 
 found = []
 
 class Number:
     def __float__(self):
         frame = sys._getframe(1)
-        found.append((callee(frame), assigns(frame), has_source(frame.f_code, frame.f_lasti)))
+        found.append((callee(frame), is_assigning(frame), has_source(frame.f_code, frame.f_lasti)))
         return 0.5
 
 class Told:
     def __setitem__(self, index, value):
-        found.append(assigns(sys._getframe(1)))
+        found.append(is_assigning(sys._getframe(1)))
 
 x, told = Number(), Told()
 def f():

@@ -137,7 +137,7 @@ def test_what_was_raised_is_named(f: Callable[[Any], Any]) -> None:
     first = SINGULAR if f is not root_of_matrix else NEGATIVE
     x = cg.placeholder((2, 2), name="x", example=first)
     executor = cg.Executor(f(x))
-    told = r"whether \w+ raises at File .*test_raising.* gave '(LinAlg|FloatingPoint)Error'.* None"
+    told = r"whether \w+ raises at File .*test_guarded_errors.* gave '(LinAlg|FloatingPoint)Error'.* None"
     with pytest.raises(cg.GuardError, match=told):
         executor.run({x: REGULAR})
 

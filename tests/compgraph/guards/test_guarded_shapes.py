@@ -235,6 +235,6 @@ def cost_nothing() -> None:
 
 def test_shapes_cost_nothing_once_no_placeholder_lives() -> None:
     root = Path(__file__).parents[3]
-    code = "from tests.compgraph.guards.test_shapes import cost_nothing; cost_nothing()"
+    code = "from tests.compgraph.guards.test_guarded_shapes import cost_nothing; cost_nothing()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr

@@ -122,7 +122,7 @@ def test_untracked_index_warns_once() -> None:
                     right = np.asarray(SILENT[label](cg.variable(OTHER)))
                 assert not np.allclose(found, right)  # else the table proves nothing
                 assert len(seen) == 1, seen  # once, in three runs
-                assert "test_unread.py" in seen[0]
+                assert "test_untracked_indices.py" in seen[0]
                 assert "cg.constant(K)[i]" in seen[0]
 
 
@@ -133,7 +133,7 @@ def test_index_within_an_operator_is_a_guard() -> None:
     executor.run({"x": RECORDED})
     for _ in range(2):
         with pytest.raises(
-            cg.GuardError, match=r"__(array|buffer)__\(\) at .*test_unread.*Record the graph.*cg\.constant\(K\)\[i\]"
+            cg.GuardError, match=r"__(array|buffer)__\(\) at .*test_untracked_indices.*Record the graph.*cg\.constant\(K\)\[i\]"
         ):
             executor.run({"x": OTHER})
 
