@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..storage import by_sequence_number, owner_of
 from ..values import MultiOutput, Value
@@ -112,5 +113,5 @@ class _Allocation:
         return last
 
 
-def _layout(array: Any) -> Any:
+def _layout(array: NDArray[Any]) -> Any:
     return array.shape, array.dtype, array.strides

@@ -11,7 +11,7 @@ import keyword
 import linecache
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +29,7 @@ _FILE = "<executor {}>"
 REDUCTIONS = {np.sum: np.add, np.prod: np.multiply, np.max: np.maximum, np.min: np.minimum}
 
 
-def underlying_call(function: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def underlying_call(function: Callable[..., Any], options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the function and options that NumPy itself calls for a reduction; other calls are returned unchanged."""
     if function not in REDUCTIONS or not {"axis", "keepdims"}.issuperset(options):
         return function, options
@@ -82,16 +82,16 @@ class Names(Protocol):
     def define(self, item: Any) -> str:
         """Return the name that a statement assigns an item to."""
 
-    def function(self, function: Any) -> str:
+    def function(self, function: Callable[..., Any]) -> str:
         """Return the name of a function."""
 
-    def literal(self, value: Any) -> str:
+    def literal(self, value: object) -> str:
         """Return the source of a value that is not an item."""
 
-    def index(self, index: Any) -> str:
+    def index(self, index: object) -> str:
         """Return the source of an index, without brackets."""
 
-    def bind(self, value: Any, wanted: str) -> str:
+    def bind(self, value: object, wanted: str) -> str:
         """Return a name that is bound to an object."""
 
 
@@ -168,7 +168,7 @@ class _Globals:
         self._names[item] = name = f"v{len(self._names)}" if name is None else name
         return name
 
-    def bind(self, value: Any, wanted: str) -> str:
+    def bind(self, value: object, wanted: str) -> str:
         """Return a literal for a simple value, else a new global name."""
         if value is None or type(value) in (bool, int, str) or (type(value) is float and np.isfinite(value)):
             return repr(value)
@@ -176,15 +176,15 @@ class _Globals:
         self.objects[name] = value
         return name
 
-    def literal(self, value: Any) -> str:
+    def literal(self, value: object) -> str:
         """Return a value as `bind` does."""
         return self.bind(value, "c")
 
-    def index(self, index: Any) -> str:
+    def index(self, index: object) -> str:
         """Return an index as `bind` does."""
         return self.bind(index, "i")
 
-    def function(self, function: Any) -> str:
+    def function(self, function: Callable[..., Any]) -> str:
         """Return a function's name: NumPy's own if ``np`` has it under this name, else the name with a number."""
         ufunc = getattr(function, "__self__", None)
         if isinstance(ufunc, np.ufunc):
@@ -318,7 +318,7 @@ _RESERVED = frozenset({"np", "run", "start", "stop", *dir(builtins), *keyword.kw
 _RESULT_NAME = re.compile(r"[a-z]+\d+_?")
 
 
-def _readable_name(function: Any) -> str:
+def _readable_name(function: object) -> str:
     """Return a function's name if it is an ASCII identifier, else "function", because Python normalizes other letters."""
     name = getattr(function, "__name__", "")
     return name if isinstance(name, str) and name.isidentifier() and name.isascii() else "function"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..context import rerecording
@@ -189,14 +190,14 @@ def _rewrite(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
     return made
 
 
-def _key_of_value(plain: Any) -> Any:
+def _key_of_value(plain: NDArray[Any]) -> Any:
     """Return a key shared by constants of the same type, layout and bits."""
     if plain.nbytes > MAX_COMPARED_BYTES:
         return id(plain)
     return (type(plain), plain.dtype, plain.shape, getattr(plain, "strides", ()), plain.tobytes())
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     """Return a key shared by equal operands or equal options."""
     if isinstance(value, (Value, MultiOutput)):
         return id(value)

@@ -329,7 +329,7 @@ def _by_name(nodes: Iterable[Any]) -> dict[str, list[Any]]:
     return named
 
 
-def as_fed(node: Any, value: Any) -> np.ndarray[Any, Any]:
+def as_fed(node: Any, value: object) -> np.ndarray[Any, Any]:
     """Return a value as an array of a node's dtype; raise if its shape or dtype cannot be fed."""
     value = value.raw_value if isinstance(value, Value) else value
     require_computed(value, "what was fed")

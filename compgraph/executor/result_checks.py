@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..guards import Guard, OtherProgramError, UntrackedGuard
@@ -19,19 +20,19 @@ VALUE_DEPENDENT_DTYPE = frozenset(
 )
 
 
-def require_shape(found: Any, shape: tuple[int, ...]) -> None:
+def require_shape(found: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> None:
     """Raise an OtherProgramError unless a result has the expected shape."""
     if np.shape(found) != shape:
         raise OtherProgramError
 
 
-def require_dtype(found: Any, dtype: Any) -> None:
+def require_dtype(found: NDArray[Any], dtype: np.dtype[Any]) -> None:
     """Raise an OtherProgramError unless a result has the expected dtype."""
     if found.dtype != dtype:
         raise OtherProgramError
 
 
-def require_same(found: Any, kept: Any) -> None:
+def require_same(found: NDArray[Any], kept: NDArray[Any]) -> None:
     """Raise an OtherProgramError unless a result equals the recorded one."""
     if not np.array_equal(found, kept):
         raise OtherProgramError(

@@ -144,7 +144,7 @@ def _recording_order(item: Any) -> float:
     return float(item.sequence_number) if item.args else -inf
 
 
-def checked_threads(who: str, threads: Any) -> int | None:
+def checked_threads(who: str, threads: object) -> int | None:
     """Return the number of threads passed to a function or class, checked; None means all processors."""
     if threads is None:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import ops
 from ..guards import Guard, OtherProgramError
@@ -90,7 +91,7 @@ class ScheduleInterpreter:
         target[item.index] = stored
 
 
-def _compress_uniform(array: Any) -> Any:
+def _compress_uniform(array: NDArray[Any]) -> Any:
     """Return an array, broadcast from a single number if all its elements are equal."""
     if not array.size or not array.flags.c_contiguous:
         return array

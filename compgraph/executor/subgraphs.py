@@ -85,7 +85,7 @@ def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) 
     return made, placeholders
 
 
-def _is_single(nodes: Any) -> bool:
+def _is_single(nodes: object) -> bool:
     return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
 
 
