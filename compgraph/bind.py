@@ -1,7 +1,8 @@
-"""`bind`: the one door through which every operation on nodes comes.
+"""`bind`: the single entry point of operations on nodes.
 
-The innermost interpreter among the operands processes it: that of the operand with the highest level, which carries a tangent
-or a batch; else the one of the context, which records, computes only (`no_graph`), or lets observers see what is recorded.
+The innermost interpreter processes the operation. That is the transform (`jvp`, `vmap`) of the operand with the highest trace
+level. Without such an operand it is the interpreter of the context, which records, only computes (`no_graph`), or reports to
+observers.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ _ScalarTracer: Any = TRACERS[ScalarNode]
 
 
 def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """Compute ``function(*args, **options)`` as the innermost interpreter among the operands does.
+    """Process ``function(*args, **options)`` with the innermost interpreter among the operands.
 
     Parameters
     ----------
     function : callable
-        A function of plain arrays.
+        A function of NumPy arrays.
     args : tuple
-        Its operands: nodes, plain arrays or numbers, of any shape and dtype that the function takes.
+        Its operands: nodes, arrays or numbers, of any shape and dtype that the function accepts.
     options : dict
-        Its keyword arguments. A node among them is not seen; see `ops.Keyworded`.
+        Its keyword arguments. Nodes among them are not traced; see `ops.Keyworded`.
 
     Returns
     -------
-    Node, tuple of Node, or plain NumPy result
-        What `function` returns, as a node. Under `no_graph`, and when no operand is a node: the plain result.
+    Node, tuple of Node, or NumPy result
+        The result as a node. Under `no_graph`, or without a node among the operands: the NumPy result.
     """
     innermost: Any = None
     has_arrays = False
@@ -67,7 +68,7 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
                 return bind(function, tuple([stack_object_array(a) for a in args]), options)
     if innermost is None:
         return (RECORDING if is_quick() else current_interpreter()).process(function, args, options)
-    if has_arrays:  # or nodes, which may be blank
+    if has_arrays:  # nodes over memory are arrays, too
         for operand in args:
             if type(operand) in USED:
                 mark_used(operand)
@@ -76,12 +77,12 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
 
 
 def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTIONS) -> Any:
-    """The node, or tuple of nodes, of an operation whose result `value` is computed already."""
+    """Record an operation whose result `value` is already computed; return its node or tuple of nodes."""
     return (RECORDING if is_quick() else current_interpreter(records=True)).attach(value, function, args, options)
 
 
 def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
-    """The node of an operation on active operands, without options: `attach` for the commonest case, where `is_quick` says so."""
+    """Record an operation on active operands without options: the fast path of `attach`, valid if `is_quick`."""
     if is_tracing():
         if type(value) in SAME_BITS:
             node = _ScalarTracer()
@@ -90,7 +91,7 @@ def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple
         else:
             return bind(function, args)
         node.raw_value = value
-    elif LOGS and any(map(is_tracer, args)):  # a function is differentiated, and this is a thread it started
+    elif LOGS and any(map(is_tracer, args)):  # a thread started by a function that is being differentiated
         return bind(function, args)
     elif type(value) is ndarray:
         node = new_view(value, OperationalNode)
@@ -105,7 +106,7 @@ def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple
     node.memory = node._name = node._operands = None
     frame = source_lines.caller(2)
     code = frame.f_code
-    if code is not None and may_wrap[code.co_filename]:  # called by a function of ours, as `cg.sin` is
+    if code is not None and may_wrap[code.co_filename]:  # called through a function of the package, such as `cg.sin`
         frame = source_lines.user_frame(3)
         code = frame.f_code
     node.code = code
@@ -114,7 +115,7 @@ def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple
 
 
 def current_interpreter(records: bool | None = None) -> Any:
-    """The interpreter that the contexts around ask for; `records` says that it records, whatever they say."""
+    """The interpreter of the current context; if `records`, one that records even within `no_graph`."""
     inner: Any = RECORDING if records or is_recording() else COMPUTING
     path = open_scopes()
     if path:
@@ -125,7 +126,7 @@ def current_interpreter(records: bool | None = None) -> Any:
 
 
 def stack_object_array(value: Any) -> Any:
-    """An array of objects with nodes in it, as one node; others as they are."""
+    """Convert an object array that contains nodes to one node; return other values unchanged."""
     if type(value) is not ndarray or not value.dtype.hasobject:
         return value
     elements = value.ravel().tolist()
@@ -135,7 +136,7 @@ def stack_object_array(value: Any) -> Any:
 
 
 def to_concrete(node: Any) -> Any:
-    """A node to hand to the user: of a tracer a recorded copy over real memory, unless this is within another operator."""
+    """Return a recorded copy of a tracer in real memory, unless another operator is active; other nodes unchanged."""
     if is_tracing() or node.level or not is_tracer(node):
         return node
     return attach(ops.copy(node.raw_value, order="K"), ops.copy, (node,), {"order": "K"})
@@ -148,14 +149,14 @@ def _create_using(
     operand_b: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Make the node of an operation whose result is already known; shown as ``OperationalNode.create_using``.
+    """Make the node of an operation whose result is known; exposed as ``OperationalNode.create_using``.
 
     Parameters
     ----------
     opresult : array_like
-        The value of the operation; integers and booleans become float64 if the operation has a derivative.
+        The value of the operation. Integers and booleans become float64 if the operation has a derivative.
     opname : str
-        The name of an operation of one or two operands (``"exp"``, ``"add"``); a ValueError if none has it.
+        The name of an operation of one or two operands (``"exp"``, ``"add"``).
     operand_a, operand_b : array_like or Node
         The operands; `operand_b` is None for a unary operation.
     name : str, optional
@@ -164,6 +165,11 @@ def _create_using(
     Returns
     -------
     OperationalNode
+
+    Raises
+    ------
+    ValueError
+        If no operation has the name.
 
     Examples
     --------
@@ -178,7 +184,7 @@ def _create_using(
     args = (operand_a,) if operand_b is None else (operand_a, operand_b)
     result = np.asarray(opresult)
     if function not in ops.PIECEWISE and result.dtype.kind in "biu":
-        result = result.astype(float)  # as the operation on variables would have given
+        result = result.astype(float)  # the dtype of the operation on variables
     node = attach(result[()], function, args)
     node._name = name
     return node

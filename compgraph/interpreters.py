@@ -1,4 +1,4 @@
-"""Recording: the interpreter that computes an operation with NumPy and makes its result a node."""
+"""The interpreters that process operations: recording, computing without a graph, and wrappers of these."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ from .values import (
     unwrap_buffer,
 )
 
-_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+_asarray = np.asarray  # NumPy's own function, before `compgraph.interception` patches the name
 
 
 def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...], bool, bool]:
-    """What interpreters need of operands, found by one look at each.
+    """Collect the properties of operands that interpreters need, in one pass.
 
     Returns
     -------
     values : list
         Their plain numbers and arrays.
-    edges : tuple of int
-        The positions of the nodes among them.
+    parent_argnums : tuple of int
+        The positions of nodes.
     is_active : bool
-        Whether an adjoint can pass one of the nodes.
+        Whether a cotangent can reach one of the nodes.
     has_arrays : bool
         Whether there are plain arrays, which the caller may change later.
     """
@@ -84,14 +84,16 @@ def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...],
     return values, _EDGES.get(positions, positions), is_active, has_arrays
 
 
-_EDGES: dict[tuple[int, ...], tuple[int, ...]] = {edges: edges for edges in (LEFT, RIGHT, BOTH)}  # known by identity
+_EDGES: dict[tuple[int, ...], tuple[int, ...]] = {
+    edges: edges for edges in (LEFT, RIGHT, BOTH)
+}  # shared objects, compared by identity
 
 
 class Recording:
-    """The interpreter of operations on nodes: NumPy computes the result, which becomes a node."""
+    """The interpreter that computes an operation with NumPy and records it as a node."""
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Compute ``function(*args, **options)`` and record it; without a node among the operands, the plain result."""
+        """Compute and record ``function(*args, **options)``; without a node among the operands, return the plain result."""
         values, edges, active, has_arrays = _unpack_operands(args)
         if not edges:
             return function(*values, **options)
@@ -109,7 +111,7 @@ class Recording:
         return _attach(value, function, args, options, edges, active)
 
     def attach(self, value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The node, or tuple of nodes, of an operation whose result is computed already."""
+        """Record an operation whose result is already computed; return its node or tuple of nodes."""
         edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
         for i in edges:
             if type(args[i]) in USED:
@@ -122,7 +124,7 @@ RECORDING = Recording()
 
 
 class Computing(Recording):
-    """The interpreter of `no_graph`: NumPy computes, and nothing is recorded."""
+    """The interpreter of `no_graph`: computes with NumPy without recording."""
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)``; the result is plain."""
@@ -137,17 +139,17 @@ COMPUTING = Computing()
 
 
 class Scoped:
-    """The interpreter within a scope: what another one records belongs to the scope."""
+    """Wraps an interpreter within a scope: recorded nodes store the scope."""
 
     def __init__(self, inner: Any, path: tuple[str, ...]) -> None:
         self.inner, self.path = inner, path
 
     def process(self, *operation: Any) -> Any:
-        """Process an operation, and enter the scope into its nodes."""
+        """Process an operation and store the scope in its nodes."""
         return self._entered(self.inner.process(*operation))
 
     def attach(self, *operation: Any) -> Any:
-        """Attach an operation, and enter the scope into its nodes."""
+        """Attach an operation and store the scope in its nodes."""
         return self._entered(self.inner.attach(*operation))
 
     def _entered(self, result: Any) -> Any:
@@ -157,12 +159,12 @@ class Scoped:
 
 
 class Observed:
-    """An interpreter whose nodes are shown to an observer.
+    """Wraps an interpreter to report its nodes to an observer.
 
     Parameters
     ----------
     inner : Recording or Observed or Scoped
-        Who processes the operations.
+        The interpreter that processes the operations.
     observe : callable
         Called with the node, or the nodes, of each operation.
     """
@@ -172,7 +174,7 @@ class Observed:
         self.attach = inner.attach
 
     def process(self, *operation: Any) -> Any:
-        """Process an operation, and show its nodes."""
+        """Process an operation and report its nodes."""
         result = self.inner.process(*operation)
         if is_recorded(result):
             self.observe(result)
@@ -180,7 +182,7 @@ class Observed:
 
 
 def is_recorded(result: Any) -> bool:
-    """Whether the result of an operation is a node, or nodes."""
+    """Whether the result of an operation is a node, or contains nodes."""
     if isinstance(result, (tuple, list)):
         return any(isinstance(part, Value) for part in result)
     return isinstance(result, Value)
@@ -192,7 +194,7 @@ def _attach_traced(*operation: Any) -> Any:
 
 
 def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
-    """A result that is not recorded. A view of an operand is read-only, because a write into it would be in no log."""
+    """An unrecorded result. Views of an operand become read-only, because writes into them would bypass the log."""
     if type(value) is ndarray:
         plains = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
         if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plains):
@@ -201,12 +203,12 @@ def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -
     return value
 
 
-# Called with an operation that raised, as numbers made it: function, operands, options and the error. Who calls may catch it.
+# Called when the values of an operation's operands made it raise: with function, operands, options and error.
 on_operation_error: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
 
 
 def _note_untracked_read(node: Any) -> None:
-    """Remember, in `Node.taken`, that an operation that is not recorded reads the node's present numbers."""
+    """Store in `Value.taken` that an unrecorded operation reads the node's present value."""
     try:
         is_known = node.taken > node.sequence_number
     except AttributeError:
@@ -216,7 +218,7 @@ def _note_untracked_read(node: Any) -> None:
 
 
 def new_scalar(value: Any, kind: type[Node]) -> Any:
-    """A 0-d node of a NumPy scalar; `plain` is the scalar itself where its arithmetic gives the same bits as an array's."""
+    """A 0-d node of a NumPy scalar; `raw_value` is the scalar if its arithmetic has the same bits as an array's."""
     traces = is_tracing() or kind.is_index
     if type(value) not in SAME_BITS:
         value = _asarray(value)
@@ -228,7 +230,7 @@ def new_scalar(value: Any, kind: type[Node]) -> Any:
 def _attach(
     value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
 ) -> Any:
-    value = unwrap_buffer(value)  # a user's function may have made a buffer
+    value = unwrap_buffer(value)  # a user's function may return a buffer
     if isinstance(value, (tuple, list)):
         return _outputs(value, function, args, options, edges, active)
     may_share = type(value) is ndarray and type(function) is not np.ufunc
@@ -241,12 +243,12 @@ def _attach(
         if type(node) in TRACKED:
             mark_used(node)
         if function is np.empty_like:
-            value.fill(0)  # `use` can tell whether an array was filled only if it began as zeros
+            value.fill(0)  # `mark_used` detects foreign writes only in arrays that began as zeros
         node.__class__ = InertBlankNode
     return node
 
 
-# Called with new nodes of one operation whose shapes depend on values.
+# Called with the new nodes of an operation whose shapes depend on values.
 on_value_dependent_shape: list[Callable[[tuple[Any, ...]], None]] = []
 
 
@@ -260,7 +262,7 @@ _INERT_ARRAYS = (InertNode, UntrackedNode)
 
 
 def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
-    """Whether a function has handed an operand back."""
+    """Whether a function returned one of its operands."""
     for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
         if args[i].raw_value is value:
             return True
@@ -268,10 +270,10 @@ def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bo
 
 
 def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
-    """A result that may be a view of an operand, as an array of its own; and whether an adjoint may have to pass it."""
+    """A result that may be a view of an operand, as an array of its own; and whether it may need a cotangent."""
     if value.base is None:
         value = value.view()
-    if not active:  # a node may be written into the buffer later; if this view is read-only, through the operand
+    if not active:  # an active node may be written into the buffer later, for a read-only view through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
         active = may_change and any(type(args[i].raw_value) is ndarray and owner_of(args[i].raw_value) is owner for i in edges)
@@ -308,7 +310,7 @@ def _outputs(
     edges: tuple[int, ...],
     active: bool,
 ) -> Any:
-    """Nodes that share one record. A named tuple (``slogdet``) stays one; None stays None."""
+    """Nodes that share one MultiOutput. Named tuples (``slogdet``) and None are preserved."""
     joint = MultiOutput()
     value = _copy_shared_outputs(value, args, edges)
     joint.raw_value = tuple(value)
@@ -323,7 +325,7 @@ def _outputs(
 
 
 def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
-    """Several outputs; those that share memory with an operand are copied. Only a user's primitive returns such ones."""
+    """Copy outputs that share memory with an operand, as only users' primitives return them."""
     owners = {id(owner_of(args[i].raw_value)) for i in edges if type(args[i].raw_value) is ndarray}
     shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
@@ -333,7 +335,7 @@ def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, .
 
 
 def inert_leaf(value: Any) -> Any:
-    """A value as a node without operands that no adjoint passes."""
+    """A value as a node without operands and cotangent."""
     node = set_history(_new_result(value, False), None, (), ())
     if type(node) in TRACKED:
         mark_used(node)

@@ -1,4 +1,4 @@
-"""What holds for the code inside a ``with`` statement: recording, scopes, precision. Also automatic names, and locks."""
+"""Context state: recording, scopes and precision within a ``with`` statement; and process-wide locks, imports and names."""
 
 from .layers import Context, Setting, is_quick, layered_variable, run_isolated, run_isolated_once, sync_variables
 from .process import automatic_name, callbacks_lock, import_lazily, reset_after_fork, restart_names

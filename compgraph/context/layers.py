@@ -1,11 +1,13 @@
-"""Contexts: what holds for the code inside a ``with`` statement, and for nobody else.
+"""Layers: context variables with reliable scope.
 
-What holds is kept in variables of `contextvars`, which are read fast and belong to a thread or an asyncio task. Alone they fail
-twice. A generator that is suspended inside a ``with`` statement leaves its values to whoever resumed it (PEP 568). A signal such
-as Ctrl-C that arrives while ``__exit__`` begins leaves them for ever. So each ``with`` statement makes a *layer*: the values it
-sets, a weak reference to the context object, and the generator that it belongs to. The layer holds until ``__exit__`` is called
-or the object is dropped, which the ``with`` statement keeps alive; a generator's holds only while the generator runs. The layers
-are the truth; `sync_variables` derives the variables from them again wherever a layer may have ceased to hold.
+Settings live in variables of `contextvars`, which are fast to read and local to a thread or asyncio task. Two cases break them. A
+generator suspended inside a ``with`` statement leaves its values to the code that resumed it (PEP 568). A signal such as Ctrl-C
+at the start of ``__exit__`` leaves them forever.
+
+So each ``with`` statement makes a *layer*: the values it sets, a weak reference to the context object, and the generator that it
+belongs to. A layer holds until ``__exit__`` is called or the object is deleted; the ``with`` statement keeps the object alive.
+The layer of a generator holds only while the generator runs. Layers are authoritative: `sync_variables` recomputes the variables
+from them wherever a layer may have ended.
 """
 
 from __future__ import annotations
@@ -26,30 +28,30 @@ from ..frames import frame_up, is_delegating, walk_frames
 T = TypeVar("T")
 
 _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
-# Modules that run a generator up to its ``yield``, and for whose callers the contexts it entered shall go on to hold.
+# Modules that run a generator up to its ``yield``; the contexts it entered stay in force for their callers.
 _DRIVERS = frozenset({"contextlib", "_pytest.fixtures", "pluggy._callers", "pluggy._execution"})
-_METHODS = 3  # the most frames from an ``__enter__`` to the method of it that enters a context
+_METHODS = 3  # the maximal number of frames from an ``__enter__`` to its helper that enters a context
 
 _DEFAULTS: dict[ContextVar[Any], Any] = {}
-_QUICK: dict[ContextVar[Any], Any] = {}  # those that must have their defaults for operations to take the shortest way
-_READ: set[ContextVar[Any]] = set()  # those, and others that the shortest way reads, whatever their values
-# Whether operations may take the shortest way: all of `_QUICK` have their defaults (nodes are recorded, no scope is open, nobody
-# watches), and no layer that changes one of `_READ` can cease to hold unseen.
+_QUICK: dict[ContextVar[Any], Any] = {}  # variables that must have their defaults on the fast path of operations
+_READ: set[ContextVar[Any]] = set()  # `_QUICK` and the other variables that the fast path reads
+# Whether operations may take the fast path: all of `_QUICK` have their defaults (nodes are recorded, no scope or observer is
+# active), and no layer that changes one of `_READ` can end undetected.
 _quick: ContextVar[bool] = ContextVar("quick", default=True)
 is_quick = _quick.get
 
 
 def layered_variable(name: str, default: Any, is_quick: bool = False, is_read: bool = False) -> ContextVar[Any]:
-    """A new variable of `contextvars` that layers can change.
+    """Make a context variable that layers can set.
 
     Parameters
     ----------
     name, default : str, object
-        As of any `ContextVar`.
+        As for `ContextVar`.
     is_quick : bool
-        Whether operations may take the shortest way (`is_quick`) only while it has its default.
+        Whether operations may take the fast path (`is_quick`) only while it has its default.
     is_read : bool
-        Whether that way reads it, so that it must be right there, whatever its value.
+        Whether the fast path reads it, so that it must be in sync there.
     """
     variable: ContextVar[Any] = ContextVar(name, default=default)
     _DEFAULTS[variable] = default
@@ -68,21 +70,21 @@ class Layer:
     changes : mapping
         The value of each variable.
     around : Layer or None
-        The layer within which it was entered.
+        The enclosing layer.
     before, was_quick : list of (ContextVar, object) or None, bool
-        What the variables, and `is_quick`, were when it was entered; `before` is None once a layer around is gone.
+        The values of the variables, and of `is_quick`, at entry; `before` is None once an enclosing layer has ended.
     entry : Entry or None
         The context object. None: the layer holds until it is removed, or until its task ends.
     statement : int or None
-        The id of the frame that entered it: if one context is entered several times, a frame leaves its own layer.
+        The id of the frame that entered it. If one context is entered several times, a frame leaves its own layer.
     owner : FrameType or None
         The generator's frame that it belongs to.
     is_owned : bool
-        Whether it, or one around it, belongs to a generator.
+        Whether it, or an enclosing layer, belongs to a generator.
     is_guarded : bool
-        Whether it, or one around it, may cease to hold without a call of ``__exit__``, so that `sync_variables` has to look.
+        Whether it, or an enclosing layer, may end without a call of ``__exit__``, so that `sync_variables` must check.
     is_closed : bool
-        Whether it was left by a call that could not take it off: in another thread, or out of order.
+        Whether it was left by a call that could not remove it: in another thread, or out of order.
     """
 
     __slots__ = (
@@ -103,12 +105,12 @@ class Layer:
         self.is_closed = False
 
     def is_over(self) -> bool:
-        """Whether its ``with`` statement was left, by whatever way, also by a signal."""
+        """Whether its ``with`` statement was left, by any route including a signal."""
         return self.is_closed or (self.entry is not None and self.entry.is_dropped())
 
 
 class Entry(weakref.ref[Any]):
-    """A weak reference to a context object that was entered; see `Layer`."""
+    """A weak reference to an entered context object; see `Layer`."""
 
     __slots__ = ("is_kept", "place")
 
@@ -120,7 +122,7 @@ class Entry(weakref.ref[Any]):
         self.is_kept, self.place = False, (id(frame), frame.f_lasti)
 
     def _gone(self) -> None:
-        """Keep the layer if the call ``context().__enter__()`` itself drops the object, so that no ``__exit__`` can follow."""
+        """Keep the layer if the call ``context().__enter__()`` itself deletes the object, so that no ``__exit__`` can follow."""
         frame = frame_up(1)
         self.is_kept = self.place == (id(frame), frame.f_lasti)
 
@@ -137,7 +139,7 @@ _OWN = frozenset({_quick, _innermost, _settled, _told, _is_apart})
 
 
 def sync_variables() -> None:
-    """Set the variables to what the layers say that hold for the running frame, if that may have changed."""
+    """Set the variables to the layers that hold for the running frame, if that may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
         if not is_quick() and _told.get() is not layer:
@@ -145,11 +147,11 @@ def sync_variables() -> None:
         return
     if layer.is_over() or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
         _derive()
-    # Otherwise the innermost layer holds, and so do those around it: no block can be left before the one within it.
+    # Otherwise the innermost layer holds, and so do its enclosing layers: blocks end in order.
 
 
 def _holding(layer: Layer | None) -> Iterator[Layer]:
-    """The layers that hold, the innermost first: a running generator's come before those of the code that resumed it."""
+    """The layers that hold, innermost first. Those of a running generator precede those of the code that resumed it."""
     found, owned = [], False
     while layer is not None:
         if not layer.is_over():
@@ -168,9 +170,9 @@ def layer_of(variable: ContextVar[Any]) -> Layer | None:
 
 
 def _derive() -> None:
-    """Set the variables to what the layers say, and drop the layers that are over.
+    """Recompute the variables from the layers, and drop layers that have ended.
 
-    An interrupt may cut this short at any step. The order is such that the next `sync_variables` then does it all again.
+    An interrupt may stop this at any step. The order of the steps makes the next `sync_variables` repeat it all.
     """
     innermost = _innermost.get()
     while innermost is not None and innermost.is_over():
@@ -196,7 +198,7 @@ def _tell_quick() -> None:
 
 
 def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
-    """Make a layer, entered by a frame, the innermost; `is_certain` if no layer around can be left while it holds."""
+    """Make a layer, entered by a frame, the innermost; `is_certain` if no enclosing layer can end before it."""
     around = _innermost.get()
     layer.around = around
     layer.was_quick = is_quick()
@@ -220,32 +222,32 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     if layer.is_owned:
         _settled.set(None)
     if may_change:
-        _tell_quick()  # comes last: operations may take the shortest way only when all variables are set
+        _tell_quick()  # last: the fast path requires that all variables are set
     elif not layer.was_quick:
         _told.set(layer)
 
 
 def _drop(layer: Layer) -> None:
-    """Take a layer off, and set the variables back."""
+    """Remove a layer and restore the variables."""
     if _innermost.get() is layer and layer.before is not None and not layer.is_owned:
         for variable, value in layer.before:
             variable.set(value)
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
         _told.set(layer.around)
-        layer.entry = None  # it holds until the end of a task that was started inside
+        layer.entry = None  # it holds until the end of a task started inside
         return
     is_kept = _innermost.get() is layer and layer.owner is None
     layer.is_closed = True
     for later in _chain():
-        later.before = None  # it was entered within the layer that is gone, and must not bring its values back
+        later.before = None  # entered within the removed layer, whose values must not be restored
     _derive()
     if is_kept:
         layer.entry, layer.is_closed = None, False  # as above
 
 
 class Context:
-    """A context for users, which may be entered several times, and within itself.
+    """Base class of the contexts for users, which may be entered several times and nested within themselves.
 
     Subclasses call `_enter` at the end of ``__enter__``, with the variables to set, and `_leave` at the start of ``__exit__``.
     """
@@ -256,7 +258,7 @@ class Context:
         self._entered: list[Layer] = []
 
     def _enter(self, changes: Mapping[ContextVar[Any], Any], depth: int = 2) -> None:
-        """Enter a layer with these changes; `depth` is how many frames up the ``with`` statement, or a call by hand, is."""
+        """Enter a layer with these changes; the ``with`` statement, or explicit call, is `depth` frames up."""
         frame = frame_up(depth)
         layer = Layer(changes)
         layer.statement = id(frame)
@@ -265,19 +267,19 @@ class Context:
             self._entered.append(layer)
             sync_variables()
             _push(layer, _statement(frame), False)
-        except BaseException:  # a signal: no ``__exit__`` will follow
+        except BaseException:  # a signal; no ``__exit__`` follows
             if layer in self._entered:
                 self._entered.remove(layer)
             _drop(layer)
             raise
 
     def _leave(self) -> Layer:
-        """Take off the layer that this ``with`` statement entered, and give it."""
-        entered = self._entered[::-1]  # a copy, since other threads leave meanwhile
+        """Remove the layer that this ``with`` statement entered, and return it."""
+        entered = self._entered[::-1]  # a copy, because other threads may leave concurrently
         if not entered:
             raise RuntimeError("a context was left that is not entered")
         layer = entered[0]
-        if len(entered) > 1:  # perhaps in several threads, tasks or generators: which layer is this statement's?
+        if len(entered) > 1:  # possibly in several threads, tasks or generators: find the layer of this statement
             mine, statement = set(_chain()), id(frame_up(2))
             layer = next((e for e in entered if e.statement == statement), layer)
             if layer not in mine:
@@ -295,10 +297,10 @@ def _chain() -> Iterator[Layer]:
 
 
 def _statement(frame: FrameType | None) -> FrameType | None:
-    """The frame whose block a context is entered for, by a ``with`` statement or by hand.
+    """The frame whose block enters a context, by a ``with`` statement or an explicit call.
 
-    A generator driven by `contextlib.contextmanager`, an ``__enter__`` that enters another context, and an ``ExitStack`` enter
-    for somebody else: then it is further out.
+    A generator driven by `contextlib.contextmanager`, an ``__enter__`` that enters another context, and an ``ExitStack`` enter on
+    behalf of a frame further out.
     """
     while frame is not None:
         plain = itertools.takewhile(lambda around: not around.f_code.co_flags & _GENERATOR, walk_frames(frame))
@@ -312,12 +314,12 @@ def _statement(frame: FrameType | None) -> FrameType | None:
 
 
 def _enters(frame: FrameType) -> bool:
-    """Whether a frame runs an ``__enter__``, or enters contexts in `contextlib`."""
+    """Whether a frame runs an ``__enter__``, or code of `contextlib` that enters contexts."""
     return frame.f_code.co_name in ("__enter__", "__aenter__") or frame.f_globals.get("__name__") == "contextlib"
 
 
 def _is_driven(frame: FrameType) -> bool:
-    """Whether a frame is that of a generator that `_DRIVERS` resume, or of one to which such a generator delegates."""
+    """Whether a frame is a generator resumed by one of `_DRIVERS`, directly or through ``yield from``."""
     while frame.f_code.co_flags & _GENERATOR and frame.f_back is not None:
         is_async, frame = frame.f_code.co_flags & CO_ASYNC_GENERATOR, frame.f_back
         if frame.f_globals.get("__name__") in _DRIVERS:
@@ -328,7 +330,7 @@ def _is_driven(frame: FrameType) -> bool:
 
 
 def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
-    """The frame of the generator within which a frame runs, and which may be suspended before the frame's contexts are left."""
+    """The frame of the generator in which a frame runs, which may be suspended before the frame's contexts are left."""
     if frame is not None and frame.f_code.co_flags & _GENERATOR:
         return frame
     if is_owned:
@@ -338,7 +340,7 @@ def _generator(frame: FrameType | None, is_owned: bool) -> FrameType | None:
 
 
 class Setting(Layer):
-    """A context for the package itself, with values of variables, around a call that returns before a generator is suspended."""
+    """A context for internal use: sets variables around a call that returns before any generator is suspended."""
 
     __slots__ = ()
 
@@ -355,9 +357,9 @@ class Setting(Layer):
 
 
 def run_isolated(function: Callable[..., T], *args: Any) -> T:
-    """Call ``function(*args)`` in a copy of the context: what this package sets inside ends with the call, even if interrupted.
+    """Call ``function(*args)`` in a copy of the context, so that this package's settings end with the call even on interrupts.
 
-    Variables of others that the function sets, as `numpy.seterr` does, stay set, unless the call is interrupted.
+    Other variables that the function sets, as `numpy.seterr` does, stay set unless the call is interrupted.
     """
     context = copy_context()
     context.run(_is_apart.set, True)
@@ -382,12 +384,12 @@ def _carry_over(context: Variables) -> None:
         if variable.name != _ERRSTATE or not getattr(context.run(np.geterrcall), "is_passing", False):
             variable.set(value)
     entered = context.get(_innermost)
-    if entered is not _innermost.get():  # a context was entered by hand, or by a generator that will be resumed
+    if entered is not _innermost.get():  # a context entered explicitly, or by a generator that will be resumed
         _innermost.set(entered)
         _derive()
 
 
 _MISSING = object()
-# The variable behind `numpy.errstate`. Where an operation of ours sets its callback, this has an attribute ``is_passing``: it may
-# still be set if the operation was interrupted and the function caught the interrupt, and must not be carried over.
+# The variable of `numpy.errstate`. A callback set by this package has an attribute ``is_passing``. If an interrupt left it set,
+# it must not be carried over.
 _ERRSTATE = "numpy.ufunc.extobj"

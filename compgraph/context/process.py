@@ -1,4 +1,4 @@
-"""Locks that are free in a child process, whatever thread held them when the process forked."""
+"""Process-wide services: locks that survive a fork, lazy imports, and automatic names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _adding = threading.Lock()
 
 
 def reset_after_fork(lock: Lock) -> Lock:
-    """The same lock, set free in each child process, where the thread that may have held it does not exist."""
+    """Register a lock to be released in child processes, where the thread that held it does not exist; return it."""
     with _adding:
         _locks.add(lock)
     return lock
@@ -26,7 +26,7 @@ def reset_after_fork(lock: Lock) -> Lock:
 
 def _renew() -> None:
     _adding._at_fork_reinit()  # type: ignore[attr-defined]
-    for lock in list(_locks.data):  # type: ignore[attr-defined]  # the references: the set itself might have been at work
+    for lock in list(_locks.data):  # type: ignore[attr-defined]  # the references, because the fork may interrupt the set
         found = lock()
         if found is not None:
             found._at_fork_reinit()
@@ -35,16 +35,15 @@ def _renew() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
-# The one lock that callbacks of weak references take. They run wherever memory is asked for, in threads that may hold any other
-# lock. Whoever holds this one therefore takes no other lock, and imports nothing; else two threads could wait for each other.
+# The only lock for callbacks of weak references. These run at any allocation, in threads that may hold any other lock. To avoid
+# deadlocks, code that holds this lock takes no other lock and imports nothing.
 callbacks_lock = reset_after_fork(threading.RLock())
 
 
 def import_lazily(module: str) -> Any:
-    """A module, imported now if it was not before.
+    """Import a module at its first use, which keeps ``import compgraph`` fast.
 
-    Its code runs in an empty context: what holds for the code that needs it first, within a derivative say, holds not for
-    the module's own.
+    The module's code runs in an empty context, so the settings of the code that first needs it do not apply to it.
     """
     return contextvars.Context().run(importlib.import_module, module)
 
@@ -60,5 +59,5 @@ def automatic_name(stem: str) -> str:
 
 
 def restart_names() -> None:
-    """Start the counts of automatic names anew."""
+    """Restart the counts of automatic names."""
     _counts.clear()

@@ -1,4 +1,4 @@
-"""The settings of a thread or asyncio task: whether operations are recorded, the precision, what derivatives ask for."""
+"""Settings of a thread or asyncio task: recording, scopes, precision, and the state of derivatives in progress."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .layers import Context, Setting, is_quick, layer_of, layered_variable, sync
 F = TypeVar("F", bound=Callable[..., Any])
 
 recording: ContextVar[bool] = layered_variable("recording", True, is_quick=True)
-# An observer that checks each new node and each derivative; see `debugging`.
+# Checks each new node and each derivative; see `debugging`.
 watcher: ContextVar[Any] = layered_variable("watcher", None, is_quick=True)
-# An observer of operations and sweeps while they run, in its own thread; see `compgraph.profiling`.
+# Times operations and sweeps in its own thread; see `compgraph.profiling`.
 profiler: ContextVar[Any] = layered_variable("profiler", None, is_quick=True)
-# An observer that is shown each result recorded, a node or several; see `compiled.unused`.
+# Receives each recorded result, a node or several; see `compiled.unused`.
 collector: ContextVar[Any] = layered_variable("collector", None, is_quick=True)
-# Levels of vmaps and of derivatives: inner ones have the higher. Within `no_graph` no tangent of a level up to `cut` is computed.
+# Trace levels of vmaps and derivatives; inner levels are higher. `no_graph` drops tangents of levels up to `blocked_level`.
 next_level = itertools.count(1).__next__
 blocked_level: ContextVar[int] = layered_variable("cut", 0, is_quick=True)
-# The names of the scopes around, the outermost first; see `scopes`.
+# The names of the open scopes, outermost first.
 scopes: ContextVar[tuple[str, ...]] = layered_variable("scopes", (), is_quick=True)
 
 
@@ -41,7 +41,7 @@ def is_recording() -> bool:
 
 
 def is_blocked_level(level: int) -> bool:
-    """Whether tangents of a level are dropped: `no_graph` is in force, around this code or around an operator that runs it."""
+    """Whether tangents of a level are dropped because `no_graph` is active, here or around the enclosing operator."""
     if is_quick():
         return False
     sync_variables()
@@ -49,7 +49,7 @@ def is_blocked_level(level: int) -> bool:
 
 
 def active_watcher() -> Any:
-    """The object that is shown each new node; None if there is none."""
+    """The observer of new nodes; None if there is none."""
     if is_quick():
         return None
     sync_variables()
@@ -57,7 +57,7 @@ def active_watcher() -> Any:
 
 
 def active_profiler() -> Any:
-    """The object that is told of operations and sweeps in this thread; None if there is none."""
+    """The profiler of operations and sweeps in this thread; None if there is none."""
     if is_quick():
         return None
     sync_variables()
@@ -66,73 +66,73 @@ def active_profiler() -> Any:
 
 
 def observers() -> list[Any]:
-    """Who sees what is recorded here: objects whose ``wrap(interpreter)`` is an interpreter that lets them."""
+    """The active observers: objects whose ``wrap(interpreter)`` returns an interpreter that reports to them."""
     return [found for found in (watcher.get(), collector.get(), active_profiler()) if found is not None]
 
 
 def scope_change(name: str) -> dict[ContextVar[Any], Any]:
-    """The change of a context in which nodes belong to one more scope."""
+    """The variable change of a context that opens one more scope."""
     return {scopes: (*open_scopes(), name)}
 
 
 def open_scopes() -> tuple[str, ...]:
-    """The names of the scopes around."""
+    """The names of the open scopes, outermost first."""
     if is_quick():
         return ()
     sync_variables()
     return scopes.get()
 
 
-# Nodes made up to this tick may not be written into: a function that is run twice (a checkpoint) would write twice.
+# Nodes up to this sequence number may not be written into, because a checkpoint runs a function twice and would write twice.
 sealed: ContextVar[float] = layered_variable("sealed", -math.inf)
 sealed_until = sealed.get
 
-# Whether rules must record derivatives that are right for values fed later, also where the short form would give nan.
+# Whether rules must record derivatives that stay correct for values fed later, even where a shorter form would give nan.
 records_for_replay: ContextVar[bool] = layered_variable("guarding", False)
 
-# Whether a derivative is being recorded. Nobody writes into the arrays that rules make, so fewer views need to be active.
+# Whether a derivative is being recorded. Arrays made by rules are never written into, so fewer views need to be active.
 deriving: ContextVar[bool] = layered_variable("deriving", False)
 is_deriving = deriving.get
 
-# Whether results of integers and booleans are followed until an operation or a guard reads them (see `kinds.UntrackedNode`). They
-# are not where a graph is recorded again, or a derivative: no code of the user's is given them.
+# Whether integer and boolean results are tracked until an operation or a guard reads them (see `node_kinds.UntrackedNode`). This
+# is off while a graph is recorded again or a derivative is recorded, because user code does not see those results.
 following: ContextVar[bool] = layered_variable("following", True)
 is_following = following.get
 
-# Functions that an array made to be written into is passed through, the innermost last: each adds a tangent.
+# Functions applied to newly allocated arrays, innermost last; each adds a tangent.
 wrappers: ContextVar[tuple[Callable[[Any], Any], ...]] = layered_variable("wrappers", ())
 
-# A function that each result of `stop_gradient` on plain arrays is passed through. It may return what an earlier call was given.
+# A function applied to each result of `stop_gradient` on plain arrays. It may return the result of an earlier call.
 constant_holder: ContextVar[Callable[[Any], Any] | None] = layered_variable("holding", None)
 
-# The guards noted so far by the trace of a compiled function, or of an executor, that is under way; None outside of such a trace.
+# The guards of the current trace of a compiled function or an executor; None outside of such a trace.
 trace_guards: ContextVar[list[Any] | None] = layered_variable("noting", None)
 
-# What the functions that are differentiated are called by: given a function and its arguments it gives what the function does.
+# Wraps calls of differentiated functions: takes the function and its arguments, returns its result.
 call_wrapper: ContextVar[Callable[[Callable[..., Any], Sequence[Any]], Any] | None] = layered_variable("calling", None)
 
 
 def call_function(f: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """What a function that is to be differentiated gives, called as those around have asked for."""
+    """Call a function that is being differentiated, through the wrappers of enclosing operators."""
     sync_variables()
     by = call_wrapper.get()
     return f(*args) if by is None else by(f, args)
 
 
-# The dtype of arrays made of Python numbers: set by a context, and by a call of `default_dtype` outside of all contexts.
+# The dtype of arrays made from Python numbers: set by a context, and by calls of `default_dtype` outside of contexts.
 FLOAT64: np.dtype[Any] = np.dtype(float)
 _number: ContextVar[np.dtype[Any] | None] = layered_variable("number", None)
 _number_called: ContextVar[np.dtype[Any]] = ContextVar("number_called", default=FLOAT64)
 
 
 def default_float() -> np.dtype[Any]:
-    """The dtype that Python numbers become."""
+    """The dtype to which Python numbers are converted."""
     sync_variables()
     return _number.get() or _number_called.get()
 
 
 class NoGraph(Context):
-    """A context, and a decorator, in which nothing is recorded. Made by `no_graph`."""
+    """A context manager and decorator that disables recording. Made by `no_graph`."""
 
     __slots__ = ()
 
@@ -143,7 +143,7 @@ class NoGraph(Context):
         self._leave()
 
     def __call__(self, function: F) -> F:
-        """Decorate a function so that it computes without recording."""
+        """Decorate a function to compute without recording."""
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
                 f"no_graph cannot decorate {function.__name__}, whose body runs after the call has returned; write "
@@ -159,23 +159,23 @@ class NoGraph(Context):
 
 
 def no_graph() -> NoGraph:
-    """Compute without recording: inside, operations on nodes give plain NumPy results.
+    """Disable recording: operations on nodes return plain NumPy results.
 
-    No derivative passes through values computed or written inside, in reverse and in forward mode: they are constants to
-    the code that follows. Within a function that is differentiated, views made inside are read-only.
+    No derivative passes through values computed or written inside, in reverse or forward mode. They are constants to the code
+    that follows. Within a differentiated function, views made inside are read-only.
 
-    A context manager, and a decorator. It holds for the current thread or asyncio task only. Inside a generator it holds while
-    the generator runs; the code that loops over the generator goes on recording.
+    A context manager and decorator, local to the current thread or asyncio task. Inside a generator it holds while the generator
+    runs; the code that iterates over the generator keeps recording.
 
     Returns
     -------
     NoGraph
-        To be used in ``with cg.no_graph():`` or as ``@cg.no_graph()``.
+        For use as ``with cg.no_graph():`` or ``@cg.no_graph()``.
 
     Raises
     ------
     TypeError
-        If it decorates a generator or a coroutine function, whose body runs later.
+        If it decorates a generator or coroutine function, whose body runs after the call.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def no_graph() -> NoGraph:
 
 
 class DefaultDtype(Context):
-    """A default precision, which holds from its making on; used as a context, until that ends. Made by `default_dtype`."""
+    """A default precision, in force from its creation; as a context, until the context ends. Made by `default_dtype`."""
 
     __slots__ = ("_before", "_dtype", "_layer")
 
@@ -199,7 +199,7 @@ class DefaultDtype(Context):
         self._say(dtype)
 
     def _say(self, dtype: np.dtype[Any]) -> None:
-        """Make `dtype` the default from now on; inside a context that set another one, until that context ends."""
+        """Set the default; inside a context that set another one, until that context ends."""
         if self._layer is None:
             _number_called.set(dtype)
         else:
@@ -216,26 +216,26 @@ class DefaultDtype(Context):
 
 
 def default_dtype(dtype: DTypeLike) -> DefaultDtype:
-    """Set the precision of what is made of Python numbers.
+    """Set the dtype to which Python numbers are converted.
 
-    Called, it holds from then on; as a context, until the context ends. In both cases for the current thread or asyncio
-    task only. It is the dtype of what `variable`, `zeros`, `ones` and `empty` make, and `constant`, `array` and `full` of Python
-    floats; also of arguments of `autodiff.grad` and kin that are Python numbers or integers. What has a dtype keeps it.
+    A call sets it until the next call. As a context it holds until the context ends. Both are local to the current thread or
+    asyncio task. The setting is the dtype of `variable`, `zeros`, `ones` and `empty`, of `constant`, `array` and `full` of Python
+    floats, and of Python numbers and integers passed to `autodiff.grad` and other operators. Arrays keep their dtype.
 
     Parameters
     ----------
     dtype : dtype
-        A real floating dtype; float64 at the beginning. Complex numbers become complex ones of the same precision.
+        A real floating dtype; initially float64. Complex numbers get the complex dtype of the same precision.
 
     Returns
     -------
     DefaultDtype
-        To be used in ``with cg.default_dtype(np.float32):``, or dropped.
+        For use as ``with cg.default_dtype(np.float32):``.
 
     Raises
     ------
     TypeError
-        If the dtype is not a real floating one.
+        If the dtype is not real and floating.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
 
 
 def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
-    """`array`, cast to the default precision if the `value` it was made of holds Python's floats or complex numbers alone."""
+    """Cast `array` to the default precision if `value`, from which it was made, contains only Python numbers."""
     default = default_float()
     if default == np.float64 or array.dtype not in (np.float64, np.complex128) or not _bare(value):
         return array
@@ -261,14 +261,14 @@ def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[An
 
 
 def _bare(value: Any) -> bool:
-    """Whether a value is a Python number, or lists or tuples of nothing else."""
+    """Whether a value is a Python number, or lists and tuples of such numbers."""
     if isinstance(value, (list, tuple)):
         return all(map(_bare, value))
     return not hasattr(value, "dtype") and isinstance(value, (bool, int, float, complex))
 
 
 def recording_on() -> Setting:
-    """A context in which operations are recorded, also within `no_graph`."""
+    """A context that enables recording, also within `no_graph`."""
     return Setting(_RECORDING)
 
 
@@ -276,27 +276,27 @@ _RECORDING = {recording: True}
 
 
 def rerecording() -> Setting:
-    """A context in which operations are recorded that were recorded before, for other values."""
+    """A context in which operations of an existing graph are recorded again with other values."""
     return Setting({recording: True, following: False})
 
 
 def sealing(sequence_number: int, within: tuple[Callable[[Any], Any], ...]) -> Setting:
-    """A context that refuses writes into nodes made up to a sequence number, and in which `within` is what `wrappers` is."""
+    """A context that rejects writes into nodes made up to a sequence number, and sets `wrappers` to `within`."""
     return Setting({sealed: max(sequence_number, sealed_until()), wrappers: within})
 
 
 def buffers_wrapped(wrap: Callable[[Any], Any]) -> Setting:
-    """A context in which `wrap` makes a node with a tangent of each array that is made to be written into."""
+    """A context in which `wrap` adds a tangent to each newly allocated array."""
     return Setting({wrappers: (*wrappers.get(), wrap)})
 
 
 def recording_derivative() -> Setting:
-    """A context around the recording of a derivative; see `deriving`."""
+    """A context for the recording of a derivative; see `deriving`."""
     return Setting({deriving: True, following: False})
 
 
 def recording_for_replay() -> Setting:
-    """A context in which rules record derivatives that are right for values fed later; see `records_for_replay`."""
+    """A context in which rules record derivatives that stay correct for values fed later; see `records_for_replay`."""
     return Setting({records_for_replay: True})
 
 
@@ -306,7 +306,7 @@ def holding_constants(hold: Callable[[Any], Any]) -> Setting:
 
 
 class Scope(Context):
-    """A context that enters its name into the nodes made inside. Made by `scope`."""
+    """A context that stores its name in the nodes made inside. Made by `scope`."""
 
     __slots__ = ("_path",)
 
@@ -322,11 +322,11 @@ class Scope(Context):
 
 
 def scope(name: str) -> Scope:
-    """Give a name to a part of the graph: nodes made inside know it, and `visualize_at` draws a box around them.
+    """Name a part of the graph: nodes made inside store the name, and `visualize_at` draws a box around them.
 
-    Scopes nest; the same name in the same place is the same box, wherever it is opened again. A derivative that is recorded
-    (``create_graph=True``) belongs to the scope of the operation it is the derivative of. Operations outside of all scopes
-    cost nothing more. A scope holds for the current thread or asyncio task.
+    Scopes nest. The same name in the same scope is one box, even if it is opened several times. A recorded derivative
+    (``create_graph=True``) belongs to the scope of the operation that it differentiates. Operations outside of all scopes have no
+    overhead. A scope is local to the current thread or asyncio task.
 
     Parameters
     ----------
@@ -336,12 +336,12 @@ def scope(name: str) -> Scope:
     Returns
     -------
     Scope
-        To be used in ``with cg.scope("layer1"):``.
+        For use as ``with cg.scope("layer1"):``.
 
     Raises
     ------
     TypeError
-        If the name is no string.
+        If the name is not a string.
     ValueError
         If the name, or a part of it between slashes, is empty.
 

@@ -1,8 +1,7 @@
-"""The one place that looks at Python's interpreter: the user's line and the expression in it, and the current instruction.
+"""Introspection of CPython frames: the user's line, the expression in it, and the current instruction.
 
-A conversion such as ``__float__`` does not know its caller. Whether a frame assigns (``plain[0] = x``) is read off one
-instruction (`instructions`). Which callable it calls (``float(x)``) is read off the source (`expressions`), for messages and the
-top level.
+A conversion such as ``__float__`` is not passed its caller. `instructions` reads from one instruction whether the caller assigns
+(``plain[0] = x``). `expressions` reads from the source which callable it calls (``float(x)``).
 """
 
 from . import source_lines

@@ -1,4 +1,4 @@
-"""The use of a call's value in the source: shown, compared, dropped, or computed with."""
+"""How the source uses the value of a call: its variable name, and whether the value is shown, returned or dropped."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ def classify_use(code: CodeType, instruction: int) -> str:
     Parameters
     ----------
     code : code object
-        The code at work.
+        The code of the frame.
     instruction : int
         The instruction of the call.
 
     Returns
     -------
     str
-        ``"shown"`` for texts, comparisons and tests; ``"dropped"`` for other statements that assign nothing, and names that are
-        only shown; ``"returned"`` for the result of a function; ``""`` where it may be computed with, and where there is no
-        source.
+        ``"shown"`` for text, comparisons and tests; ``"dropped"`` for statements that assign nothing, and for names that are
+        only shown; ``"returned"`` for the result of a function; ``""`` if the value may enter a computation, or without source.
     """
     return _use(code, instruction) if isinstance(code, CodeType) else ""
 
@@ -40,7 +39,7 @@ def _use(code: CodeType, instruction: int) -> str:
 
 
 def _classify(node: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
-    """The use of the value of an expression; a value assigned to a name is followed to the uses of the name."""
+    """The use of the value of an expression; assigned names are followed to their uses."""
     is_operand = False
     while (around := outer.get(node)) is not None:
         if isinstance(around, (ast.JoinedStr, ast.FormattedValue, ast.Compare, ast.Assert)):
@@ -67,7 +66,7 @@ def _classify(node: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
 
 
 def _of_names(statement: Any, outer: dict[Any, Any], seen: frozenset[str]) -> str:
-    """The use of the names that a statement assigns, in the function or module around it."""
+    """The use of the names that a statement assigns, within the enclosing function or module."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     parts = [part for target in targets for part in ast.walk(target)]
     if any(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts):
@@ -88,7 +87,7 @@ def _is_text(left: ast.expr) -> bool:
 
 
 def literals_in(code: CodeType) -> frozenset[float]:
-    """The absolute values of the literals in the file of a code object, or in the code if it has no source."""
+    """The absolute values of the number literals in the file of a code object; without source, those in the code."""
     return _numbers(code.co_filename, code)
 
 
@@ -106,14 +105,14 @@ def _numbers(filename: str, code: CodeType) -> frozenset[float]:
 
 
 def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
-    """The name that a line gives to what its call made; None where it gives none, or where that is not known.
+    """Return the name to which a line assigns the value of its call; None if there is no such name or no source.
 
-    Only what the whole call gives is named: in ``w = np.tanh(cg.variable(1.0))`` the variable has no name.
+    Only the value of the whole expression has a name: in ``w = np.tanh(cg.variable(1.0))`` the variable has none.
 
     Parameters
     ----------
     code : code object, str or None
-        The code at work, as a node keeps it.
+        The code of the frame, as a node stores it.
     instruction : int
         The instruction of the call.
 
@@ -124,11 +123,11 @@ def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
     Examples
     --------
     >>> import sys
-    >>> class Told:
+    >>> class Named:
     ...     def __init__(self):
     ...         frame = sys._getframe(1)
     ...         print(assigned_name(frame.f_code, frame.f_lasti))
-    >>> weight, bias = Told(), Told()
+    >>> weight, bias = Named(), Named()
     weight
     bias
     """
@@ -139,7 +138,7 @@ def assigned_name(code: CodeType | str | None, instruction: int) -> str | None:
         return None
     outer = parents(tree)
     statement, position = outer.get(value), None
-    if isinstance(statement, ast.Tuple):  # weight, bias = Told(), Told()
+    if isinstance(statement, ast.Tuple):  # weight, bias = Named(), Named()
         position, statement = statement.elts.index(value), outer.get(statement)
     if isinstance(statement, ast.AnnAssign):
         target: Any = statement.target

@@ -1,7 +1,6 @@
-"""The expression in the source that a frame is at, and the callable that it calls.
+"""The source expression at which a frame is, and the callable that it calls.
 
-Instructions keep the lines and columns that they stand for. The syntax tree of the file shows the rest, so no bytecode is read.
-Within an operator what an answer decides is loud either way: code that takes a number raises or warns.
+Instructions keep their lines and columns, and the syntax tree of the file supplies the rest. No bytecode is decoded.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from types import (
 )
 from typing import Any, Final
 
-_FILES = 32  # files whose source is kept parsed
-_SHARED = frozenset({"<string>", "<stdin>"})  # names of code from different sources: ``exec`` and ``python -c``
-_KEPT = 4096  # instructions whose expressions are remembered
+_FILES = 32  # parsed files in the cache
+_SHARED = frozenset({"<string>", "<stdin>"})  # file names that several sources share: ``exec`` and ``python -c``
+_KEPT = 4096  # cached instructions
 
 
 class _Unknown:
-    """What stands for a callable that cannot be told."""
+    """The type of `unknown`, which stands for a callable that the source does not determine."""
 
     def __repr__(self) -> str:
         return "unknown"
 
 
 unknown: Final = _Unknown()
-_expressions: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # by the id of the code, which is kept alive, and instruction
+_expressions: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # keyed by the id of the code, which the value keeps alive
 
 
 def expression(code: CodeType, instruction: int) -> Any:
-    """The innermost node of the syntax tree that encloses what an instruction stands for; None where there is no source."""
-    known = _expressions.get((id(code), instruction))  # code objects are compared by content, which takes long
+    """The innermost syntax node that encloses an instruction's position; None without source."""
+    known = _expressions.get((id(code), instruction))  # by id, because code objects compare by content, which is slow
     if known is None:
         if len(_expressions) >= _KEPT:
             _expressions.clear()
@@ -53,26 +52,26 @@ def expression(code: CodeType, instruction: int) -> Any:
 
 
 def has_source(code: CodeType, instruction: int) -> bool:
-    """Whether the source of an instruction can be read."""
+    """Whether the source of an instruction is available."""
     return expression(code, instruction) is not None
 
 
 def callee(frame: FrameType) -> Any:
-    """The callable that a frame is calling, where that is written as a name or as attributes of one.
+    """Return the callable that a frame is calling, if the source names it.
 
-    The answer is what the name stands for *now*. Where the call's own arguments assign to a name (``f(f := g)``), it is
+    The name is looked up in its present scope. If the arguments of the call assign names (``f(f := g)``), the result is
     `unknown`.
 
     Parameters
     ----------
     frame : frame
-        A frame at work: usually the one that called a special method such as ``__float__``, by way of code in C.
+        A running frame, usually the caller of a special method such as ``__float__`` through C code.
 
     Returns
     -------
     callable or None or unknown
-        None where the frame is at no call: an operator, a subscript, a loop. `unknown` where it is at a call, but not of a name:
-        of a result, an element, what a property gives; and in code without source or positions.
+        None if the frame is not at a call: an operator, a subscript, a loop. `unknown` if the called expression is not a name or
+        attributes of one, or if the code has no source or positions.
     """
     node = expression(frame.f_code, frame.f_lasti)
     if node is None:
@@ -80,7 +79,7 @@ def callee(frame: FrameType) -> Any:
     if not isinstance(node, ast.Call):
         return None
     found = unknown if _assigns_names(node) else _value(node.func, frame)
-    # If a Python function were called, its frame would be running, not this one: the name must have been rebound.
+    # A Python callee would run in a frame of its own, so a name that gives one has been rebound.
     is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
     return unknown if is_python or not callable(found) else found
 
@@ -91,19 +90,19 @@ def _assigns_names(node: ast.Call) -> bool:
 
 
 def method_called(frame: FrameType) -> str | None:
-    """The name of the attribute that a frame is calling, whatever it is an attribute of; None where it calls none."""
+    """The name of the attribute that a frame is calling; None if it calls none."""
     node = expression(frame.f_code, frame.f_lasti)
     return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
-    """The present value of a name or of attributes of one; `unknown` for other expressions."""
+    """The present value of a name, or of attributes of a name; `unknown` for other expressions."""
     if isinstance(node, ast.Attribute):
         return _attribute(_value(node.value, frame), node.attr)
     if not isinstance(node, ast.Name):
         return unknown
     name, code = node.id, frame.f_code
-    # Before Python 3.13 a function keeps what `f_locals` has held, so it is read for local names alone.
+    # Before Python 3.13 `f_locals` keeps its values alive in the frame, so it is read only for local names.
     is_function = bool(code.co_flags & inspect.CO_OPTIMIZED)
     if not is_function or name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars:
         if name in frame.f_locals:
@@ -113,7 +112,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
     return frame.f_globals[name] if name in frame.f_globals else frame.f_builtins.get(name, unknown)
 
 
-# Kinds of attributes of a class whose binding to an instance runs nobody's code.
+# Descriptors whose binding to an instance runs no Python code.
 _SAFE = (
     BuiltinFunctionType, ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MemberDescriptorType,
     MethodDescriptorType, WrapperDescriptorType, classmethod, staticmethod, type(functools.lru_cache(abs)),
@@ -121,12 +120,12 @@ _SAFE = (
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """An attribute, if reading it again runs no Python code (no property, no ``__getattr__``); else `unknown`."""
+    """An attribute, if reading it runs no Python code (a property, ``__getattr__``); otherwise `unknown`."""
     kind = type(owner)
     if kind is ModuleType:
         return owner.__dict__.get(name, unknown)
     if issubclass(kind, ModuleType) and kind.__module__.startswith("compgraph."):
-        return getattr(owner, name, unknown)  # a module of ours in place of NumPy
+        return getattr(owner, name, unknown)  # a module of this package in place of NumPy
     if owner is unknown or type(kind.__getattribute__) is not WrapperDescriptorType:
         return unknown
     static = inspect.getattr_static(owner, name, unknown)
@@ -147,12 +146,12 @@ def _find(code: CodeType, instruction: int) -> ast.AST | None:
 
 
 def _innermost(tree: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> ast.AST:
-    """The innermost node of a syntax tree that encloses a part of the source."""
+    """The innermost node of a syntax tree that encloses a range of the source."""
     found = tree
     while True:
         for child in ast.iter_child_nodes(found):
             is_placed = getattr(child, "lineno", None) is not None  # a comprehension and arguments have no position
-            # Decorators stand before the position of a function.
+            # Decorators precede the position of a function.
             parts = [child, *getattr(child, "decorator_list", ())] if is_placed else ast.walk(child)
             if any(_encloses(part, start, end) for part in parts):
                 found = child
@@ -169,12 +168,12 @@ def _encloses(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
 
 @functools.lru_cache(_FILES)
 def parents(tree: ast.Module) -> dict[Any, Any]:
-    """By each node of a syntax tree, the one around it."""
+    """Map each node of a syntax tree to its parent."""
     return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
 def tree_of(filename: str) -> ast.Module | None:
-    """The syntax tree of a file; None if it cannot be read."""
+    """The syntax tree of a file; None if it cannot be parsed."""
     return None if filename in _SHARED else _parse(filename, "".join(linecache.getlines(filename)))
 
 

@@ -1,7 +1,7 @@
-"""The current instruction of a frame: it assigns, operates, delegates, or raises. No other instruction is read.
+"""The current instruction of a frame: whether it assigns, operates, delegates or raises; and CPython's type flags.
 
-NumPy and C code convert a value by ``__float__`` alone, so ``plain[0] = x`` cannot be told from ``float(x)`` otherwise.
-Specialised and instrumented instructions need no care: ``co_code`` shows the ordinary ones that they stand for.
+NumPy and C code convert values by ``__float__`` alone, so nothing else distinguishes ``plain[0] = x`` from ``float(x)``.
+``co_code`` shows specialized and instrumented instructions in their ordinary form.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from types import CodeType, FrameType
 _ASSIGNS = frozenset(code for name, code in dis.opmap.items() if name.startswith("STORE_"))
 _RAISES = frozenset(code for name, code in dis.opmap.items() if name.startswith(("RAISE_", "RERAISE")))
 _OPERATES, _SENDS = dis.opmap["BINARY_OP"], dis.opmap["SEND"]
-_CACHE = 0  # what follows an instruction, until the next one
+_CACHE = 0  # the opcode of the cache entries that follow an instruction
 
 
 def _instruction(frame: FrameType) -> tuple[int, int]:
-    """The operation that a frame is at, and its argument."""
+    """The opcode and the argument of a frame's current instruction."""
     code, at = frame.f_code.co_code, frame.f_lasti
     while code[at] == _CACHE and at:
         at -= 2
@@ -43,7 +43,7 @@ def is_assigning(frame: FrameType) -> bool:
 
 
 def is_at_operator(frame: FrameType) -> bool:
-    """Whether a frame is at a binary operator: at ``"%.2f" % x`` it is, in a loop over ``map(math.sin, x)`` it is not.
+    """Whether a frame is at a binary operator: true for ``"%.2f" % x``, false in a loop over ``map(math.sin, x)``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def is_formatting(frame: FrameType) -> bool:
 
 
 def is_delegating(frame: FrameType) -> bool:
-    """Whether a generator's frame is at ``yield from``, so that another generator runs on its behalf.
+    """Whether a generator's frame is at ``yield from``, so that another generator runs for it.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def is_delegating(frame: FrameType) -> bool:
 
 
 def is_raised_by(code: CodeType, instruction: int) -> bool:
-    """Whether the instruction at which an error passed is itself a ``raise``, and not a call of something that raised.
+    """Whether the instruction through which an error passed is a ``raise`` statement, not a call.
 
     Examples
     --------

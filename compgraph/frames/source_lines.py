@@ -1,6 +1,10 @@
-"""Where in the user's code a node was made.
+"""The user's source line: of nodes, and of warnings.
 
-A node keeps the code object and the instruction at work, which costs little; file, line and text are looked up when asked for.
+A node stores the code object and the instruction that made it. File, line and text are looked up when needed.
+
+NumPy's C code attributes a warning to the innermost Python frame, which may be a file of this package. `warnings` passes each
+warning that its filters accept to `_showwarnmsg`. The replacement here issues warnings from files of this package again, on the
+user's line, with the filters and the registry of the user's module.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-# Code in these places is not the user's: the two packages, NumPy, and those of Python's modules that call functions for others.
+# Internal code: the two packages, NumPy, and Python's modules that call functions on behalf of others.
 _OURS = os.path.dirname(os.path.dirname(__file__))
 _AUTODIFF = os.path.join(os.path.dirname(_OURS), "autodiff")
 _HOMES = tuple(home + os.sep for home in (_OURS, _AUTODIFF, os.path.dirname(np.__file__)))
@@ -25,7 +29,7 @@ _CALLERS = {"functools.py", "contextlib.py"}
 
 
 class _Internal(dict[str, bool]):
-    """Whether a file is internal, as above; looked up for every node, so found out once for each file."""
+    """Whether a file is internal to the packages, NumPy or Python's calling helpers; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
@@ -36,9 +40,9 @@ internal = _Internal()
 
 
 class _Wrapping(dict[str, bool]):
-    """Whether a file is internal but not of `autodiff`: it may call NumPy for the user, whose line is then further out.
+    """Whether a file is internal but not of `autodiff`, so that its caller's line is the user's.
 
-    What the rules of `autodiff` record gets its line afterwards, by `set_lines_of_rules`.
+    Nodes recorded by derivative rules of `autodiff` get their lines from `set_lines_of_rules`.
     """
 
     def __missing__(self, filename: str) -> bool:
@@ -49,25 +53,25 @@ class _Wrapping(dict[str, bool]):
 may_wrap = _Wrapping()
 
 
-frame_up = sys._getframe  # frame_up(n): the frame n calls up from the caller; no other module uses sys._getframe
+frame_up = sys._getframe  # frame_up(n) is the frame n calls up from the caller; no other module uses sys._getframe
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file belongs to the two packages, to NumPy, or to `functools` or `contextlib`."""
+    """Whether a file belongs to the two packages, to NumPy, `functools` or `contextlib`."""
     return internal[filename]
 
 
 def is_packaged(filename: str) -> bool:
-    """Whether a file is in one of the two packages."""
+    """Whether a file belongs to one of the two packages."""
     return filename.startswith(_HOMES[:2])
 
 
-# Code here stands in for functions of others: when it asks a node, it does so for a user.
+# Code here replaces functions of other libraries, so it acts for the user.
 _STANDING_IN = os.path.join(_OURS, "interception", "")
 
 
 class _Packages(dict[str, bool]):
-    """Whether a file belongs to the packages themselves, and does not replace functions of others."""
+    """Whether a file belongs to the packages and does not replace functions of other libraries; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = is_packaged(filename) and not filename.startswith(_STANDING_IN)
@@ -78,33 +82,33 @@ packages = _Packages()
 
 
 def is_package_code(filename: str) -> bool:
-    """Whether a file belongs to the packages themselves, and does not stand in for functions of others."""
+    """Whether a file belongs to the packages and does not replace functions of other libraries."""
     return packages[filename]
 
 
 class NoFrame:
-    """What stands for a frame while lines are not recorded."""
+    """Replaces a frame while lines are not recorded."""
 
     f_code = None
     f_lasti = 0
 
 
 def _no_frame(depth: int) -> Any:
-    """As ``sys._getframe``, while lines are not recorded."""
+    """Replaces ``sys._getframe`` while lines are not recorded."""
     return NoFrame
 
 
 def walk_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """A frame, the one that called it, and so on."""
+    """Yield a frame and its callers, innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def user_frame(depth: int) -> Any:
-    """The innermost frame of the user's code, from the one `depth` calls up on; `NoFrame` if there is none."""
+    """The innermost frame of user code, starting `depth` calls up; `NoFrame` if there is none."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None:  # as `walk_frames`, but for every operation
+    while frame is not None:  # inlined `walk_frames`: this runs for every operation
         if not internal[frame.f_code.co_filename]:
             return frame
         frame = frame.f_back
@@ -112,7 +116,7 @@ def user_frame(depth: int) -> Any:
 
 
 def format_line(code: CodeType | str | None, instruction: int) -> str | None:
-    """File, line, function and text of an instruction; None if it is not known. In loaded graphs `code` is that text itself."""
+    """File, line, function and text of an instruction; None if unknown. In unpickled graphs `code` is that text."""
     if code is None or isinstance(code, str):
         return code
     line = line_number(code, instruction)
@@ -122,19 +126,19 @@ def format_line(code: CodeType | str | None, instruction: int) -> str | None:
 
 
 def line_number(code: CodeType, instruction: int) -> int:
-    """The number of the line that an instruction belongs to."""
+    """The line number of an instruction."""
     positions = list(code.co_positions())
     line = positions[instruction // 2][0] if instruction // 2 < len(positions) else None
     return code.co_firstlineno if line is None else line
 
 
 def format_frame(frame: FrameType) -> str | None:
-    """File, line, function and text of what a frame does."""
+    """File, line, function and text of a frame's current instruction."""
     return format_line(frame.f_code, frame.f_lasti)
 
 
 def set_line(node: Any) -> None:
-    """Enter the user's running line into a node."""
+    """Store the user's current line in a node."""
     frame = _user_frame(3)
     node.code, node.instruction = frame.f_code, frame.f_lasti
 
@@ -154,7 +158,7 @@ def set_lines_since(result: Any, sequence_number: int, code: Any, instruction: i
 
 
 def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -> None:
-    """Give each node behind results, those of a derivative, the line of the node whose rule made it.
+    """Assign to each node of a recorded derivative the line of the node whose rule recorded it.
 
     `reached` holds, oldest first, pairs of a sequence number and the node whose rule was called then. Nodes up to the next pair
     belong to that rule. Nodes older than the first pair keep their line.
@@ -183,7 +187,7 @@ def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -
 
 
 def warn_at(frame: Any, message: str | Warning) -> None:
-    """Warn at the current line of a frame, with a RuntimeWarning or the given warning, once per line and text."""
+    """Issue a RuntimeWarning, or the given warning, at the current line of a frame, once per line and text."""
     if frame.f_code is not None:
         registry = frame.f_globals.setdefault("__warningregistry__", {})
         module = frame.f_globals.get("__name__", "<unknown>")
@@ -191,23 +195,23 @@ def warn_at(frame: Any, message: str | Warning) -> None:
 
 
 def user_line() -> tuple[Any, int]:
-    """The user's running code object and instruction; no code object while lines are not recorded."""
+    """The user's current code object and instruction; the code is None while lines are not recorded."""
     frame = _user_frame(2)
     return frame.f_code, frame.f_lasti
 
 
-# How the user's frame is found: `caller` takes one so many calls up as his, `_user_frame` looks at the files of frames.
+# Two ways to find the user's frame: `caller` counts calls, `_user_frame` checks the files of frames.
 caller: Callable[[int], Any] = sys._getframe
 _user_frame: Callable[[int], Any] = user_frame
 
 
 def record_lines(on: bool = True) -> None:
-    """Choose whether nodes remember the line of code that made them, for the whole process.
+    """Enable or disable recording of source lines in nodes, for the whole process.
 
     Parameters
     ----------
     on : bool
-        Whether they do. It is on from the start and costs a few percent of the smallest operations.
+        Whether nodes store the line that made them. This is the default, and costs a few percent of the smallest operations.
 
     Examples
     --------
@@ -229,7 +233,7 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
         users: Any = None
         for frame in walk_frames(sys._getframe(1)):
             filename = frame.f_code.co_filename
-            if filename == message.filename:  # without a registry, Python shows each warning, and the user's registry decides
+            if filename == message.filename:  # without a registry Python shows every warning; the user's registry filters
                 frame.f_globals["__warningregistry__"] = None
             if not (internal[filename] or _is_written_by_us(filename)):
                 users = frame
@@ -247,7 +251,7 @@ def _is_written_by_us(filename: str) -> bool:
 
 
 def show_at_users_line() -> None:
-    """Let runtime warnings from our files be shown on the user's line."""
+    """Show runtime warnings from files of the packages on the user's line."""
     show: Any = warnings._showwarnmsg  # type: ignore[attr-defined]
     if getattr(show, "__wrapped__", None) is None:
         warnings._showwarnmsg = _at_users_line(show)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How nodes lie in memory: their slots, who owns a buffer and which views share it, and the log of writes into it."""
+"""Storage of nodes: their slots, shared buffers and views, and the log of writes into buffers."""
 
 from .aliasing import (
     address_of,

@@ -1,4 +1,4 @@
-"""Which arrays share memory: who owns a buffer, which node had it first, and where in it a view lies."""
+"""Memory sharing: the owner of a buffer, the root node of views, and the position of a view in its buffer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ndarray = np.ndarray
 
 
 def address_of(array: Any) -> int:
-    """Where an array's first element lies."""
+    """The address of an array's first element."""
     return int(array.__array_interface__["data"][0])
 
 
 def owner_of(array: Any) -> Any:
-    """The object that holds the memory of an array: the end of the chain of ``.base``. For a buffer it is that of its array."""
+    """The object that owns an array's memory: the end of its chain of ``.base``. For a `Buffer`, that of its array."""
     if isinstance(array, Opaque):
         array = array.raw_value
     while True:
@@ -45,13 +45,13 @@ def root_of(node: Any) -> Any:
             break
         passed.append(node)
         node = viewed
-    for view in passed[:-STEPS:STEPS]:  # none where the root is near, as it mostly is
+    for view in passed[:-STEPS:STEPS]:  # empty if the root is near, which is the common case
         _distant_roots[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
     return node
 
 
 STEPS = 16
-# The root of every `STEPS`-th view in a long chain of views of views: to walk each chain to its end costs quadratic time.
+# The root of every `STEPS`-th view in a long chain of views, because walking each chain to its end takes quadratic time.
 _distant_roots: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
@@ -60,7 +60,7 @@ def _forget(number: int, _: Any) -> None:
 
 
 def viewed_operand(node: Any) -> Any:
-    """The operand that `node` is a view of, or None."""
+    """The operand of which `node` is a view, or None."""
     plain = node.raw_value
     if type(plain) is not ndarray or plain.base is None:
         return None
@@ -73,17 +73,17 @@ def viewed_operand(node: Any) -> Any:
 
 
 def place_of(plain: Any, start: int) -> dict[str, Any]:
-    """Where an array lies in the memory that begins at the address `start`: the arguments of `window`, but for the shape."""
+    """The position of an array in the memory that begins at address `start`: the arguments of `window` without the shape."""
     return {"dtype": plain.dtype, "offset": address_of(plain) - start if plain.size else 0, "strides": plain.strides}
 
 
 def place_in(buffer: Any, view: Any) -> dict[str, Any]:
-    """Where a view lies in an array: the arguments of `window`."""
+    """The position of a view in an array: the arguments of `window`."""
     return {"shape": view.shape, **place_of(view, address_of(buffer))}
 
 
 def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """A view, of given shape, dtype and strides, that begins `offset` bytes after the array's first element."""
+    """A view of given shape, dtype and strides that begins `offset` bytes after the array's first element."""
     if 0 in shape:
         return np.empty(shape, dtype)
     if buffer.flags.c_contiguous and offset >= 0:
@@ -92,7 +92,7 @@ def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides
 
 
 class _Place:
-    """Hands NumPy a part of an array with any strides, also negative ones, by ``__array_interface__``."""
+    """Exposes a part of an array with any strides, including negative ones, by ``__array_interface__``."""
 
     def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
         self.base = base
@@ -103,14 +103,14 @@ class _Place:
 
 
 def scatter_to_buffer(values: Any, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """A flat buffer of `count` elements: `values` in the window at `offset` with `strides`, zeros elsewhere."""
+    """A flat buffer of `count` elements with `values` in the window at `offset` with `strides`, and zeros elsewhere."""
     buffer = np.zeros(count, dtype)
     window(buffer, values.shape, values.dtype, offset, strides)[...] = values
     return buffer
 
 
 def overlaps_itself(array: Any) -> bool:
-    """Whether several elements of an array may lie at one place, as after broadcasting or in sliding windows."""
+    """Whether several elements of an array may share an address, as after broadcasting or in sliding windows."""
     if array.flags.forc and array.size:
         return False
     reach = array.itemsize
@@ -123,8 +123,8 @@ def overlaps_itself(array: Any) -> bool:
 
 
 def last_writers(shape: tuple[int, ...], index: Any) -> tuple[Any, Any]:
-    """For each element that ``a[index]`` selects, the number of the last one that names the same place; and its own number."""
-    scratch = np.empty(shape, np.intp)  # only the places of the index are ever touched
+    """For each element of ``a[index]``, the number of the last element at the same position; and its own number."""
+    scratch = np.empty(shape, np.intp)  # only the indexed positions are accessed
     numbers = np.arange(scratch[index].size).reshape(np.shape(scratch[index]))
     scratch[index] = numbers
     return scratch[index], numbers

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-# The attributes of a node; see `Value` for what each is.
+# The attributes of a node, which `Value` documents.
 SLOTS = (
     "_name", "_operands", "_scope", "args", "code", "function", "instruction", "memory", "options", "origin", "parent_argnums",
     "raw_value", "recipe", "sequence_number", "taken",
 )  # fmt: skip
-# Further attributes of values that carry tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
+# Further attributes of values with tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 CARRIER_SLOTS = (
     "_primal", "_seen", "_shadow", "_tangent", "_values", "borrows_values", "inputs", "is_scalar", "level", "root",
 )  # fmt: skip
@@ -22,7 +22,7 @@ def _refuse_shape(self: Any, shape: Any) -> None:
     raise TypeError("setting .shape of a node in place would bypass its graph; make a new node instead")
 
 
-TRACERS: dict[type[Any], Any] = {}  # by the class of nodes, the class of its tracers; filled by `kinds`
+TRACERS: dict[type[Any], Any] = {}  # the tracer class of each node class; filled by `node_kinds`
 
 
 class Layout(np.ndarray):
@@ -33,9 +33,9 @@ class Layout(np.ndarray):
 
 
 class Opaque:
-    """An object that exposes no memory: C code that takes it for an array calls ``__array__``, which decides.
+    """An object without exposed memory. C code that treats it as an array calls ``__array__``, which records or raises.
 
-    It has the attributes of arrays that `Value` takes from ``np.ndarray`` otherwise; `plain` is the array that they describe.
+    It has the attributes of arrays that `Value` otherwise inherits from ``np.ndarray``; `raw_value` is the array they describe.
     """
 
     __slots__ = (*SLOTS, "__weakref__")
@@ -67,10 +67,10 @@ class Opaque:
 
 
 class OpaqueTransform(Opaque):
-    """An Opaque with slots for what it carries beside its numbers: a tangent, or one value for each element of a batch."""
+    """An Opaque with slots for a tangent or a batch."""
 
     __slots__ = CARRIER_SLOTS
     _shadow: Any
 
 
-set_class: Any = object.__dict__["__class__"].__set__  # for objects that report another class than their own
+set_class: Any = object.__dict__["__class__"].__set__  # for objects whose ``__class__`` is a property

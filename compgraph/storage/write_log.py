@@ -1,11 +1,11 @@
-"""Buffers that are written into: what they held, and when.
+"""The log of writes into shared buffers, and copies of buffers as of an earlier write.
 
-NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and what was computed before
-has not. Nodes keep no versions of a buffer. They say when they read it (`sequence_number`), and the node that first had it, its
-*root*, keeps a log of the writes, each with what it overwrote. That is enough to put the buffer back to any moment, in
-a private copy, and to tell which writes a reader saw. `compgraph/inplace/IN_PLACE.md` explains the whole.
+NumPy's arrays share buffers: after ``v = a[1:3]; v *= 2`` all views of ``a`` have changed, and results computed before have not.
+Nodes keep no versions of a buffer. A node's `sequence_number` is the moment at which it read the buffer. The node that first had
+the buffer, its *root*, keeps a log of the writes, each with the overwritten values. So a private copy of the buffer can be
+restored to any moment. `compgraph/inplace/IN_PLACE.md` explains the design.
 
-A root, its log and what was stored are a cycle of references, which may hold much memory: see `Collector`.
+A root, its log and the stored values form a reference cycle, which may hold much memory; see `Collector`.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ by_sequence_number = attrgetter("sequence_number")
 
 
 class Write:
-    """One store into a buffer. It refers to no node but the one whose value was stored.
+    """One store into a buffer. It refers to no node except the stored value.
 
     Attributes
     ----------
     memory : Memory
-        The log the write belongs to.
+        The log of the write.
     window : numpy.ndarray
         The array that was written through.
     index : index
-        Where in it.
+        The index into it.
     saved : numpy.ndarray or numpy.generic
-        What stood there before: a copy of ``window[index]``.
+        The overwritten values: a copy of ``window[index]``.
     args : tuple
-        The value that was stored: a node, or a plain array.
-    edges : tuple of int
-        ``(0,)`` if it is a node.
-    tick : int
-        When it was stored.
+        The stored value: a node or a plain array.
+    parent_argnums : tuple of int
+        ``(0,)`` if the value is a node.
+    sequence_number : int
+        The moment of the write.
     code, instruction : code object, int
-        The user's line that wrote.
+        The user's line of the write.
     scope : tuple of str
-        The names of the scopes around, the outermost first.
+        The names of the open scopes, outermost first.
     whole : bool
-        Whether it is done. It is entered into the log before it is done, so that no signal can come between the two.
+        Whether the write is complete. It enters the log before it is done, so that no signal can separate the two.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Write:
 
     @property
     def line(self) -> str | None:
-        """Where in the user's code it was written; None if lines were not recorded."""
+        """The user's line of the write; None if lines were not recorded."""
         return format_line(self.code, self.instruction)
 
 
@@ -102,7 +102,7 @@ class Memory:
     log : list of Write
         The writes.
     is_ready : bool
-        Whether the root is known to be active, so that no later write has to change its class.
+        Whether the root is active, so that no later write has to change its class.
     """
 
     __slots__ = ("is_ready", "log")
@@ -112,19 +112,19 @@ class Memory:
         self.is_ready = False
 
     def before(self, sequence_number: float) -> int:
-        """How many of the writes a reader at that sequence number saw; it raises if the last of them was interrupted."""
+        """The number of writes before a sequence number; raises if the last write was interrupted."""
         count = bisect_right(self.log, sequence_number, key=by_sequence_number)
         if count == len(self.log):
             self.require_whole()
         return count
 
     def require_whole(self) -> None:
-        """Raise if the last write was interrupted and could not be taken back; no write can follow such a one."""
+        """Raise if the last write was interrupted and could not be undone; no write can follow it."""
         if self.log and not self.log[-1].whole:
             raise interrupted_write(self.log[-1].line)
 
     def enter(self, write: Write, do: Callable[..., object], *args: Any) -> None:
-        """Enter a write into the log and do it by ``do(*args)``; if that fails or is interrupted, both are taken back."""
+        """Append a write to the log and do it by ``do(*args)``; undo both if that fails or is interrupted."""
         write.whole = False
         try:
             self.log.append(write)
@@ -135,7 +135,7 @@ class Memory:
             raise
 
     def _take_back(self, write: Write) -> None:
-        """Undo a write that failed or was interrupted; if this is interrupted as well, the entry stays, not whole."""
+        """Undo a write that failed or was interrupted; if this is interrupted as well, the entry stays incomplete."""
         if not self.log or self.log[-1] is not write:
             return
         write.whole = False
@@ -145,12 +145,12 @@ class Memory:
 
 
 def memory_of(node: Any) -> Memory | None:
-    """The log of the buffer in which a node lies; None if it was never written into."""
+    """The log of the buffer of a node; None if the buffer was never written into."""
     return root_of(node).memory or None
 
 
 def interrupted_write(line: str | None) -> RuntimeError:
-    """What to raise for an array in which a write was interrupted by a signal."""
+    """The error for an array in which a write was interrupted by a signal."""
     place = "" if line is None else f" ({line})"
     return RuntimeError(
         f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
@@ -159,15 +159,15 @@ def interrupted_write(line: str | None) -> RuntimeError:
 
 
 class Collector:
-    """Calls Python's collector of cycles by the bytes that were written, where Python itself only counts objects.
+    """Runs the garbage collector by the number of bytes written, where Python itself counts only objects.
 
-    A root refers to its log, the log to the values stored, and these often to what they were computed from, the root. Only the
-    collector frees such a cycle, and by the number of objects it would come much too late for a few large arrays.
+    A root refers to its log, the log to the stored values, and these often to the root. Only the garbage collector frees such a
+    cycle, and by the number of objects it runs too late for a few large arrays.
 
     Attributes
     ----------
     limit : int
-        The bytes after which it is called; doubled each time that it finds nothing, `least` again once it finds something.
+        The bytes between two collections. It doubles after a collection without effect, and returns to `least` otherwise.
     """
 
     least = 2**28
@@ -177,7 +177,7 @@ class Collector:
         self._weighed = 0
 
     def weigh(self, size: int) -> None:
-        """Count bytes that a write keeps alive, and collect if they are more than the limit."""
+        """Count bytes that a write keeps alive, and collect garbage above the limit."""
         self._weighed += size
         if self._weighed > self.limit and gc.isenabled():
             self._weighed = 0
@@ -188,19 +188,21 @@ collector = Collector()
 
 
 class BufferCopy:
-    """A flat buffer laid out as that of an array, so that every view of the array has its like on the twin.
+    """A flat buffer with the layout of an array, so that every view of the array has a corresponding window.
+
+    It restores earlier values of a buffer, or gathers cotangents.
 
     Parameters
     ----------
     like : numpy.ndarray
-        The array, of any shape, strides and dtype. Every view that is asked about must lie within its bounds.
+        The array, of any shape, strides and dtype. Views passed to `window` must lie within its bounds.
 
     Attributes
     ----------
     buffer : numpy.ndarray
-        One axis of `count` elements, zeros at first.
+        One axis of `count` elements, initially zeros.
     low : int
-        The lowest address of `with_operands`, which the buffer begins at.
+        The lowest address of `like`, at which the buffer begins.
     """
 
     __slots__ = ("_windows", "buffer", "count", "dtype", "low")
@@ -214,33 +216,33 @@ class BufferCopy:
 
     @classmethod
     def copy_of(cls, array: Any) -> BufferCopy:
-        """A twin that holds what the array holds."""
+        """A buffer copy with the values of an array."""
         twin = cls(array)
         twin.window(array)[...] = array
         return twin
 
     def place(self, plain: Any) -> dict[str, Any]:
-        """Where a view of the array lies in the buffer: the arguments of `cut`, but for the shape."""
+        """The position of a view of the array in the buffer: the arguments of `cut` without the shape."""
         return place_of(plain, self.low)
 
     def window(self, plain: Any) -> Any:
-        """The part of the buffer that corresponds to `plain`, a view of the array."""
+        """The window of the buffer that corresponds to `plain`, a view of the array."""
         kept = self._windows.get(id(plain))
-        if kept is None:  # the view is kept alive, so that no other array gets its id
+        if kept is None:  # the entry keeps the view alive, so its id stays unique
             kept = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
         return kept[1]
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
-        """A view of the buffer, with the shape and place that are given."""
+        """A view of the buffer with a shape and a position."""
         return window(self.buffer, shape, **place)
 
     def undo(self, write: Write) -> None:
-        """Put back what a write overwrote."""
+        """Restore the values that a write overwrote."""
         self.window(write.window)[write.index] = write.saved
 
 
 def value_at(node: Any, sequence_number: float) -> Any:
-    """The plain value of `node` as a reader at that sequence number saw it; a copy if it was written into since."""
+    """The plain value of `node` as of a sequence number; a copy if it was written into since."""
     root = root_of(node)
     memory = root.memory
     if not memory or memory.before(sequence_number) == len(memory.log):

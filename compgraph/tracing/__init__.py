@@ -1,4 +1,4 @@
-"""Tracing: within operators values are tracers, and code that takes their numbers unseen is refused."""
+"""Tracing: contexts in which new values are tracers, and the errors for code that reads a tracer's values."""
 
 from .leak_errors import LOGS, OPAQUE_CLASSES, LeakError, leak_error, user_line_of
 from .leak_messages import format_places, has_compiled_code, is_library, leak_message, variable_of

@@ -1,7 +1,7 @@
-"""Raises where code that does not know of the graph takes the numbers of a tracer, or explains the error that came of it.
+"""LeakError: raised where code without graph support reads the values of a tracer.
 
-A tracer raises where it is asked for its numbers. C code that accepts arrays alone often notices first that a tracer is none,
-and raises an error of its own, which names the class. `explain` recognizes these by that name.
+A tracer raises when its values are requested. C code that accepts only arrays often rejects a tracer first, with an error of its
+own that names the class. `explain` recognizes such errors by that name.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ OPAQUE_CLASSES: set[str] = set()  # the names of the classes of tracers and buff
 
 
 class LeakError(TypeError):
-    """Code that does not know of the graph asked for the numbers of a node; a derivative would have been lost."""
+    """Code without graph support requested the values of a node, which would lose the derivative."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
 
-    place: tuple[Any, int] | None = None  # the user's code and instruction, by which an error that C code raises instead is known
+    place: tuple[Any, int] | None = None  # the user's code and instruction, which identify an error that C code raises instead
 
 
 def leak_error(frame: FrameType | None, which: str | None = None, text: str | None = None) -> LeakError:
-    """The error for C code, called by a frame, that asks for a node's number; `which` is the node in words, where it is known.
+    """Make the error for C code, called by a frame, that requests a node's value, and log it.
 
-    `text` replaces the message.
-
-    It is entered into the log of the context, or into all logs if the thread has none of its own.
+    `which` describes the node, if it is known; `text` replaces the message. The error enters the log of the context, or all logs
+    if the thread has none of its own.
     """
     frames = list(walk_frames(frame))
     error = LeakError(text or leak_message(frames, which))
@@ -41,14 +40,14 @@ def leak_error(frame: FrameType | None, which: str | None = None, text: str | No
         users = frames[position_of_user(frames)]
         error.place = users.f_code, users.f_lasti
     mine = OWN_LOG.get()
-    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # a thread has a context of its own
+    for log in [reference() for reference in tuple(LOGS)] if mine is None else [mine]:  # threads have contexts of their own
         if log is not None:
             log.append(error)
     return error
 
 
 def warn_caught(refusals: list[LeakError]) -> None:
-    """Warn, when a context is left, of refusals whose error was caught, after which code went on."""
+    """Warn, when a context is left, that code caught a LeakError and continued."""
     place = source_lines.user_frame(2)
     source_lines.warn_at(
         place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}"
@@ -56,7 +55,7 @@ def warn_caught(refusals: list[LeakError]) -> None:
 
 
 class LeakLog(list["LeakError"]):
-    """The refusals within one context."""
+    """The leak errors raised within one context."""
 
     __slots__ = ("__weakref__",)
     __eq__ = object.__eq__
@@ -64,14 +63,14 @@ class LeakLog(list["LeakError"]):
 
 
 OWN_LOG: ContextVar[LeakLog | None] = layered_variable("refusals", None)
-# The logs of all open contexts, in all threads. They are weak, so that one whose closing an interrupt prevented vanishes as well.
+# The logs of all open contexts of all threads; weak references, because an interrupt may prevent the closing of a context.
 LOGS: set[weakref.ref[LeakLog]] = set()
 
 
 def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
-    """A LeakError for an error that came of a tracer; None if it is one already, or has another cause.
+    """Return the LeakError that explains an error caused by a tracer; None if it is a LeakError, or has another cause.
 
-    `log` holds the refusals there were: C code may have put an error of its own in the place of one.
+    `log` holds the leak errors so far, because C code may replace one by an error of its own.
     """
     if isinstance(error, LeakError):
         return None
@@ -84,13 +83,13 @@ def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
     frames = [part.tb_frame for part in trace]
     code = frames[0].f_code
     if source_lines.is_packaged(code.co_filename) or (not is_library(code.co_filename) and is_raised_by(code, trace[0].tb_lasti)):
-        return None  # an error of ours, or the user's own
+        return None  # an error of this package, or raised by the user's code
     places = {(part.tb_frame.f_code, part.tb_lasti) for part in trace}
     for refusal in reversed(log):
         if refusal.place in places:
             return LeakError(*refusal.args)
     if isinstance(error, AttributeError) and hasattr(type(error.obj), "opname"):
-        return None  # the user asked a value for an attribute that arrays lack
+        return None  # the user accessed an attribute that arrays lack
     text = str(error)  # Python's own errors begin with the class: "'OperationalTracer' object is not callable"
     is_of_class = any(name in text and not text.startswith(f"'{name}' object") for name in OPAQUE_CLASSES)
     is_cythons = text == _UNMATCHED or (type(error) is ValueError and code.co_filename.endswith(COMPILED))
@@ -99,7 +98,7 @@ def explain(error: Exception, log: list[LeakError]) -> LeakError | None:
 
 
 def annotate(error: Exception) -> None:
-    """Add a note to an error that other packages raised while they had a tracer, or that has come through Cython's code."""
+    """Add a note to an error of another package that handled a tracer, or that passed through Cython code."""
     frames = [part.tb_frame for part in _trace_of(error)]
     if not frames:
         return
@@ -117,7 +116,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _trace_of(error: BaseException) -> list[TracebackType]:
-    """The traceback of an error, the innermost entry first, up to where it is caught."""
+    """The traceback of an error, innermost entry first, up to where it is caught."""
     found, trace = [], error.__traceback__
     while trace is not None:
         found.append(trace)
@@ -126,7 +125,7 @@ def _trace_of(error: BaseException) -> list[TracebackType]:
 
 
 def user_line_of(error: BaseException) -> str | None:
-    """The innermost line of the user's that an error came through; None if it came through none."""
+    """The innermost user line that an error passed through; None if there is none."""
     frames = [part.tb_frame for part in _trace_of(error)]
     frame = frames[position_of_user(frames)] if frames else None
     return None if frame is None or source_lines.internal[frame.f_code.co_filename] else source_lines.format_frame(frame)

@@ -1,4 +1,4 @@
-"""The message of a LeakError: who took the numbers, of which node, where, and what to use instead."""
+"""The message of a LeakError: the reader of the values, the node, the user's line, and a replacement."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ COUNTERPARTS = {
     "frombuffer": "x", "fill_diagonal": "np.diag(x), or cg.zeros(shape) as the target", "nditer": "x.flat",
     "ndenumerate": "np.ndindex(x.shape)", "fill": "cg.full, or cg.zeros(shape) as the target", "dot": "a @ x, np.dot(a, x)",
 }  # fmt: skip
-# Functions that make an array of what they are given; see `_advice` for what to use instead.
+# Functions that convert their argument to an array; see `_advice` for replacements.
 MAKING = frozenset({"array", "asarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "fromiter"})
 
 
 def is_library(filename: str) -> bool:
-    """Whether a file is no user's: it belongs to the two packages, to Python, to what is installed beside NumPy, or to Cython."""
+    """Whether a file is not user code: it belongs to the packages, Python, the site packages, or Cython."""
     return (
         source_lines.internal[filename]
         or filename.startswith(_of_others())
@@ -59,7 +59,7 @@ def is_library(filename: str) -> bool:
 
 @functools.cache
 def has_compiled_code(filename: str) -> bool:
-    """Whether a file belongs to an installed package with compiled modules, of those that are imported so far."""
+    """Whether a file belongs to an installed package with imported compiled modules."""
     package = next(iter(_installed_in(filename)), None)
     return package is not None and any(
         name.partition(".")[0] == package and (getattr(module, "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
@@ -68,30 +68,30 @@ def has_compiled_code(filename: str) -> bool:
 
 
 def _installed_in(filename: str) -> list[str]:
-    """The name of the installed package that a file belongs to, as a list of one; empty for other files."""
+    """The name of the installed package of a file, as a list of one; empty for other files."""
     homes = {sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")}
     return [filename.removeprefix(home).split(os.sep)[0].removesuffix(".py") for home in homes if filename.startswith(home)]
 
 
-@functools.cache  # and not at once, since `import compgraph` shall not wait for it
+@functools.cache  # evaluated at first use, which keeps `import compgraph` fast
 def _of_others() -> tuple[str, ...]:
-    """Where code stands that is no user's: Python's own, and what is installed beside NumPy."""
+    """The directories of library code: Python's own and the site packages."""
     beside = os.path.dirname(os.path.dirname(np.__file__))
     return sysconfig.get_path("stdlib") + os.sep, beside + os.sep, "<frozen"
 
 
 def position_of_user(frames: list[FrameType]) -> int:
-    """The position, among frames given innermost first, of the innermost one of the user's."""
+    """The position of the innermost user frame among frames given innermost first."""
     position = next((k for k, f in enumerate(frames) if not is_library(f.f_code.co_filename)), None)
-    if position is None:  # the user's code is a library too
+    if position is None:  # the user's code is itself a library
         position = next((k for k, f in enumerate(frames) if not source_lines.internal[f.f_code.co_filename]), len(frames) - 1)
     return position
 
 
 def format_places(frames: list[FrameType]) -> str:
-    """The user's line and the innermost line of a package that it called, among frames given innermost first, in parentheses.
+    """The user's line and the innermost line of a called package, in parentheses, for frames given innermost first.
 
-    NumPy's lines do not count. There is no second line if the user's code called compiled code. Empty if no line is known.
+    Lines of NumPy do not count. The second line is missing if the user's code called compiled code. Empty if no line is known.
     """
     position = position_of_user(frames)
     called = ((frame, frame.f_code.co_filename) for frame in frames[:position])
@@ -101,7 +101,7 @@ def format_places(frames: list[FrameType]) -> str:
 
 
 def note_of_cython(frames: list[FrameType], text: str) -> str | None:
-    """A note with the line of Cython code that requested numbers, which has no running frame when the error is made."""
+    """A note with the Cython line that requested the values; it has no running frame when the error is made."""
     called = frames[: position_of_user(frames)]
     lines = (source_lines.format_frame(frame) for frame in called if frame.f_code.co_filename.endswith(COMPILED))
     line = next(lines, None)
@@ -109,7 +109,7 @@ def note_of_cython(frames: list[FrameType], text: str) -> str | None:
 
 
 def leak_message(frames: list[FrameType], which: str | None = None) -> str:
-    """The message for numbers taken in the first of some frames, innermost first; `which` says of what, where that is known."""
+    """The message for values read in the first of some frames, innermost first; `which` describes the node, if known."""
     position = position_of_user(frames)
     frame, called = frames[position], _called_by_user(frames, position)
     taken, at = f"the numbers of {which or _named_nodes(frames, frame)}", format_places(frames)
@@ -130,7 +130,7 @@ def leak_message(frames: list[FrameType], which: str | None = None) -> str:
 
 
 def note_of_package(frames: list[FrameType], kind: type[Exception]) -> str | None:
-    """A note for an error of some class, raised in frames given innermost first, if other packages ran there on a tracer."""
+    """A note for an error raised in frames given innermost first, if other packages ran there on a tracer."""
     position = position_of_user(frames)
     users, others = frames[position], [frame for frame in frames[:position] if _is_of_others(frame)]
     is_foreign = bool(others) or (position == 0 and kind.__module__.partition(".")[0] in _CALLING)
@@ -144,21 +144,21 @@ def note_of_package(frames: list[FrameType], kind: type[Exception]) -> str | Non
 
 
 def _called_by_user(frames: list[FrameType], position: int) -> FrameType | None:
-    """The frame of what the user's code called; None if that is compiled code, or an operation on a node."""
+    """The frame of the function that the user called; None for compiled code or an operation on a node."""
     called = frames[position - 1] if position else None
     return None if called is None or source_lines.is_package_code(called.f_code.co_filename) else called
 
 
 def _is_of_others(frame: FrameType) -> bool:
-    """Whether a frame runs code of a package that does not know of graphs: not SciPy, whose functions work on tracers."""
+    """Whether a frame runs code of a package that does not support tracers; SciPy's functions do."""
     filename, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
     return is_library(filename) and not source_lines.internal[filename] and module.partition(".")[0] not in _KNOWN
 
 
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
-    """What the user's frame called, as users write it; empty if it cannot be told."""
+    """The public name of what the user's frame called; empty if unknown."""
     found = callee(frame)
-    if called is not None and source_lines.is_packaged(called.f_code.co_filename):  # a function of ours in the place of another
+    if called is not None and source_lines.is_packaged(called.f_code.co_filename):  # a replacement for a library function
         found = called.f_locals.get("original", found)
     is_told = found is not None and found is not unknown
     if called is not None and not (is_told and hasattr(found, "__name__")):
@@ -181,10 +181,10 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
         if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
             module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
     name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
-    name = name.removeprefix("function ")  # of the functions that f2py makes
+    name = name.removeprefix("function ")  # in the names of functions made by f2py
     parts = [part for part in module.split(".") if not part.startswith("_") and part != "builtins"]
     parts = parts or [module.lstrip("_")] if module not in ("builtins", "__main__", "") else []
-    for length in range(1, len(parts)):  # the outermost module that has it: numpy.sum, not numpy.fromnumeric.sum
+    for length in range(1, len(parts)):  # the outermost module with the name: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
         code = getattr(implementation(public), "__code__", None)
         if isinstance(public, type) or (callable(public) and (public is found or (called and code is called.f_code))):
@@ -193,7 +193,7 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
 
 
 def _origin_of(called: FrameType, frame: FrameType) -> tuple[str, str]:
-    """Module and name of a running function that a frame called; of the method, if it is the wrapper of a decorator."""
+    """Module and name of a running function that a frame called; for a decorator's wrapper, those of the method."""
     code, method = called.f_code, method_called(frame)
     if _LOCAL in code.co_qualname and method is not None and code.co_argcount:
         owner = type(called.f_locals.get(code.co_varnames[0]))
@@ -203,7 +203,7 @@ def _origin_of(called: FrameType, frame: FrameType) -> tuple[str, str]:
 
 
 def _advice(who: str) -> str:
-    """What to use instead of a function, or in general."""
+    """The replacement for a function, or general advice."""
     owner, _, name = who.rstrip("()").rpartition(".")
     if name in MAKING:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
@@ -231,12 +231,12 @@ def _advice(who: str) -> str:
 
 
 def _found(name: str, homes: Mapping[str, Any]) -> str | None:
-    """``"home.name"`` of the first of some modules that has a callable of that name; else None."""
+    """``"home.name"`` of the first module that has a callable of that name; otherwise None."""
     return next((f"{home}.{name}" for home, module in homes.items() if callable(getattr(module, name, None))), None)
 
 
 def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
-    """The nodes, in words, whose numbers may be meant: those on the user's line, else in his frame, else in frames further in."""
+    """Describe the nodes whose values may be read: those on the user's line, else in its frame, else in inner frames."""
     line = source_lines.format_frame(users) or ""
     in_line = set(NAMES.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
@@ -248,7 +248,7 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
 
 
 def variable_of(node: Any, frame: FrameType) -> str | None:
-    """A node in words, by the variable of the innermost user's frame, among `frame` and those around, that holds it."""
+    """Describe a node by the variable that holds it in the innermost user frame at or above `frame`; None if none does."""
     around: FrameType | None = frame
     while around is not None and is_library(around.f_code.co_filename):
         around = around.f_back
@@ -263,6 +263,6 @@ def names_tracer(users: FrameType) -> bool:
 
 
 def _nodes_in(variables: Mapping[str, Any]) -> dict[str, str]:
-    """Each variable that is a floating node, in words."""
+    """Describe each variable that is a floating node."""
     nodes = {name: value for name, value in variables.items() if hasattr(type(value), "opname") and hasattr(value, "raw_value")}
     return {name: f"{name} (shape {node.shape}, {node.dtype})" for name, node in nodes.items() if node.dtype.kind in "fc"}

@@ -1,4 +1,4 @@
-"""Tracing: the contexts in which new values are tracers, which no code can take numbers from unseen."""
+"""Contexts in which new values are tracers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .leak_errors import LOGS, OWN_LOG, LeakLog, annotate, explain, warn_caught
 _tracing: ContextVar[bool] = layered_variable("tracing", False, is_read=True)
 _compiling: ContextVar[bool] = layered_variable("compiling", False)
 is_tracing = _tracing.get  # whether new values are tracers
-# Whether a function is traced to be compiled: arrays of integers refuse as well, and what steered Python is a guard.
+# Whether a function is traced for compilation: integer tracers raise on conversion, and values that steer Python become guards.
 is_compiling = _compiling.get
 
 
 class Tracing(Setting):
-    """A context in which new values are tracers; `autodiff.grad` and kin call the user's function in one. Entered once.
+    """A context in which new values are tracers, used once. `autodiff.grad` and other operators call the user's function in it.
 
     Parameters
     ----------
     records : bool
         Whether operations are recorded also within `no_graph`.
     compiles : bool
-        Whether arrays of integers and booleans refuse as well, by which plain arrays might be indexed (``table[i]``); this
-        holds in the contexts within this one, too.
+        Whether integer and boolean tracers raise on conversion, too. Plain arrays could be indexed by them (``table[i]``). The
+        setting extends to nested contexts.
     """
 
     __slots__ = ("_log",)
@@ -50,7 +50,7 @@ class Tracing(Setting):
 
 
 def _close(log: LeakLog, error: BaseException | None) -> None:
-    """Leave a context in which values were tracers: raise, annotate the error or warn, in our words, if numbers were refused."""
+    """Leave a tracing context: explain or annotate the error, or warn about leaks whose errors were caught."""
     LOGS.discard(weakref.ref(log))
     explanation = explain(error, log) if isinstance(error, Exception) else None
     if explanation is not None:
@@ -62,7 +62,7 @@ def _close(log: LeakLog, error: BaseException | None) -> None:
 
 
 class Strict(Context):
-    """`Tracing` for users, which may be entered several times, and within itself. Made by `strict`."""
+    """`Tracing` for users, which may be entered several times and nested within itself. Made by `strict`."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class Strict(Context):
         self._enter_tracing({})
 
     def _enter_tracing(self, others: dict[Any, Any]) -> None:
-        """Called by ``__enter__``: new values are tracers, and `others` are set as well."""
+        """Enter a context in which new values are tracers and `others` are set; called by ``__enter__``."""
         log = LeakLog()
         LOGS.add(weakref.ref(log, LOGS.discard))
         self._enter({_tracing: True, OWN_LOG: log, **others}, 3)
@@ -80,27 +80,27 @@ class Strict(Context):
 
 
 def without_tracing() -> Setting:
-    """A context in which new values are nodes over real memory, whatever context is around."""
+    """A context in which new values are nodes in real memory."""
     return Setting({_tracing: False, _compiling: False})
 
 
 def strict() -> Strict:
-    """Let no code take the numbers of a node without asking it; a context manager.
+    """Raise where code reads the values of nodes without recording; a context manager.
 
-    A node is a NumPy array, so code that knows nothing of graphs (C code, most of SciPy, pandas) takes it for one, and what
-    it computes has lost its derivative. Inside a function that `autodiff.grad` and kin differentiate, that is refused anyway;
-    inside this context it is refused for all nodes that are made, also at the top level. ``x.value`` and
-    ``cg.stop_gradient(x)`` say that the numbers are meant.
+    A node is a NumPy array, so code that does not support graphs (C code, much of SciPy, pandas) accepts it, and its results lose
+    their derivatives. Functions differentiated by `autodiff.grad` and other operators always raise there. This context extends
+    the check to all nodes made inside, at the top level as well. ``x.value`` and ``cg.stop_gradient(x)`` state that the plain
+    values are intended.
 
     Returns
     -------
     Strict
-        To be used in ``with cg.strict():``, for the current thread or asyncio task.
+        For use as ``with cg.strict():``, local to the current thread or asyncio task.
 
     Raises
     ------
     LeakError
-        Inside, where the numbers are taken. It names the node, the line of code and what to use instead.
+        Inside, where values are read. It names the node, the line and a replacement.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The values of the graph: nodes, which are arrays, tracers, which stand for them within operators, and buffers."""
+"""The values of a graph: nodes (arrays), tracers (their counterparts within operators), and traceable buffers."""
 
 from .node import (
     BLOCKS,

@@ -1,10 +1,10 @@
-"""Nodes: NumPy arrays that remember the operation that made them.
+"""Nodes: NumPy arrays that store the operation that made them.
 
-A node *is* an ``np.ndarray``. Beside its numbers it keeps the function that computed it, the operands it was computed from, and
-the ``sequence_number`` at which it was made; that is the whole graph. Nodes know nothing of derivatives, and nothing of NumPy's
-protocols: the package `protocols` adds the methods by which NumPy's calls come to `bind`.
+A node *is* an ``np.ndarray``. It stores the function that computed it, the operands, and a sequence number; this is the whole
+graph. Nodes are independent of derivatives and of NumPy's protocols. The package `protocols` installs the methods through which
+NumPy's calls reach `bind`.
 
-Here are the base class and the kinds that this module itself makes; the others are in `kinds`.
+This module has the base class and the kinds that it makes itself; `node_kinds` has the others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..storage import TRACERS, Layout, Memory, root_of, value_at
 from ..tracing import is_tracing
 
 ndarray = np.ndarray
-_asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
+_asarray = np.asarray  # NumPy's own function, before `compgraph.interception` patches the name
 new_view: Callable[..., Any] = ndarray.view
 next_sequence_number = itertools.count(1).__next__
 NO_OPTIONS: dict[str, Any] = {}
 
 
 class Origin(NamedTuple):
-    """How a derivative was asked for: ``derive(output, wrt)[place]`` computes it again, of the like nodes of another graph."""
+    """The origin of a derivative: ``derive(output, wrt)[place]`` recomputes it, also for the same nodes of another graph."""
 
     derive: Callable[..., Any]
     output: Any
@@ -45,45 +45,46 @@ else:
 
 
 class Value(_Base):
-    """A value that is part of a computation graph: the operators, methods and attributes of nodes.
+    """A value in a computation graph: the operators, methods and attributes of nodes.
 
-    A mixin without memory of its own: `plain` holds the numbers. The package `protocols` installs the operators and methods.
+    A mixin without memory: `raw_value` holds the NumPy value. The package `protocols` installs the operators and methods.
 
     Attributes
     ----------
-    plain : numpy.ndarray or numpy.generic
-        The value as NumPy gave it, with no graph: what rules and NumPy's own code compute on.
+    raw_value : numpy.ndarray or numpy.generic
+        The NumPy value without graph, on which rules and NumPy's own code compute.
     function : callable or None
-        What computed the value from `args`; None for a leaf.
+        The function that computed the value from `args`; None for a leaf.
     args : tuple
-        The operands: nodes as they were given, plain arrays as they were then (see `save_operand`). Of an output
-        of an operation with several, the `MultiOutput` alone.
+        The operands: nodes, and plain arrays as of the call (see `save_operand`). For an output of an operation with several
+        outputs, only the `MultiOutput`.
     options : dict
         Keyword arguments of `function`.
-    edges : tuple of int
-        The positions in `args` that hold nodes, or the joint.
-    tick : int
-        When the node was made (for a variable: last written). Operands are older, but for a variable updated after it was read.
+    parent_argnums : tuple of int
+        The positions in `args` of nodes, or of the MultiOutput.
+    sequence_number : int
+        When the node was made; of a variable, last written. Operands are older, except for variables updated after
+        they were read.
     memory : Memory or None
-        Of a root, the log of the writes into its buffer; None before the first one, and for views (see `write_log`).
+        For a root, the log of writes into its buffer; None before the first write, and for views (see `write_log`).
     code, instruction : code object, int
-        Where the node was made; see `line`.
+        The position at which the node was made; see `line`.
     origin : Origin
-        Of a derivative, how it was asked for; for other nodes the slot is empty.
-    lineage : Lineage or int
-        How the node was computed, once a guard is about it or about what was computed from it; else the slot is empty. An integer
-        if the node depends on arguments of operators alone; see `guards.logs`.
+        The origin of a derivative; unset for other nodes.
+    recipe : Recipe or int
+        The recompute recipe, once a guard depends on the node; otherwise unset. An integer if the node depends only on arguments
+        of operators; see `guard_logs`.
     taken : int
-        When an operation that was not recorded first read the node's present numbers; the slot is empty if none did.
+        The moment at which an unrecorded operation first read the node's present value; unset if none did.
     level : int
-        Which derivative's tangent the node carries: larger for an inner derivative, 0 for a node without a tangent.
+        The trace level of a value with a tangent or a batch, larger for inner transforms; 0 for other nodes.
     is_scalar : bool
-        Whether NumPy would have returned a scalar: nothing can be written into such a node.
+        Whether NumPy would have returned a scalar, into which nothing can be written.
     """
 
     __slots__ = ()
 
-    level: int = 0  # of a value that carries something: those of higher levels are unpacked first
+    level: int = 0  # higher levels are processed first
     is_scalar: bool = False
     kind: ClassVar[str] = "node"
     what: ClassVar[str] = "value"  # in messages, where no operation made it
@@ -104,13 +105,13 @@ class Value(_Base):
     recipe: Any
     taken: int
     _name: str | None
-    _scope: tuple[str, ...]  # unset where no scope was open
+    _scope: tuple[str, ...]  # unset outside of scopes
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
-        """The plain array of this node, sharing its memory."""
+        """The plain array of this node, which shares its memory."""
         require_history(self)
         return np.asarray(self.raw_value)
 
@@ -125,7 +126,7 @@ class Value(_Base):
 
     @property
     def name(self) -> str:
-        """The name given by the user, or one made from the operation's name and a process-wide count."""
+        """The name set by the user, or one made from the operation's name and a process-wide count."""
         require_history(self)
         if self._name is None:
             self._name = automatic_name(self.opname or self.kind)
@@ -138,19 +139,19 @@ class Value(_Base):
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The names of the scopes the node was made in, the outermost first; see `compgraph.scope`."""
+        """The names of the scopes in which the node was made, outermost first; see `compgraph.scope`."""
         require_history(self)
         return getattr(self, "_scope", ())
 
     @property
     def line(self) -> str | None:
-        """Where in the user's code the node was made, or a variable last updated; None if lines were not recorded."""
+        """The user's line that made the node, or last updated a variable; None if lines were not recorded."""
         require_history(self)
         return source_lines.format_line(self.code, self.instruction)
 
     @property
     def operands(self) -> tuple[Node, ...]:
-        """All operands, as nodes with the values that were read. Plain arrays become ConstantNodes when first looked at."""
+        """All operands, as nodes with the values that were read. Plain arrays become ConstantNodes on first access."""
         require_history(self)
         record = self.args[0] if isinstance(self.function, ops.Output) else self
         return tuple([snapshot(a, record.sequence_number) for a in operand_nodes(record)])
@@ -177,9 +178,9 @@ class Value(_Base):
 
 
 class Node(Value, Layout):
-    """An array that is part of a computation graph; it is its numbers.
+    """An array that is part of a computation graph.
 
-    Not made directly: see `variable`, `constant` and every NumPy function applied to a node.
+    It is not instantiated directly: see `variable`, `constant`, and NumPy functions applied to nodes.
     """
 
     __slots__ = ()
@@ -187,7 +188,7 @@ class Node(Value, Layout):
 
 
 class ConstantNode(Node):
-    """A leaf of the graph whose value never changes; no adjoint is computed for it. Made by `constant`."""
+    """A leaf whose value never changes, and which has no cotangent. Made by `constant`."""
 
     __slots__ = ()
     kind = "const"
@@ -202,35 +203,32 @@ class ConstantNode(Node):
 
     @classmethod
     def hold(cls, value: Any, name: str | None = None) -> ConstantNode:
-        """A constant over a plain operand, which is not copied: it shares memory with what the operation was given."""
+        """A constant over a plain operand that is not copied: it shares memory with the operand of the operation."""
         node: ConstantNode = new_leaf(np.asarray(value), cls, name)
         return node
 
 
 class OperationalNode(Node):
-    """The result of an operation on nodes, or an array made to be written into."""
+    """The result of an operation on nodes, or a fillable array."""
 
     __slots__ = ()
     kind = "buffer"
     what = "array to be filled"
 
-    create_using: ClassVar[Callable[..., Any]]  # set by `record`
+    create_using: ClassVar[Callable[..., Any]]  # set by `bind`
 
 
 class InertNode(OperationalNode):
-    """An OperationalNode that no adjoint passes: piecewise constant, or computed from constants only."""
+    """An OperationalNode without cotangent: piecewise constant, or computed from constants only."""
 
     __slots__ = ()
     what = "value"
 
 
-# --------------------------------------------------------------------------------------------- making
-
-
 def set_history(
     node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS
 ) -> Any:
-    """Give a new node its history: function, operands, tick and line."""
+    """Set the history of a new node: function, operands, sequence number and line."""
     node.function = function
     node.args = args
     node.parent_argnums = edges
@@ -242,7 +240,7 @@ def set_history(
 
 
 def new_node(array: Any, kind: Any) -> Any:
-    """A value of a kind without history: a tracer within an operator, else a node over `array`."""
+    """A value of a kind without history: a tracer within an operator, otherwise a node over `array`."""
     sync_variables()
     return TRACERS[kind]() if is_tracing() or kind.is_index else new_view(array, kind)
 
@@ -258,7 +256,7 @@ def new_leaf(array: np.ndarray[Any, Any], kind: type[Node], name: str | None) ->
 
 
 def set_scope(result: Any, path: tuple[str, ...] | None = None) -> None:
-    """Enter the open scopes, or those of `path`, into a new node, or into several; None among them is passed over."""
+    """Store the open scopes, or `path`, in a new node, or in several; None among them is skipped."""
     path = open_scopes() if path is None else path
     if path:
         for node in result if isinstance(result, (tuple, list)) else (result,):
@@ -269,13 +267,13 @@ def set_scope(result: Any, path: tuple[str, ...] | None = None) -> None:
 
 
 def copy_location(other: Any, node: Any) -> Any:
-    """`node`, a node or joint, with the line and the scopes of `other`."""
+    """Return `node`, a node or MultiOutput, with the line and scopes of `other`."""
     node.code, node.instruction, node._scope = other.code, other.instruction, other.scope
     return node
 
 
 def plain_array(value: Any) -> np.ndarray[Any, Any]:
-    """The plain array, for a leaf, of an array_like of numbers; a TypeError for what holds none."""
+    """Convert an array_like of numbers to the plain array of a leaf; raises a TypeError for other contents."""
     if isinstance(value, Value):
         return value.value
     if isinstance(value, (np.ma.MaskedArray, np.matrix)):
@@ -288,7 +286,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def operand_nodes(record: Any) -> tuple[Node, ...]:
-    """All operands of a node or joint, with their present values; of plain ones constants, made once, while `args` keeps them."""
+    """All operands of a node or MultiOutput as nodes; plain ones become constants, once, and `args` keeps the originals."""
     if record._operands is None:
         wanted = ops.operand_count(record.function, len(record.args))
         record._operands = tuple(
@@ -301,7 +299,7 @@ def operand_nodes(record: Any) -> tuple[Node, ...]:
 
 
 def _constant_for(value: Any, record: Any) -> ConstantNode:
-    """A plain operand of a node or joint as a constant on that one's line."""
+    """A plain operand of a node or MultiOutput as a constant with that node's line."""
     node: ConstantNode = copy_location(record, ConstantNode.hold(value))
     return node
 
@@ -309,7 +307,7 @@ def _constant_for(value: Any, record: Any) -> ConstantNode:
 def snapshot(node: Any, sequence_number: float, value: Any = None) -> Any:
     """`node` as a reader at `sequence_number` saw it: itself, or a recorded copy of its value then if it was written into since.
 
-    The copy is a recorded node whose tick lies just before the reader's. `value` is what it holds, where the caller knows it.
+    The sequence number of the copy lies just before the reader's. `value` is the value of the copy, if the caller has it.
     """
     memory = root_of(node).memory if type(node.raw_value) is ndarray else None
     if type(memory) is not Memory or memory.before(sequence_number) == len(memory.log):
@@ -322,15 +320,13 @@ def snapshot(node: Any, sequence_number: float, value: Any = None) -> Any:
     return copied
 
 
-# -------------------------------------------------------------------------------------------- history
-
 history_recoverers: list[
     Callable[[Value], bool]
 ] = []  # each tries to find a lost history, and says whether it did; filled by `history`
 
 
 def lost_history(node: Any) -> TypeError:
-    """What to raise for a node that NumPy made without the graph being told; its slots are empty."""
+    """The error for a node that NumPy made without dispatch; its slots are empty."""
     computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     return TypeError(
         "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
@@ -340,25 +336,25 @@ def lost_history(node: Any) -> TypeError:
 
 
 def require_history(*nodes: Any) -> None:
-    """Raise `lost_history` for a node that has none."""
+    """Raise `lost_history` for a node without history."""
     for node in nodes:
         if isinstance(node, Value) and not has_history(node):
             raise lost_history(node)
 
 
 def has_history(node: Value) -> bool:
-    """Whether a node has one, or has found it again."""
+    """Whether a node has a history, or its history was recovered."""
     return hasattr(node, "raw_value") or any(restore(node) for restore in history_recoverers)
 
 
 class BatchedValueError(TypeError):
-    """A value is another for each example of a vmap, where one for all is needed."""
+    """A value differs between the batch elements of a vmap where one value is required."""
 
-    __module__ = "compgraph"  # as users know it, in a traceback
+    __module__ = "compgraph"  # the public module, for tracebacks
 
 
 def require_unbatched(what: str, *values: Any) -> None:
-    """Raise a BatchedValueError for a value that is another for each example of a vmap, where only one is provided for."""
+    """Raise a BatchedValueError for a value that differs between the batch elements of a vmap."""
     for value in values:
         if isinstance(value, Value) and value.trace_kind == "batch":
             raise BatchedValueError(
@@ -368,7 +364,7 @@ def require_unbatched(what: str, *values: Any) -> None:
 
 
 def describe(node: Any) -> str:
-    """A node in a few words, for messages: its operation, name where it has one, shape and dtype."""
+    """Describe a node for messages: its operation, its name if set, shape and dtype."""
     require_history(node)
     what = node.what if node.function is None else f"result of {node.opname}"
     name = f" {node._name!r}" if node._name is not None else ""
@@ -384,14 +380,14 @@ BLOCKS = (
 
 
 def require_computed(value: Any, what: str) -> None:
-    """Raise a TypeError for a lazy array, which a conversion to NumPy's would compute and load whole.
+    """Raise a TypeError for a lazy array, which a conversion to NumPy would compute and load completely.
 
     Parameters
     ----------
     value : object
-        What is to become an array; lists and tuples are searched.
+        The value to be converted to an array; lists and tuples are searched.
     what : str
-        How the message calls it: ``"an operand"``.
+        Its role in the message: ``"an operand"``.
     """
     kind = type(value)
     if kind in _PRESENT or isinstance(value, (np.ndarray, np.generic)):
@@ -408,8 +404,8 @@ def require_computed(value: Any, what: str) -> None:
 
 
 def _is_lazy(value: Any) -> bool:
-    """Whether a value is a collection with a graph of tasks, or another array in chunks with a method `compute`."""
+    """Whether a value is a Dask collection, or another chunked array with a method `compute`."""
     kind = type(value)
     if hasattr(kind, "__dask_graph__"):
-        return value.__dask_graph__() is not None  # of xarray's arrays, only some are lazy
+        return value.__dask_graph__() is not None  # None for xarray's arrays that are not lazy
     return hasattr(kind, "compute") and hasattr(value, "chunks")

@@ -1,19 +1,19 @@
-"""The kinds of node, told apart by their class, because a look at a class is the cheapest test there is.
+"""The kinds of nodes. Each kind is a class, because a class check is the cheapest test.
 
-================  =============================================================================
-VariableNode      a leaf one differentiates with respect to; may be updated in place
-ConstantNode      a leaf that never changes; no adjoint reaches it
-OperationalNode   the result of an operation (or of ``cg.zeros`` and kin, without operands)
-ScalarNode        an OperationalNode where NumPy would have returned a scalar: ``s += 1`` rebinds
-InertNode         an OperationalNode no adjoint passes: of comparisons, floor, or constants only
-UnreadNode        an InertNode of integers or booleans that no operation and no guard has read so far
-IndexNode         an InertNode of integers or booleans that was computed from an integer placeholder
-PlaceholderNode   a leaf whose value is given when the graph is run again (see `executor`)
-InputNode         what stands in for an argument while a function is differentiated
-InputScalarNode   an InputNode for a number: ``s += 1`` rebinds
-BlankNode         an array of zeros that nobody has used so far (``cg.zeros``)
-MultiOutput             no node: the record of an operation with several outputs
-================  =============================================================================
+=================  =============================================================================
+VariableNode       a leaf to differentiate with respect to; may be updated in place
+ConstantNode       a leaf that never changes; no cotangent reaches it
+OperationalNode    the result of an operation, or a fillable array (``cg.zeros``) without operands
+ScalarNode         an OperationalNode where NumPy returns a scalar: ``s += 1`` rebinds the name
+InertNode          an OperationalNode without cotangent: of comparisons, floor, or constants only
+UntrackedNode      an InertNode of integers or booleans that no operation or guard has read yet
+IndexNode          an InertNode of integers or booleans computed from an integer placeholder
+PlaceholderNode    a leaf whose value is fed when the graph is run again (see `executor`)
+ArgumentNode       an argument tracer of a differentiated function
+ArgumentScalarNode an ArgumentNode for a number: ``s += 1`` rebinds the name
+BlankNode          a fillable array of zeros that has not been used yet (``cg.zeros``)
+MultiOutput        not a node: the record of an operation with several outputs
+=================  =============================================================================
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ before_variables: list[
 
 
 class VariableNode(Node):
-    """A leaf of the graph that one differentiates with respect to. Made by `variable`."""
+    """A leaf of the graph to differentiate with respect to. Made by `variable`."""
 
     __slots__ = ()
     kind = "var"
@@ -84,9 +84,9 @@ class VariableNode(Node):
         return node
 
     def update(self, write: Callable[[np.ndarray[Any, Any]], object], values: tuple[Any, ...]) -> VariableNode:
-        """Let ``write(plain)`` change the variable's own array; its sequence number is then younger than those of its readers.
+        """Update the variable's own array by ``write(raw_value)`` and give it a sequence number younger than its readers'.
 
-        `values` is what is written, looked at only for nodes, which are refused.
+        `values` are the written values; nodes among them raise.
         """
         if is_recording() and any(isinstance(v, Value) for v in values):
             raise TypeError(
@@ -96,7 +96,7 @@ class VariableNode(Node):
             )
         require_unsealed(self)
         if not self.raw_value.flags.writeable:
-            write(self.raw_value)  # NumPy refuses
+            write(self.raw_value)  # NumPy raises
             return self
         source_lines.set_line(self)
         self.sequence_number = (
@@ -105,12 +105,12 @@ class VariableNode(Node):
         try:
             write(self.raw_value)
         finally:
-            self.sequence_number = next_sequence_number()  # other threads may have read between
+            self.sequence_number = next_sequence_number()  # other threads may have read in between
         return self
 
 
 def require_unsealed(root: Any) -> None:
-    """Raise if a function that is run a second time (a checkpoint) would write into a node made before the function."""
+    """Raise if a function that runs twice (a checkpoint) would write into a node made before the function."""
     if root.sequence_number <= sealed_until():
         raise TypeError(
             f"checkpoint: the function writes into the {describe(root)}, which was made outside it; it runs again in the "
@@ -119,12 +119,12 @@ def require_unsealed(root: Any) -> None:
 
 
 class PlaceholderNode(Node):
-    """A leaf of the graph whose value is given when the graph is run again. Made by `placeholder`.
+    """A leaf of the graph whose value is fed when the graph is run again. Made by `placeholder`.
 
     Attributes
     ----------
     declared : tuple of int or None
-        Its shape as the user declared it; None for an axis of any length.
+        The declared shape; None for an axis of any length.
     """
 
     __slots__ = ("declared",)
@@ -135,10 +135,10 @@ class PlaceholderNode(Node):
 
 
 class InertPlaceholderNode(PlaceholderNode):
-    """A placeholder of integers or booleans, which no adjoint passes.
+    """A placeholder of integers or booleans, which has no cotangent.
 
-    It is a tracer at the top level too, as are integers and booleans computed from it (`IndexNode`). So a plain array that is
-    indexed by one (``K[placeholder]``) calls ``__array__``, which notes a guard.
+    It is a tracer at the top level too, and so are integers and booleans computed from it (`IndexNode`). A plain array that is
+    indexed by one (``K[placeholder]``) therefore calls ``__array__``, which records a guard.
     """
 
     __slots__ = ()
@@ -155,7 +155,7 @@ class ScalarNode(OperationalNode):
 
 
 class ArgumentNode(OperationalNode):
-    """What stands in for an argument while a function is differentiated."""
+    """An argument tracer: the value of an argument while a function is differentiated."""
 
     __slots__ = ()
     kind = "input"
@@ -163,14 +163,14 @@ class ArgumentNode(OperationalNode):
 
     @classmethod
     def of(cls, node: Any) -> Any:
-        """An input with the value and history of `node`."""
+        """An argument node with the value and history of `node`."""
         made: Any = new_node(np.asarray(node.raw_value), ArgumentScalarNode if node.is_scalar else cls)
         made.raw_value = node.raw_value
         return set_history(made, node.function, node.args, node.parent_argnums, node.options)
 
 
 class ArgumentScalarNode(ArgumentNode):
-    """An InputNode for a number: in-place operators rebind its name."""
+    """An ArgumentNode for a number: in-place operators rebind its name."""
 
     __slots__ = ()
     __class__ = reported_class
@@ -186,7 +186,7 @@ class InertScalarNode(InertNode):
 
 
 class IndexNode(InertNode):
-    """An InertNode of integers or booleans that was computed from an integer placeholder; see `InertPlaceholderNode`."""
+    """An InertNode of integers or booleans computed from an integer placeholder; see `InertPlaceholderNode`."""
 
     __slots__ = ()
     shown_as = InertNode
@@ -203,10 +203,10 @@ class IndexScalarNode(InertScalarNode):
 
 
 class BlankNode(OperationalNode):
-    """An array of zeros, to be written into, that nobody has used so far. It is never a tracer.
+    """A fillable array of zeros that has not been used yet. It is never a tracer.
 
-    So code that does not know of the graph can fill it. `record.use` finds that at the first use, and raises; else the array
-    becomes the ordinary kind that `USED` names.
+    Code without graph support can therefore fill it. `mark_used` detects that at the first use and raises. Otherwise it changes
+    the node's class to the one in `USED`.
     """
 
     __slots__ = ()
@@ -214,17 +214,17 @@ class BlankNode(OperationalNode):
 
 
 class InertBlankNode(InertNode):
-    """A BlankNode made like another node (``np.zeros_like(x)``), which no adjoint passes so far."""
+    """A BlankNode made like another node (``np.zeros_like(x)``), which has no cotangent yet."""
 
     __slots__ = ()
     shown_as = InertNode
 
 
 class UntrackedNode(InertNode):
-    """An InertNode of integers or booleans that no operation and no guard has read so far.
+    """An InertNode of integers or booleans that no operation or guard has read yet.
 
-    A plain array may have been indexed by it (``K[np.argsort(x)]``), and NumPy asks no node then. So it is told of what is freed
-    unread (`on_untracked_freed`), and `untracked` finds what lives. The first who reads it makes it an InertNode.
+    A plain array may have been indexed by it (``K[np.argsort(x)]``), where NumPy does not dispatch. So freed untracked nodes are
+    reported (`on_untracked_freed`), and `untracked` holds the living ones. The first reader makes it an InertNode.
     """
 
     __slots__ = ()
@@ -235,7 +235,7 @@ class UntrackedNode(InertNode):
 
 
 class UntrackedScalarNode(InertScalarNode):
-    """An UnreadNode where NumPy returns a scalar."""
+    """An UntrackedNode where NumPy returns a scalar."""
 
     __slots__ = ()
     shown_as = InertScalarNode
@@ -244,21 +244,21 @@ class UntrackedScalarNode(InertScalarNode):
         _notify_freed(self)
 
 
-# Living unread nodes by their id: weak references, or what `guards` keeps of them, an object with an attribute `is_read`.
+# Living untracked nodes by id: weak references, or their guards, which have an attribute `is_read`.
 untracked: dict[int, Any] = {}
-on_untracked_freed: list[Callable[[Any], None]] = []  # called with each node that is about to be freed and was not read
+on_untracked_freed: list[Callable[[Any], None]] = []  # called with each untracked node that is about to be freed
 
 
 def _notify_freed(node: Any) -> None:
-    if type(untracked.pop(id(node), None)) is weakref.ref:  # a view that NumPy made without asking has not been entered
+    if type(untracked.pop(id(node), None)) is weakref.ref:  # views that NumPy made without dispatch have no entry
         for tell in on_untracked_freed:
             tell(node)
 
 
 class MultiOutput:
-    """The record of an operation with several outputs. The function of each output is an `ops.Output`, its operand this.
+    """The record of an operation with several outputs. The function of each output is an `ops.Output`, with this as its operand.
 
-    The attributes are those of `Node`; `plain` is the tuple of all outputs.
+    The attributes are those of `Node`; `raw_value` is the tuple of all outputs.
     """
 
     __slots__ = (
@@ -289,12 +289,12 @@ class MultiOutput:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The names of the scopes the operation was called in, the outermost first."""
+        """The names of the scopes of the call, outermost first."""
         return getattr(self, "_scope", ())
 
     @property
     def line(self) -> str | None:
-        """Where in the user's code the operation was called; None if lines were not recorded."""
+        """The user's line of the call; None if lines were not recorded."""
         return source_lines.format_line(self.code, self.instruction)
 
     @property
@@ -314,26 +314,29 @@ define_tracer(InertPlaceholderNode, __slots__=PlaceholderNode.__slots__)
 
 
 def with_tracers(kinds: Iterable[Any]) -> frozenset[Any]:
-    """Kinds of nodes, and the classes of their tracers."""
+    """A set of node classes with their tracer classes."""
     kinds = frozenset(kinds)
     return kinds | {TRACERS[kind] for kind in kinds & TRACERS.keys()}
 
 
 ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, ArgumentNode, ArgumentScalarNode, MultiOutput})
 ARGUMENTS = with_tracers({ArgumentNode, ArgumentScalarNode})
-TRACKED: dict[Any, Any] = {UntrackedNode: InertNode, UntrackedScalarNode: InertScalarNode}  # what an unread node becomes
+TRACKED: dict[Any, Any] = {
+    UntrackedNode: InertNode,
+    UntrackedScalarNode: InertScalarNode,
+}  # the tracked class of each untracked one
 INERT = with_tracers(
     {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UntrackedNode, UntrackedScalarNode,
      IndexNode, IndexScalarNode}
 )  # fmt: skip
-VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves that may have other values in a later run
+VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves whose values may change between runs
 BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
-USED: dict[Any, Any] = {**BLANK, **TRACKED}  # what a node becomes when it is used
+USED: dict[Any, Any] = {**BLANK, **TRACKED}  # the class after the first use
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
 SCALARS = with_tracers({ScalarNode, InertScalarNode, UntrackedScalarNode, IndexScalarNode, ArgumentScalarNode})
-# The kinds of arrays, and of what NumPy returns scalars for.
+# Pairs of the class for arrays and the class where NumPy returns scalars.
 OPERATIONAL: tuple[Any, Any] = (OperationalNode, ScalarNode)
 INERTS: tuple[Any, Any] = (InertNode, InertScalarNode)
 UNTRACKED: tuple[Any, Any] = (UntrackedNode, UntrackedScalarNode)
@@ -342,9 +345,9 @@ TRACER_CLASSES = frozenset(TRACERS.values())
 
 
 def mark_used(node: Any) -> None:
-    """Turn a blank array, or an unread node, into an ordinary one before its first use.
+    """Change a blank or untracked node to an ordinary one before its first use.
 
-    Raises a LeakError if a blank array was filled without the graph.
+    Raises a LeakError if code without graph support filled a blank array.
     """
     kind = type(node)
     node.__class__ = USED.get(kind, kind)  # another thread may have been first
@@ -365,12 +368,12 @@ def mark_used(node: Any) -> None:
 def rebuild_node(
     kind: Any, plain: Any, function: Any, args: tuple[Any, ...], options: Any, sequence_number: float, name: str | None
 ) -> Any:
-    """A node or joint with a known history: one that was pickled, or that of another node."""
+    """Make a node or MultiOutput with a given history, from a pickle or for another node."""
     if kind is MultiOutput:
         made: Any = MultiOutput()
     else:
         kind = TRACKED.get(kind, getattr(kind, "node_kind", kind))
-        # Where a function is traced to be compiled, values are given up later, as memory of their own cannot be.
+        # A trace for compilation releases values later, which nodes with memory of their own do not allow.
         made = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
         made._name, made.memory = name, None
     made.raw_value, made.function, made.args, made.options, made.sequence_number = plain, function, args, options, sequence_number
@@ -380,14 +383,14 @@ def rebuild_node(
 
 
 def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
-    """A node or joint like `item` with other operands, and with `plain`, if given, as its value; it has no log of writes."""
+    """A node or MultiOutput like `item` with other operands, and value `plain` if given; without write log."""
     name = None if isinstance(item, MultiOutput) else item._name
     plain = item.raw_value if plain is None else plain
     return copy_location(item, rebuild_node(type(item), plain, item.function, args, item.options, item.sequence_number, name))
 
 
 def argument_over(argument: Any) -> Any:
-    """An input node over a copy of an argument, since a function may write into it; a NumPy scalar is not copied."""
+    """An argument node over a copy of an argument, because a function may write into it; NumPy scalars are not copied."""
     if isinstance(argument, np.generic):
         node = new_leaf(_asarray(argument), ArgumentScalarNode, None)
         if type(argument) in ops.SAME_BITS:
@@ -397,7 +400,7 @@ def argument_over(argument: Any) -> Any:
 
 
 def is_python_arithmetic(value: Any) -> bool:
-    """Whether Python would compute a value with its own floats: by operators, from arguments that are Python numbers."""
+    """Whether Python would compute a value with its own floats, by operators on Python numbers."""
     if type(value) not in _COMPUTED:
         return is_python_number(value)
     pending, seen = [value], set[int]()
@@ -421,5 +424,5 @@ OPERATORS = frozenset(
 
 
 def new_fillable_leaf(array: np.ndarray[Any, Any], name: str | None, is_blank: bool = False) -> Any:
-    """A node without operands over a new array that is to be filled, as ``cg.zeros`` gives it; it is no variable."""
+    """A node without operands over a new array to be filled, as ``cg.zeros`` returns it."""
     return new_leaf(array, BlankNode if is_blank and not is_tracing() else OperationalNode, name)

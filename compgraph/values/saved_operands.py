@@ -1,7 +1,7 @@
-"""Plain arrays among operands, kept as they are when an operation is recorded: a write into one later changes no derivative.
+"""Plain operands of recorded operations, protected from later writes by the caller.
 
-A copy is made of arrays up to `LARGE` bytes. Larger ones are held by reference, and a fingerprint of all their
-numbers is compared when a derivative is requested.
+Arrays up to `LARGE` bytes are copied. Larger ones are kept by reference with a fingerprint, which is compared when a derivative
+is computed.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from .traceable_buffers import TRACEABLE, unwrap_buffer
 
 ndarray = np.ndarray
 LARGE = 1 << 20  # bytes
-_SHARED = 1 << 15  # bytes; copies of larger ones are shared by the operations that are given the same numbers
-_VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # whose derivatives need no operand
+_SHARED = 1 << 15  # bytes; copies of larger arrays are shared between operations
+_VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # operations whose derivatives need no operand values
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
-# By the id of an array, weak references to it and to its latest copy; by the id of a view of a large array, the view and
-# the fingerprint of its numbers.
+# By the id of an array: weak references to it and to its latest copy. By the id of a view of a large array: the view and its
+# fingerprint.
 _copies: dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]] = {}
 _views: dict[int, tuple[weakref.ref[Any], int]] = {}
 
 
 def save_operand(array: Any) -> Any:
-    """A plain array as an operand of an operation that is recorded now.
+    """Return a plain array as the operand of an operation that is being recorded.
 
     Parameters
     ----------
     array : ndarray
-        The caller's, who may change it later.
+        An array of the caller, who may change it later.
 
     Returns
     -------
     ndarray
-        A copy, or for a large array a view that `require_unchanged` knows.
+        A copy; for a large array a view with a fingerprint, which `require_unchanged` checks.
     """
     size = array.nbytes
     if size <= _SHARED and type(array) is ndarray:
         return array.copy("K")
     if type(array) in TRACEABLE:
         return current_copy(array)
-    if is_deriving():  # by a rule, whose arrays nobody writes into
+    if is_deriving():  # arrays made by rules are never written into
         return array
     if size > LARGE:
         return fingerprinted_view(array)
@@ -54,9 +54,9 @@ def save_operand(array: Any) -> Any:
 
 
 def current_copy(array: Any) -> Any:
-    """The present numbers of a buffer or borrowed array as a plain array that nobody changes later: an operand of the graph.
+    """The present values of a buffer or borrowed array as a plain array that is never changed: an operand of the graph.
 
-    It is a copy, shared by all operations until the numbers change. A caller's large array is not copied; see `save_operand`.
+    It is a copy, shared by all operations until the values change. A caller's large array is not copied; see `save_operand`.
     """
     plain, kept = unwrap_buffer(array), getattr(array, "_operands", None)
     if array.is_borrowed and plain.nbytes > LARGE:
@@ -69,17 +69,17 @@ def current_copy(array: Any) -> Any:
 
 
 def is_plain_array(value: Any) -> bool:
-    """Whether a value is an array and no node."""
+    """Whether a value is an array but not a node."""
     return isinstance(value, ndarray) and not isinstance(value, Value)
 
 
 def constant_operand(value: Any) -> ConstantNode:
-    """A plain number or array of the caller's as a constant node, as it is now."""
+    """A plain number or array of the caller as a constant node with its present value."""
     return ConstantNode.hold(save_operand(value) if is_plain_array(value) else value)
 
 
 def save_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The operands and keyword arguments of an operation, with the plain arrays among them `save_operand`."""
+    """The operands and keyword arguments of an operation, with `save_operand` applied to plain arrays."""
     args = tuple([save_operand(a) if is_plain_array(a) else a for a in args])
     if any(map(is_plain_array, options.values())):
         options = {name: save_operand(value) if is_plain_array(value) else value for name, value in options.items()}
@@ -87,7 +87,7 @@ def save_operands(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple
 
 
 def as_plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Operands with views of NumPy's own class in place of the plain arrays among them."""
+    """Operands with ``np.ndarray`` views in place of plain arrays."""
     return tuple([new_view(unwrap_buffer(a), ndarray) if is_plain_array(a) else a for a in args])
 
 
@@ -108,7 +108,7 @@ def _shared_copy(array: Any) -> Any:
 
 
 def fingerprinted_view(array: Any) -> Any:
-    """A view of a large array that `require_unchanged` knows."""
+    """A view of a large array with a fingerprint, which `require_unchanged` checks."""
     view = array.view()
     key = id(view)
     remembered = weakref.ref(view, lambda reference: _views.pop(key, None))
@@ -117,26 +117,26 @@ def fingerprinted_view(array: Any) -> Any:
 
 
 def freeze_operand(operand: Any) -> Any:
-    """An operand, or an index, that nobody changes later: of an array that is watched a copy."""
+    """An operand or index that is never changed: a copy, if the array is kept by reference."""
     if type(operand) is tuple:
         return tuple(map(freeze_operand, operand))
     return _shared_copy(operand) if id(operand) in _views else operand
 
 
 def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
-    """Raise if a large plain array that an operation was given has other numbers now.
+    """Raise if a large plain operand has changed since its operation was recorded.
 
     Parameters
     ----------
     nodes : iterable of Node or MultiOutput
-        The operations of which a derivative is asked, or which are to run again.
+        The operations to differentiate or to run again.
     for_values : bool
-        Whether they are to run again: then the operands of sums count as well.
+        Whether they are run again; then the operands of sums are checked as well.
 
     Raises
     ------
     ValueError
-        It names the operation and its line.
+        The message names the operation and its line.
     """
     if not _views:
         return
@@ -160,7 +160,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
 
 
 def _require_numbers(array: Any, node: Any) -> None:
-    """Raise if an array that is watched has other numbers now than when a node was computed from it."""
+    """Raise if an array kept by reference has changed since a node was computed from it."""
     if _views[id(array)][1] != fingerprint(array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
         raise ValueError(
@@ -170,7 +170,7 @@ def _require_numbers(array: Any, node: Any) -> None:
 
 
 def has_same_bits(one: Any, other: Any) -> bool:
-    """Whether two plain arrays have the same shape, dtype and bits; of other dtypes than numbers of 8 bytes, equal numbers do."""
+    """Whether two plain arrays have equal shape, dtype and bits; beyond 8-byte dtypes, large arrays compare by value."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     if one.nbytes <= _SHARED:
@@ -181,8 +181,8 @@ def has_same_bits(one: Any, other: Any) -> bool:
 
 
 def fingerprint(array: Any) -> int:
-    """A number that is another one when any bit of an array is: sums modulo 2**64 of its words, each by a factor of its place."""
-    array = array[tuple([slice(None) if step else slice(1) for step in array.strides])]  # what is broadcast counts once
+    """A hash of an array's bits: sums modulo 2**64 of its words, each with a factor for its position."""
+    array = array[tuple([slice(None) if step else slice(1) for step in array.strides])]  # without broadcast axes
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return _fingerprint(array.ravel("K"))
     parts = np.nditer(array, flags=["external_loop", "buffered", "zerosize_ok"], order="K", buffersize=1 << 16)

@@ -1,8 +1,8 @@
-"""Plain arrays within operators, into which values of the graph may be written.
+"""Arrays within operators into which tracers may be written.
 
-A `Buffer` is an array that the function makes: real memory that C code may fill, until a tracer is written into it or into a
-view of it. From then on it is a tracer. A `Borrowed` array was there before the function was called and belongs to the
-caller: the same memory, whose copies are buffers; a tracer written into it raises.
+A `Buffer` is an array that the differentiated function allocates: real memory that C code may fill, until a tracer is written
+into it or into a view of it. From then on it is a tracer. A `Borrowed` array belongs to the caller of the operator. It shares the
+caller's memory, its copies are buffers, and a tracer written into it raises.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from ..tracing import OPAQUE_CLASSES
 
 ndarray = np.ndarray
 new_view: Any = ndarray.view
-NUMERIC = "biufc"  # the dtype kinds of buffers; integers and booleans, because floating arrays are computed from them
-_PRUNED = 16  # views that are remembered before the dead ones are dropped
+NUMERIC = "biufc"  # the dtype kinds of buffers, including integers and booleans, from which floating arrays are computed
+_PRUNED = 16  # weak references to views before the dead ones are removed
 
 
 class Buffer(Opaque):
-    """An array made within an operator; `plain` is its memory, `args` holds the buffer it is a view of, `memory` its views."""
+    """An array allocated within an operator. `raw_value` is its memory, `args` the buffer it views, `memory` its views."""
 
     __slots__ = ()
-    __class__: Any = ndarray  # for isinstance
+    __class__: Any = ndarray  # so that isinstance(x, np.ndarray) is true
     is_borrowed = False
 
 
 class TransformBuffer(Buffer, OpaqueTransform):
-    """A Buffer made while values carry tangents or a batch; `_shadow` holds the functions that add these."""
+    """A Buffer allocated under a transform; `_shadow` holds the functions that add tangents or a batch."""
 
     __slots__ = ()
     __class__: Any = ndarray
 
 
 class Borrowed(ndarray):
-    """A view of an array that was there before the operator's function was called."""
+    """A view of an array that belongs to the caller of an operator."""
 
     __slots__ = ("_operands",)
     is_borrowed = True
@@ -52,7 +52,7 @@ OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 
 
 def new_buffer(array: Any, root: Any = None) -> Any:
-    """A buffer over a plain array: a view of the buffer `root`, if that is given."""
+    """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
         shadow = wrappers.get()
         made: Any = TransformBuffer() if shadow else Buffer()
@@ -70,7 +70,7 @@ def new_buffer(array: Any, root: Any = None) -> Any:
 
 
 def _remember(root: Any, view: Any) -> None:
-    """Enter a view into the list that its root keeps of them, as weak references."""
+    """Append a weak reference to a view to the list of its root."""
     views = root.memory
     if views is None:
         views = root.memory = []
@@ -80,14 +80,14 @@ def _remember(root: Any, view: Any) -> None:
 
 
 def as_buffer(made: Any) -> Any:
-    """A new plain array as a buffer; other values unchanged, and so are arrays over memory that others expose."""
+    """Wrap a new plain array in a buffer; return other values, and arrays over exposed memory, unchanged."""
     if type(made) is not ndarray or made.dtype.kind not in NUMERIC:
         return made
     return made if made.base is not None and _is_exposed(owner_of(made)) else new_buffer(made)
 
 
 def _is_exposed(owner: Any) -> bool:
-    """Whether what owns an array's memory may be a buffer as well: a memoryview, or an object with ``__array_interface__``.
+    """Whether an array's memory owner may back another buffer: a memoryview, or an object with ``__array_interface__``.
 
     Writes into one of two buffers over the same memory would not reach the other.
     """
@@ -97,12 +97,12 @@ def _is_exposed(owner: Any) -> bool:
 
 
 def borrow(array: Any) -> Any:
-    """A plain array of the caller's, as the operator's function sees it."""
+    """View a plain array of the caller as a borrowed array."""
     return new_view(array, Borrowed)
 
 
 def unwrap_buffer(value: Any) -> Any:
-    """A value with real memory in place of a buffer or a borrowed array."""
+    """Return the real memory of a buffer or borrowed array; other values unchanged."""
     kind = type(value)
     if kind is ndarray:
         return value
@@ -120,7 +120,7 @@ def unwrap_buffers(value: Any) -> Any:
 
 
 def wrap_result(result: Any, sources: tuple[Any, ...]) -> Any:
-    """What NumPy computed of the real arrays of `sources`: new arrays as buffers, views of a source as views of it."""
+    """Wrap a result that NumPy computed from `sources`: new arrays as buffers, views of a source as views of its buffer."""
     kind = type(result)
     if kind is tuple or kind is list:
         return kind([wrap_result(part, sources) for part in result])

@@ -1,7 +1,12 @@
-"""Tracers: the values of the graph within operators. They are no arrays, so C code cannot take their numbers unseen.
+"""Tracers: the values of the graph within operators, and the class that a scalar value reports.
 
-``isinstance(x, np.ndarray)`` and ``isinstance(x, compgraph.Node)`` are true of a tracer, because it reports the class of the
-node that it would be at the top level as its ``__class__``. ``type(x)`` is the class of tracers.
+Tracers are not arrays, so C code cannot read their values undetected. ``isinstance(x, np.ndarray)`` and ``isinstance(x,
+compgraph.Node)`` are true for a tracer, because its ``__class__`` is the class of the corresponding node. ``type(x)`` is the
+tracer class.
+
+An element or a sum of an array is an np.float64 in NumPy, and so a float. ``isinstance(v, float)``, ``case float():``,
+`functools.singledispatch` and the abstract classes of `numbers` read ``v.__class__``. There a scalar value reports the scalar
+type of its dtype to user code, and its node class to code of the two packages. ``type(v)`` is the class for all code.
 """
 
 from __future__ import annotations
@@ -25,24 +30,24 @@ TRANSFORM_TRACERS: set[type[Any]] = (
 
 
 class Tracer(Value, Opaque):  # type: ignore[misc]
-    """A value within an operator; `plain` holds its numbers."""
+    """A value within an operator; `raw_value` holds its NumPy value."""
 
     __slots__ = ()
     __hash__ = object.__hash__  # type: ignore[assignment]
-    node_kind: ClassVar[type[Node]]  # what it reports as its class
+    node_kind: ClassVar[type[Node]]  # the class that it reports
 
     def __init_subclass__(cls) -> None:
         OPAQUE_CLASSES.add(cls.__name__)
 
     @property
     def base(self) -> Any:
-        """The node that a view was taken of, as arrays have it; None for a value with memory of its own."""
+        """The root node of a view, as for arrays; None for a value with memory of its own."""
         root = root_of(self)
         return None if root is self else root
 
 
 class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
-    """A tracer that carries something beside its numbers: a tangent, or one value for each element of a batch."""
+    """A tracer with a tangent, or with one value per batch element."""
 
     __slots__ = ()
 
@@ -52,16 +57,16 @@ class TransformTracer(OpaqueTransform, Tracer):  # type: ignore[misc]
 
 
 def define_tracer(kind: type[Node], **attributes: Any) -> None:
-    """Make the class of the tracers for a kind of nodes."""
+    """Define the tracer class for a class of nodes."""
     inherited = {name: getattr(kind, name) for name in ("kind", "what", "is_scalar", "is_index")}
     own = {"shown_as": kind.shown_as or kind, "node_kind": kind, "__class__": reported_class if kind.is_scalar else kind}
     name = kind.__name__.replace("Node", "Tracer")
-    OPAQUE_CLASSES.add(kind.__name__)  # which errors that show ``x.__class__`` name
+    OPAQUE_CLASSES.add(kind.__name__)  # the name in errors that show ``x.__class__``
     TRACERS[kind] = type(name, (Tracer,), {"__slots__": (), "__module__": __name__, **inherited, **own, **attributes})
 
 
 def node_class(value: Any) -> Any:
-    """The class of nodes that a node is an instance of, or that a tracer would be an instance of at the top level."""
+    """The class of a node, or of the node that corresponds to a tracer."""
     kind = type(value)
     return getattr(kind, "node_kind", kind)
 
@@ -72,7 +77,7 @@ def is_tracer(value: Any) -> bool:
 
 
 def is_operator_tracer(value: Any) -> bool:
-    """Whether a value is a tracer that only operators make."""
+    """Whether a value is a tracer made by an operator."""
     return issubclass(type(value), Tracer) and not value.is_index
 
 
@@ -81,7 +86,7 @@ _READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplo
 
 
 class _ReadsNodes(dict[str, bool]):
-    """Whether code of a file gets the class of the node: code of the two packages, and of libraries that read memory."""
+    """Whether code of a file gets the node class: code of the packages, and of libraries that read memory; cached."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
@@ -90,11 +95,11 @@ class _ReadsNodes(dict[str, bool]):
 
 _reads_nodes = _ReadsNodes()
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
-_of_python: dict[int, weakref.ref[Any]] = {}  # by id: the nodes that represent Python numbers
+_of_python: dict[int, weakref.ref[Any]] = {}  # the nodes that represent Python numbers, by id
 
 
 def is_number(node: Any) -> bool:
-    """Whether a node represents a scalar, not an array, of NumPy or of the caller of an operator."""
+    """Whether a node represents a scalar of NumPy or a Python number, not an array."""
     return not node.ndim and bool(node.is_scalar)
 
 
@@ -110,9 +115,11 @@ _NUMBERS = frozenset({int, float, bool})
 
 
 def mark_python_number(node: Any) -> Any:
-    """Mark a node as one that represents a Python number, so that it reports float."""
+    """Mark a node as representing a Python number, so that its class is reported as float; return it."""
     key = id(node)
-    _of_python[key] = weakref.ref(node, functools.partial(_of_python.pop, key))  # in C: an interrupt in a callback would be lost
+    _of_python[key] = weakref.ref(
+        node, functools.partial(_of_python.pop, key)
+    )  # a callback in C, because interrupts in Python callbacks are lost
     return node
 
 
