@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import ops
-from ..graph import flatten_sequences, stack_nested
+from ..graph import flatten_sequences
 from ..interception import behind, exchange
 from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
 from ..values import INERT, BatchedValueError, Value
+from .own_code import run_own_code
 from .policy import Policy
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -47,6 +48,8 @@ def enter(policy: Policy, only: str | None = None) -> None:
             _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
         elif kind == "instead":
             HANDLERS[function] = _instead(policy.instead[name])
+        elif kind == "own_code" and behind(function) is not None:  # scipy.special.sinc is a function of NumPy
+            HANDLERS[function] = _own_code(policy, name, function)
         _exchange(policy, name, function, kind, only is not None)
 
 
@@ -105,6 +108,24 @@ def _instead(ours: Callable[..., Any]) -> Handler:
     return handler
 
 
+def _own_code(policy: Policy, name: str, function: Any) -> Handler:
+    handler = _instead(functools.partial(run_own_code, policy.module, name))
+    options = policy.fixed_options.get(name)
+    return handler if options is None else functools.partial(_with_fixed_options, f"{policy.module}.{name}", options, handler)
+
+
+def _with_fixed_options(
+    name: str, options: Mapping[str, str], handler: Handler, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    signature = _signature(function)
+    arguments = signature.bind(*args, **kwargs).arguments
+    for option, advice in options.items():
+        default = signature.parameters[option].default
+        if option in arguments and arguments[option] is not default and arguments[option] != default:
+            raise TypeError(f"{name}: {option}={arguments[option]!r} is not supported on nodes; {advice}")
+    return handler(function, args, kwargs)
+
+
 def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
     answering = behind(function)
     if answering is None:
@@ -114,15 +135,10 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
     def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return HANDLERS[function](function, args, kwargs)
 
-    answer = _run_on_nodes if kind == "composed" else handle
+    answer: Any = handle
     if answering.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):  # whose methods change nothing
         answer = _each_if_it_differs(answer, f"{policy.module}.{name}")
     exchange(answering, answer, always=name in policy.calling, again=again)
-
-
-def _run_on_nodes(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run SciPy's own code on the nodes, which records its steps; nodes in lists are gathered first."""
-    return original(*map(stack_nested, args), **{name: stack_nested(value) for name, value in kwargs.items()})
 
 
 def _each_if_it_differs(answer: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ from ..interception import original_of
 from ..protocols import HANDLERS
 from ..tracing import Tracing, is_tracing
 from ..values import TRACEABLE
-from .own_code import _concrete, _meaning, carries_node, hosted, stand_in
+from .own_code import carries_node, is_scipys, rebound, rebound_value, replaced_methods, stand_in, to_caller
 
 
 def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..., Any]]:
@@ -41,9 +41,9 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
             function(self, *args, **kwargs)
             return
         self.__class__ = class_on_nodes(type(self))
-        _traced(hosted(function), self, *args, **kwargs)
+        _traced(rebound(function), self, *args, **kwargs)
         for attribute, value in _attributes(self):
-            setattr(self, attribute, _concrete(value))
+            setattr(self, attribute, to_caller(value))
 
     def call(method: str, self: Any, *args: Any, **kwargs: Any) -> Any:
         return _rebound_method(inspect.getattr_static(kind(), method))(copy_on_nodes(self), *args, **kwargs)
@@ -69,10 +69,10 @@ def copy_on_nodes(instance: Any) -> Any:
     made = copy.copy(instance)
     made.__class__ = class_on_nodes(type(instance))
     for name, value in _attributes(made):
-        if _is_scipys(type(value)) and type(value).__name__.startswith("_"):
+        if is_scipys(type(value)) and type(value).__name__.startswith("_"):
             setattr(made, name, copy_on_nodes(value))
         else:
-            setattr(made, name, _meaning("", value))  # NumPy, or a function of it, that the object keeps
+            setattr(made, name, rebound_value("", value))  # NumPy, or a function of it, that the object keeps
     return made
 
 
@@ -84,27 +84,9 @@ def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:
             yield name, getattr(instance, name)
 
 
-def _is_scipys(value: type | FunctionType) -> bool:
-    return value.__module__.startswith("scipy.")
-
-
 def class_on_nodes(kind: Any) -> Any:
     """The subclass of a class of SciPy's, of the same name, whose methods run on nodes."""
     return kind if getattr(kind, "_holds_node", False) else _class_on_nodes(kind)
-
-
-_replaced: dict[tuple[str, str], Callable[..., Any]] = {}
-
-
-def replace_methods(methods: Mapping[tuple[str, str], Callable[..., Any]]) -> None:
-    """Replace methods of SciPy's classes in those that run on nodes: those that are compiled, or have no right derivative.
-
-    Parameters
-    ----------
-    methods : mapping
-        By the names of the class and of the method.
-    """
-    _replaced.update(methods)
 
 
 @functools.cache
@@ -112,11 +94,11 @@ def _class_on_nodes(kind: Any) -> Any:
     methods: dict[str, Any] = {}
     for name in dir(kind):
         attribute = inspect.getattr_static(kind, name)
-        rebound = _rebound(attribute)
-        if rebound is not attribute:
-            methods[name] = rebound
-    names = {base.__name__ for base in kind.__mro__}
-    methods |= {name: method for (owner, name), method in _replaced.items() if owner in names}
+        own = _rebound(attribute)
+        if own is not attribute:
+            methods[name] = own
+    for base in reversed(kind.__mro__):
+        methods |= replaced_methods(base)
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
 
 
@@ -124,10 +106,10 @@ def _rebound(attribute: Any) -> Any:
     """An attribute of a class, with the functions of SciPy's in it rebound."""
     if isinstance(attribute, FunctionType):
         is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
-        return attribute if is_refused or not _is_scipys(attribute) else _rebound_method(attribute)
+        return attribute if is_refused or not is_scipys(attribute) else _rebound_method(attribute)
     if isinstance(attribute, (staticmethod, classmethod)):
-        rebound = _rebound(attribute.__func__)
-        return attribute if rebound is attribute.__func__ else type(attribute)(rebound)
+        own = _rebound(attribute.__func__)
+        return attribute if own is attribute.__func__ else type(attribute)(own)
     if isinstance(attribute, property):
         return property(*[f and _rebound(f) for f in (attribute.fget, attribute.fset, attribute.fdel)])
     return attribute
@@ -135,12 +117,12 @@ def _rebound(attribute: Any) -> Any:
 
 @functools.cache
 def _rebound_method(function: FunctionType) -> Callable[..., Any]:
-    make = functools.cache(lambda: hosted(original_of(function)))
+    make = functools.cache(lambda: rebound(original_of(function)))
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:
-        result = _concrete(_traced(make(), *args, **kwargs))
-        if _is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
+        result = to_caller(_traced(make(), *args, **kwargs))
+        if is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
             result.__class__ = class_on_nodes(type(result))
         return result
 
@@ -155,7 +137,7 @@ class _StandIn(ModuleType):
         vars(self).update({key: self._for_nodes(key, function) for key, function in functions.items()})
 
     def __getattr__(self, name: str) -> Any:
-        return _meaning(name, self._own(name))
+        return rebound_value(name, self._own(name))
 
     def _own(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)

@@ -1,11 +1,12 @@
-"""SciPy's own Python code, run on nodes, with NumPy's names exchanged for functions that keep the graph.
+"""Run SciPy's own Python code on tracers.
 
-Much of SciPy is Python over NumPy, and nodes would pass through it but for ``np.asarray``, ``np.zeros`` and the like, which do
-not ask nodes, and with which nearly every function begins. `own_code` runs a function with the same code and other globals, in
-which these names mean functions of ours (such a function is called hosted). The functions of private modules that it calls are
-hosted too if a node is among their arguments, else run as they are; public ones have handlers of their own, or refuse.
+Much of SciPy is Python over NumPy. Nodes would pass through it, except that ``np.asarray``, ``np.zeros`` and similar functions,
+with which nearly every function begins, do not dispatch. `rebound` returns a function with the same code whose globals bind
+these names to functions that keep the graph. Functions of private modules that it calls are rebound as well if a node is
+among their arguments. Public functions have handlers of their own. A method runs on a view of its object whose class has
+rebound methods (`rebound_class`).
 
-SciPy itself is not changed. Code that takes the numbers of a node raises here as in a user's function, since values are tracers.
+SciPy itself is not changed. Code that converts a traced value to a number raises, as it does in a user's function.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import importlib
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CellType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .. import arrays
 from ..bind import to_concrete
@@ -29,43 +31,70 @@ from ..interception import holds_node, original_of
 from ..tracing import is_tracing
 from ..values import TRACEABLE, Value, as_buffer, unwrap_buffer
 
+Function = Callable[..., Any]
+Shape = SupportsIndex | tuple[SupportsIndex, ...]
 
-def _asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:
+# -------------------------------------------------------------------------------------------- NumPy, as rebound code sees it
+
+
+def _asarray(
+    a: Any, dtype: DTypeLike | None = None, order: Any = None, *, device: object = None, copy: bool | None = None
+) -> Any:
     if type(a) in TRACEABLE and not copy and (dtype is None or a.dtype == dtype):
-        return a  # a node may yet be written into it
+        return a  # the same object, because a node may be written into it later
     return arrays.asarray(a, dtype, order, copy=copy)
 
 
-def _array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: int = 0) -> Any:
+def _array(
+    object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0
+) -> Any:
     if not carries_node(object):
-        return _fresh(np.array)(object, dtype, copy=copy, order=order, ndmin=ndmin)
+        return _traceable(np.array)(object, dtype, copy=copy, order=order, ndmin=ndmin)
     return arrays.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
 
 
-def _fresh(make: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls `make` and returns its array promotable, so that nodes can be written into it."""
+def _traceable(constructor: Function) -> Function:
+    """Return `constructor` with its result as a buffer into which nodes can be written."""
 
-    def made(*args: Any, **kwargs: Any) -> Any:
-        found = make(*args, **kwargs)
-        return as_buffer(found) if type(found) is np.ndarray and found.dtype.kind in "fc" else found
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        array = constructor(*args, **kwargs)
+        return as_buffer(array) if type(array) is np.ndarray and array.dtype.kind in "fc" else array
 
-    return made
+    return construct
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None) -> Any:
-    return (
-        arrays.full(shape, fill_value, dtype, order) if holds_node(fill_value) else _plain_full(shape, fill_value, dtype, order)
+_plain_full = _traceable(np.full)
+
+
+def _full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, order: Any = "C", *, device: object = None) -> Any:
+    return (arrays.full if holds_node(fill_value) else _plain_full)(shape, fill_value, dtype, order)
+
+
+def _like(constructor: Function) -> Function:
+    construct = _traceable(constructor)
+    return lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: construct(
+        np.shape(a) if shape is None else shape, stack_nested(a).dtype if dtype is None else dtype
     )
 
 
-_plain_full = _fresh(np.full)
-
-
-def _gathering(function: Any) -> Callable[..., Any]:
+def _gathering(function: Function) -> Function:
     return lambda *args: function(*map(stack_nested, args))
 
 
-_OURS: dict[str, Any] = {
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    """``np.place``, which writes all of an array at once where it can: then batches of `vmap` stay together."""
+    if np.all(mask) and np.size(vals) == np.size(arr):
+        arr[...] = np.reshape(vals, np.shape(arr))
+    elif np.any(mask):
+        np.place(arr, mask, vals)
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> None:
+    if np.any(mask):
+        np.putmask(a, mask, values)
+
+
+_FUNCTIONS: dict[str, Any] = {
     "array": _array,
     "asarray": _asarray,
     "asanyarray": _asarray,
@@ -74,18 +103,37 @@ _OURS: dict[str, Any] = {
     "atleast_1d": _gathering(np.atleast_1d),
     "atleast_2d": _gathering(np.atleast_2d),
     "astype": lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
-    "zeros": _fresh(np.zeros),
-    "ones": _fresh(np.ones),
-    "empty": _fresh(np.empty),
+    "zeros": _traceable(np.zeros),
+    "ones": _traceable(np.ones),
+    "empty": _traceable(np.empty),
     "full": _full,
+    "zeros_like": _like(np.zeros),
+    "ones_like": _like(np.ones),
+    "empty_like": _like(np.empty),
+    "full_like": lambda a, fill_value, dtype=None, **options: _full(
+        np.shape(a), fill_value, stack_nested(a).dtype if dtype is None else dtype
+    ),
     "isscalar": lambda x: (isinstance(x, Value) and x.ndim == 0) or np.isscalar(x),
+    "place": _place,
+    "putmask": _putmask,
     "r_": arrays.r_,
     "c_": arrays.c_,
 }
 
 
-class _Taking(type):
-    """A stand-in for ``float``, ``int`` or ``complex`` that returns a scalar node as a node, instead of taking its number."""
+class _NumPy(ModuleType):
+    """A module with NumPy's names, some of which are functions that keep the graph."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+NUMPY = _NumPy("numpy")
+vars(NUMPY).update(_FUNCTIONS)
+
+
+class _Number(type):
+    """The metaclass of replacements of ``float``, ``int`` and ``complex``, which return a scalar node unchanged."""
 
     number: type
 
@@ -94,35 +142,23 @@ class _Taking(type):
             return cls.number(x, *more)
         return int(np.trunc(x)) if cls.number is int else x  # int() is piecewise constant
 
-    def __instancecheck__(cls, x: Any) -> bool:
+    def __instancecheck__(cls, x: object) -> bool:
         return isinstance(x, cls.number)
 
 
-class _Float(metaclass=_Taking):
+class _Float(metaclass=_Number):
     number = float
-    dtype = np.dtype(float)  # NumPy reads this attribute where the class is given as a dtype
+    dtype = np.dtype(float)  # NumPy reads this attribute of a class that is passed as a dtype
 
 
-class _Int(metaclass=_Taking):
+class _Int(metaclass=_Number):
     number = int
     dtype = np.dtype(int)
 
 
-class _Complex(metaclass=_Taking):
+class _Complex(metaclass=_Number):
     number = complex
     dtype = np.dtype(complex)
-
-
-class _Keeping(ModuleType):
-    """A module with NumPy's names, some of which mean functions that keep the graph."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-
-KEEPING = _Keeping("numpy")
-vars(KEEPING).update(_OURS)
-NUMPY = KEEPING
 
 
 class _At:
@@ -134,39 +170,74 @@ class _At:
     def __getitem__(self, index: Any) -> _At:
         return _At(self.x, index)
 
-    def set(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+    def set(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
+        is_mask = getattr(self.index, "dtype", type(self.index)) in (bool, np.bool_)
+        if is_mask and isinstance(self.x, Value) and np.ndim(y) == 0:
+            return np.where(self.index, y, self.x)  # for batches of `vmap`, which have no writes by a mask
         x = np.copy(self.x) if copy or (copy is None and not self.x.flags.writeable) else self.x
         x[self.index] = y
         return x
 
-    def add(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+    def add(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
         return self.set(self.x[self.index] + y, copy)
 
-    def subtract(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+    def subtract(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
         return self.set(self.x[self.index] - y, copy)
 
-    def multiply(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+    def multiply(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
         return self.set(self.x[self.index] * y, copy)
 
-    def divide(self, y: Any, copy: bool | None = None, xp: Any = None) -> Any:
+    def divide(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
         return self.set(self.x[self.index] / y, copy)
 
 
-_BY_NAME: dict[str, Any] = {  # by these SciPy asks which library an array belongs to: a node counts as NumPy's
-    "array_namespace": lambda *args, **kwargs: KEEPING,
-    "_namespace": lambda xp: KEEPING,
+def _apply_where(
+    cond: Any, args: Any, f1: Function, f2: Function | None = None, /, *, fill_value: Any = None,
+    kwargs: Mapping[str, Any] | None = None, xp: object = None,
+) -> Any:  # fmt: skip
+    """``xpx.apply_where`` by selections instead of writes, and without calls for no elements."""
+    names = [] if kwargs is None else list(kwargs)
+    operands = [*(args if isinstance(args, tuple) else (args,)), *[kwargs[name] for name in names if kwargs is not None]]
+    cond, *operands = np.broadcast_arrays(cond, *operands)
+    count = len(operands) - len(names)
+
+    def on_elements(function: Function, where: Any) -> Any:
+        call = lambda *args: function(*args[:count], **dict(zip(names, args[count:], strict=True)))  # noqa: E731
+        return _on_elements(call, where, operands)
+
+    selected = on_elements(f1, cond)
+    others = fill_value if f2 is None else on_elements(f2, ~cond)
+    return selected if others is None else others if selected is None else np.where(cond, selected, others)
+
+
+def _on_elements(function: Function, where: Any, args: Sequence[Any]) -> Any:
+    """The values of a function where a condition holds, in the shape of the condition; None where it holds nowhere."""
+    if np.all(where):
+        values, shape = function(*map(np.ravel, args)), np.shape(where)
+        return np.reshape(values, shape) if np.size(values) == math.prod(shape) else np.broadcast_to(values, shape)
+    if not np.any(where):
+        return None
+    values = np.broadcast_to(function(*[a[where] for a in args]), (int(np.count_nonzero(where)),))
+    return values[np.where(where, np.reshape(np.cumsum(where) - 1, np.shape(where)), 0)]
+
+
+_BY_NAME: dict[str, Any] = {  # functions by which SciPy determines the library of an array: a node counts as NumPy's
+    "array_namespace": lambda *args, **kwargs: NUMPY,
+    "_namespace": lambda xp: NUMPY,
     "is_numpy": lambda xp: True,
     "at": _At,
+    "apply_where": _apply_where,
 }
-_spaces: dict[int, dict[str, Any]] = {}  # by the id of a module's globals, which live as long as SciPy
 
+# -------------------------------------------------------------------------------------------- replacements
 
-_standing_in: dict[str, ModuleType] = {}  # by the name of a module in C: what hosted code sees in its place
+_modules: dict[str, ModuleType] = {}
+_replaced: dict[tuple[str, str], Any] = {}
 
 
 def stand_in(name: str, module: ModuleType) -> None:
-    """Let hosted code see `module` in place of a module of SciPy that is written in C."""
-    _standing_in[name] = module
+    """Bind `module` in rebound code in place of the compiled module of SciPy named `name`."""
+    _modules[name] = module
 
 
 def replace_functions(functions: Mapping[str, Any]) -> None:
@@ -178,145 +249,283 @@ def replace_functions(functions: Mapping[str, Any]) -> None:
         By the name under which SciPy's modules import the function.
     """
     _BY_NAME.update(functions)
+    for space in _globals.values():
+        space.update({name: function for name, function in functions.items() if name in space})
 
 
-def own_code(module: str, *names: str) -> Mapping[str, Callable[..., Any]]:
-    """For `instead` of a policy: by name, functions that run those of a module, hosted where a node is among the arguments.
+def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
+    """Replace methods of SciPy's classes in rebound code: those that run compiled code, or have no right derivative.
 
-    A name may be that of a function, of a class (its ``__init__`` is run) or of a method (``"Class.method"``).
+    Parameters
+    ----------
+    methods : mapping
+        By the names of the class and of the method, a function or a property.
     """
-    return {name: functools.partial(_run, module, name) for name in names}
+    _replaced.update(methods)
+    _classes_with_replaced_methods.cache_clear()
 
 
-def _run(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    original, ours = _both(module, name)
+# -------------------------------------------------------------------------------------------- calls
+
+
+def own_code(module: str, *names: str) -> Mapping[str, Function]:
+    """For `instead` of a policy: by name, functions of a module as `run_own_code` runs them."""
+    return {name: functools.partial(run_own_code, module, name) for name in names}
+
+
+def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a function of SciPy's, rebound if a node is among the arguments.
+
+    Parameters
+    ----------
+    module : str
+        The module of SciPy.
+    name : str
+        The name of a function, of a class (its ``__init__`` is run) or of a method (``"Class.method"``).
+    *args, **kwargs
+        The arguments; of a method the first is its object.
+    """
+    original, own, owner = _original_and_rebound(module, name)
     if not any(map(carries_node, (*args, *kwargs.values()))):
         return original(*args, **kwargs)
-    return _concrete(ours(*args, **kwargs))
+    if owner is None or not args or not isinstance(args[0], owner):
+        return to_caller(own(*args, **kwargs))
+    result = own(rebound_instance(args[0]), *args[1:], **kwargs)
+    to_caller(args[0])
+    return to_caller(result)
 
 
-def _concrete(result: Any) -> Any:
-    """A result for the caller: at the top level nodes in place of tracers, and arrays in place of buffers."""
+def to_caller(result: Any) -> Any:
+    """Return a result with nodes in place of tracers, and arrays in place of buffers, unless this is within an operator."""
     if is_tracing():
         return result
-    if isinstance(result, (tuple, list)):
-        parts = map(_concrete, result)
-        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    if isinstance(result, list):
+        return list(map(to_caller, result))
+    attributes = getattr(result, "__dict__", {}) if is_scipys(type(result)) else {}
+    attributes = {name: to_caller(value) for name, value in attributes.items() if not is_scipys(type(value))}
+    if isinstance(result, tuple):
+        result = tuple.__new__(type(result), map(to_caller, result))
+    if attributes:
+        vars(result).update(attributes)
     return to_concrete(result) if isinstance(result, Value) else unwrap_buffer(result)
 
 
 @functools.cache
-def _both(module: str, name: str) -> tuple[Any, Any]:
-    """A function as it is, and hosted."""
-    found = functools.reduce(getattr, name.split("."), importlib.import_module(module))
-    original = original_of(found.__dict__["__init__"] if inspect.isclass(found) else found)
-    return original, hosted(original)
+def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None]:
+    """A function as it is and rebound, and the class of which it is a method."""
+    *holders, last = name.split(".")
+    holder: Any = functools.reduce(getattr, holders, importlib.import_module(module))
+    value = getattr(holder, last)
+    owner = value if inspect.isclass(value) else None
+    if holders and owner is None:
+        kind = holder if inspect.isclass(holder) else type(holder)
+        owner = next((base for base in kind.__mro__ if last in vars(base)), None)
+    function = value.__dict__["__init__"] if inspect.isclass(value) else getattr(value, "__func__", value)
+    original = original_of(function)
+    return original, rebound(original), owner
 
 
-def carries_node(value: Any) -> bool:
+def carries_node(value: object) -> bool:
     """Whether a value is a node, holds one, or is an object of SciPy with an attribute that does."""
     if holds_node(value):
         return True
-    made_of = getattr(value, "__dict__", None) if type(value).__module__.startswith("scipy.") else None
-    return made_of is not None and any(map(holds_node, made_of.values()))
+    attributes = getattr(value, "__dict__", None) if is_scipys(type(value)) else None
+    return attributes is not None and any(map(holds_node, attributes.values()))
 
 
-def hosted(function: FunctionType) -> Any:
-    """A function with the same code, whose globals and closure mean functions that keep the graph."""
+def is_scipys(definition: type | FunctionType) -> bool:
+    """Whether SciPy defines a class or function."""
+    return str(definition.__module__).startswith("scipy.")
+
+
+# -------------------------------------------------------------------------------------------- rebinding
+
+_globals: dict[int, dict[str, Any]] = {}  # by the id of the globals of a module, which live as long as SciPy
+
+
+def rebound(function: Function) -> Any:
+    """Return a function with the same code, whose globals and closure bind functions that keep the graph.
+
+    What is not written in Python is returned unchanged: a function of NumPy's (``scipy.special.sinc``) dispatches to nodes.
+    """
+    if not isinstance(function, FunctionType):
+        return function
     code = function.__code__
-    closure = None if function.__closure__ is None else tuple([_cell(cell) for cell in function.__closure__])
-    made = FunctionType(code, _space(function.__globals__), function.__name__, function.__defaults__, closure)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    closure = None if function.__closure__ is None else tuple([_rebound_cell(cell) for cell in function.__closure__])
+    copy = FunctionType(code, _rebound_globals(function.__globals__), function.__name__, function.__defaults__, closure)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
-def _cell(cell: CellType) -> CellType:
+def rebound_instance(instance: Any) -> Any:
+    """Return an object with the attributes of `instance`, shared with it, and rebound methods."""
+    if not hasattr(instance, "__dict__") or hasattr(instance, "_original"):
+        return instance
+    kind: Any = type(instance)
+    copy: Any = object.__new__(rebound_class(kind))
+    object.__setattr__(copy, "__dict__", instance.__dict__)
+    copy._original = instance
+    return copy
+
+
+def original_instance(instance: Any) -> Any:
+    """Return the object of which `rebound_instance` returned `instance`."""
+    return getattr(instance, "_original", instance)
+
+
+class _View:
+    """The base of rebound classes: their instances keep the object whose attributes they share."""
+
+    __slots__ = ("_original",)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        return original_instance, (original_instance(self),)
+
+
+def replaced_methods(kind: type) -> dict[str, Any]:
+    """Return the methods by which `replace_methods` replaces those that a class defines."""
+    return {name: value for (owner, name), value in _replaced.items() if owner == kind.__name__}
+
+
+@functools.cache
+def rebound_class(kind: type) -> type:
+    """Return a subclass of `kind` whose methods from SciPy's classes are rebound, or those of `replace_methods`.
+
+    Each class among the bases of `kind` is preceded by its rebound one, so that ``super()`` finds rebound methods as well.
+    """
+    if kind is object:
+        return _View
+    methods: dict[str, Any] = {}
+    if is_scipys(kind):
+        methods.update({name: _rebound_method(value) for name, value in vars(kind).items() if name not in _KEPT})
+        methods.update(replaced_methods(kind))
+    inherited: Any = kind.__bases__
+    bases = (kind, *map(rebound_class, inherited))
+    return type(kind.__name__, bases, {**methods, "__module__": kind.__module__, "__slots__": ()})
+
+
+_KEPT = {"__new__", "__dict__", "__weakref__", "__module__", "__doc__", "__init_subclass__", "__class_getitem__", "__slots__"}
+
+
+def _rebound_method(value: Any) -> Any:
+    if isinstance(value, FunctionType):
+        return rebound(original_of(value))
+    if isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, FunctionType):
+        return type(value)(rebound(original_of(value.__func__)))
+    if isinstance(value, property):
+        return property(*[f and rebound(f) for f in (value.fget, value.fset, value.fdel)])
+    return value
+
+
+def _rebound_cell(cell: CellType) -> CellType:
     try:
-        return CellType(_meaning("", cell.cell_contents))
+        return CellType(rebound_value("", cell.cell_contents))
     except ValueError:  # still empty
         return cell
 
 
-def _space(names: dict[str, Any]) -> dict[str, Any]:
-    """The globals of a module as hosted code sees them."""
-    known = _spaces.get(id(names))
-    if known is None:
-        known = _spaces[id(names)] = {"float": _Float, "complex": _Complex, "int": _Int, **names}
-        known.update({name: _meaning(name, value) for name, value in names.items() if not name.startswith("__")})
-    return known
+def _rebound_globals(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the globals of a module as rebound code sees them."""
+    space = _globals.get(id(names))
+    if space is None:
+        space = {"float": _Float, "complex": _Complex, "int": _Int, **names}
+        space.update({name: rebound_value(name, value) for name, value in names.items() if not name.startswith("__")})
+        _globals[id(names)] = space
+    return space
 
 
-def _meaning(name: str, value: Any) -> Any:
+def rebound_value(name: str, value: Any) -> Any:
+    """Return what rebound code sees in place of a value that SciPy's code refers to by `name`."""
     if name in _BY_NAME:
         return _BY_NAME[name]
-    if getattr(value, "__module__", None) == "numpy" and getattr(value, "__name__", None) in _OURS:
-        return _OURS[value.__name__]
+    if getattr(value, "__module__", None) == "numpy" and getattr(value, "__name__", None) in _FUNCTIONS:
+        return _FUNCTIONS[value.__name__]
     if value is np.r_ or value is np.c_:
         return arrays.r_ if value is np.r_ else arrays.c_
     if isinstance(value, ModuleType):
-        return _module(value)
-    module = getattr(value, "__module__", None)
-    if isinstance(module, str) and module in _standing_in and name in vars(_standing_in[module]):
-        return vars(_standing_in[module])[name]
-    if isinstance(value, FunctionType) and value.__module__.startswith("scipy.") and not _is_public(value):
-        return _where_nodes_are(value)
+        return _rebound_module(value)
+    stand_in = _modules.get(str(getattr(value, "__module__", None)))
+    if stand_in is not None and name in vars(stand_in):
+        return vars(stand_in)[name]
+    if isinstance(value, FunctionType) and is_scipys(value) and not _is_public(value):
+        return _rebound_for_nodes(value)
+    if is_scipys(type(value)) and not _classes_with_replaced_methods().isdisjoint(base.__name__ for base in type(value).__mro__):
+        return _Instance(value)
     return value
 
 
+@functools.cache
+def _classes_with_replaced_methods() -> frozenset[str]:
+    return frozenset(name for name, _ in _replaced)
+
+
+class _Instance:
+    """An object in the globals of SciPy's modules (a distribution), whose methods are rebound when the first is looked up."""
+
+    def __init__(self, instance: object) -> None:
+        self._instance = instance
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(rebound_instance(self._instance), name)
+
+
 def _is_public(function: FunctionType) -> bool:
-    """Whether a function is one that users call: its policy says what is done for nodes, so it is not hosted."""
+    """Whether users call a function: then its policy says what is done for nodes, and it is not rebound."""
     module = sys.modules[".".join(function.__module__.split(".")[:2])]
     return getattr(module, function.__name__, None) is function
 
 
-def _module(module: ModuleType) -> Any:
+def _rebound_module(module: ModuleType) -> Any:
     if module is np or module.__name__.endswith("array_api_compat.numpy"):
-        return KEEPING
-    if module.__name__ in _standing_in:
-        return _standing_in[module.__name__]
+        return NUMPY
+    if module.__name__ in _modules:
+        return _modules[module.__name__]
     if module is math or module is cmath:
         return _Math(module)
     if module.__name__.startswith("scipy.") and "._" in module.__name__:
-        return _Private(module)
+        return _PrivateModule(module)
     return module
 
 
 class _Math(ModuleType):
-    """`math` or `cmath`, whose functions would take the number of a node: for nodes NumPy's ufunc of the same name runs."""
+    """`math` or `cmath`, whose functions convert to numbers: of a node, NumPy's ufunc of the same name is called."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        plain, ours = getattr(self._module, name), getattr(np, name, None)
-        if not callable(plain) or not isinstance(ours, np.ufunc):
-            return plain
-        return lambda *args: ours(*args) if any(isinstance(a, Value) for a in args) else plain(*args)
+        function, ufunc = getattr(self._module, name), getattr(np, name, None)
+        if not callable(function) or not isinstance(ufunc, np.ufunc):
+            return function
+        return lambda *args: ufunc(*args) if any(isinstance(a, Value) for a in args) else function(*args)
 
 
-class _Private(ModuleType):
-    """A private module of SciPy, whose functions are hosted where a node is among their arguments."""
+class _PrivateModule(ModuleType):
+    """A private module of SciPy, whose functions are rebound where a node is among their arguments."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return _meaning(name, getattr(self._module, name))
+        return rebound_value(name, getattr(self._module, name))
 
 
-def _where_nodes_are(function: FunctionType) -> Any:
-    """A function that runs hosted where a node is among the arguments, and as it is where none is."""
-    run = functools.cache(lambda: hosted(function))
+_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # these write nodes, and may get none as arguments
+
+
+def _rebound_for_nodes(function: FunctionType) -> Any:
+    """Return a function that runs rebound where a node is among the arguments, and unchanged where none is."""
+    make = functools.cache(lambda: rebound(function))
 
     @functools.wraps(function)
-    def either(*args: Any, **kwargs: Any) -> Any:
-        if function.__name__ == "_get_output" or any(map(carries_node, (*args, *kwargs.values()))):
-            return run()(*args, **kwargs)
-        if any(value is KEEPING for value in (*args, *kwargs.values())):
-            args = tuple([np if value is KEEPING else value for value in args])
-            kwargs = {name: np if value is KEEPING else value for name, value in kwargs.items()}
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if function.__name__ in _ALWAYS_REBOUND or any(map(carries_node, (*args, *kwargs.values()))):
+            return make()(*args, **kwargs)
+        if any(value is NUMPY for value in (*args, *kwargs.values())):
+            args = tuple([np if value is NUMPY else value for value in args])
+            kwargs = {name: np if value is NUMPY else value for name, value in kwargs.items()}
         return function(*args, **kwargs)
 
-    return either
+    return call

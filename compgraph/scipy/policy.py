@@ -26,10 +26,14 @@ class Policy:
         Ufuncs with a rule, and those that are piecewise constant. They call a node by NumPy's protocol.
     instead : mapping
         Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
-    composed : frozenset of str
-        Functions whose own Python code, run on nodes, is exact; a test holds each to it.
+    own_code : frozenset of str
+        Functions and methods whose own Python code runs on tracers; see `own_code`.
+    fixed_options : mapping
+        For functions of `own_code`, parameters that keep their default where nodes are among the arguments, and for each what to
+        do instead.
     calling : frozenset of str
-        Of `instead`, those that take functions of the user. These may bring nodes, so ours runs for calls without nodes too.
+        Of `own_code` and `instead`, those that take functions of the user, or run on objects. These may bring nodes, so ours
+        runs for calls without nodes too.
     plain : frozenset of str
         What is left as it is: what never meets nodes (errors, modules, functions of names and counts).
     lowered : mapping
@@ -46,7 +50,8 @@ class Policy:
     smooth_ufuncs: frozenset[str] = frozenset()
     piecewise_ufuncs: frozenset[str] = frozenset()
     instead: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    composed: frozenset[str] = frozenset()
+    own_code: frozenset[str] = frozenset()
+    fixed_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     calling: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +60,6 @@ class Policy:
 
     def kinds(self) -> Iterator[tuple[str, str]]:
         """Each name, and its kind: the name of the attribute where it stands."""
-        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "instead", "composed", "plain", "refused"):
+        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "instead", "plain", "refused"):
             for name in getattr(self, kind):
                 yield name, kind

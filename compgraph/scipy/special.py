@@ -216,7 +216,7 @@ POLICY = Policy(
         "diric": diric,
         "zeta": zeta,
     },
-    composed=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
+    own_code=frozenset({"assoc_laguerre", "softplus", "sinc", "lambertw", "jvp", "yvp", "kvp", "ivp", "h1vp", "h2vp"}),
     plain=frozenset({"geterr", "seterr", "errstate", "SpecialFunctionWarning", "SpecialFunctionError"}),
     refused={
         **dict.fromkeys(_ZEROS, _COUNTS),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 
-from ..own_classes import class_on_nodes, own_class, replace_methods, stand_in_functions
-from ..own_code import NUMPY, own_code, replace_functions
+from ..own_classes import class_on_nodes, own_class, stand_in_functions
+from ..own_code import NUMPY, own_code, replace_functions, replace_methods
 from ..policy import Policy
 from . import bsplines, fitpack, polynomials, regular_grids, scattered
 

@@ -1,41 +1,146 @@
-"""``scipy.stats``: distributions, whose formulas are run in recorded steps, and statistics, written in such."""
+"""``scipy.stats``: distributions and statistics, most of which are SciPy's own code."""
 
 from __future__ import annotations
 
 import scipy.stats as st
 
 from ..policy import Policy
-from . import distances, distributions, hypotheses, kernels, multivariate, summaries
-from .names import PIECEWISE, PLAIN, REFUSED
-from .pieces import apply_where, lazyselect
+from . import distributions, multivariate, replaced_functions
+from .distributions import density as density  # for the rule of what SciPy integrates
 
-_SUMMARIES = """
-    gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation zmap zscore
-    gzscore circmean circvar circstd entropy differential_entropy
+_STATISTICS = """
+    gmean hmean pmean trim_mean moment skew kurtosis describe kstat sem variation gstd iqr median_abs_deviation quantile zmap
+    zscore gzscore circmean circvar circstd entropy differential_entropy ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats
+    f_oneway pearsonr linregress power_divergence chisquare jarque_bera pointbiserialr wasserstein_distance energy_distance
+    boxcox yeojohnson boxcox_llf yeojohnson_llf
 """
-_HYPOTHESES = """
-    ttest_1samp ttest_rel ttest_ind ttest_ind_from_stats f_oneway pearsonr linregress power_divergence chisquare jarque_bera
-    pointbiserialr
-"""
-_DISTANCES = "wasserstein_distance energy_distance boxcox yeojohnson boxcox_llf yeojohnson_llf"
+_RESAMPLING = "it resamples; leave it out"
+
+PIECEWISE = {"rankdata": "a", "tiecorrect": "rankvals"}
+
+# Objects with methods, errors, and classes that hold no numbers of the user's
+PLAIN = frozenset(
+    [
+        "rv_continuous",
+        "rv_discrete",
+        "multivariate_normal",
+        "multivariate_t",
+        "dirichlet",
+        "wishart",
+        "invwishart",
+        "multinomial",
+        "matrix_normal",
+        "matrix_t",
+        "dirichlet_multinomial",
+        "vonmises_fisher",
+        "normal_inverse_gamma",
+        "multivariate_hypergeom",
+        "ortho_group",
+        "special_ortho_group",
+        "random_correlation",
+        "random_table",
+        "uniform_direction",
+        "unitary_group",
+        "BootstrapMethod",
+        "MonteCarloMethod",
+        "PermutationMethod",
+        "ConstantInputWarning",
+        "DegenerateDataWarning",
+        "NearConstantInputWarning",
+        "FitError",
+        "make_distribution",
+        "Covariance",
+    ]
+)
+
+_RANKS = "its statistic depends on the order of the data alone and has no derivative; give plain numbers (x.value)"
+_SEARCH = "plain numbers (x.value): it searches; differentiate the likelihood, by logpdf, and optimize that"
+_RESAMPLED = "plain numbers (x.value): it resamples; the statistic itself keeps the graph"
+_TEST = "plain numbers (x.value): no rule is known of its distribution; its statistic can be written in steps of NumPy's"
+_COUNTED = "plain numbers (x.value): it counts, and counts have no derivative; a smooth weight of each bin, by np.exp, has one"
+_CUT = "np.where or an index of yours, x[mask], and the statistic of that"
+_PLOT = "plain numbers (x.value): what is drawn has no derivative"
+_NEW = "the distributions of the older form, scipy.stats.norm and its like"
+_STEPS = "its definition, in steps of NumPy's"
+
+
+def _all(names: str, advice: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), advice)
+
+
+_DRAWN = "draws of a standard normal, plain, turned by np.linalg.cholesky(cov) and moved by the mean"
+_FIT = "plain data (x.value), or logpdf summed, whose gradient a search can use"
+_MULTIVARIATE = {
+    "multivariate_normal.rvs": _DRAWN,
+    "multivariate_t.rvs": _DRAWN,
+    **_all(
+        "multivariate_normal.cdf multivariate_normal.logcdf multivariate_t.cdf",
+        "plain numbers (x.value): SciPy integrates by chance",
+    ),
+    **_all("multivariate_normal.fit rv_continuous.fit rv_continuous.fit_loc_scale", _FIT),
+    **_all("rv_continuous.expect rv_discrete.expect", "a sum of values times pdf or pmf, over nodes of a quadrature of yours"),
+    "multivariate_t.entropy": _STEPS,
+    **_all(
+        "dirichlet.rvs wishart.rvs invwishart.rvs multinomial.rvs", "plain parameters (x.value), and weigh by logpdf or logpmf"
+    ),
+    **_all("wishart.mean wishart.var wishart.mode wishart.entropy invwishart.mean invwishart.var invwishart.mode", _STEPS),
+    **_all("invwishart.entropy multinomial.entropy multinomial.cov", _STEPS),
+    **{
+        f"{name}.{method}": _STEPS
+        for name in ("matrix_normal", "matrix_t", "vonmises_fisher", "normal_inverse_gamma")
+        for method in ("pdf", "logpdf", "rvs", "__call__")
+    },
+    **{
+        f"{name}.{method}": _STEPS
+        for name in ("dirichlet_multinomial", "multivariate_hypergeom")
+        for method in ("pmf", "logpmf", "__call__")
+    },
+}
+
+REFUSED = {
+    **_all(
+        """
+        spearmanr spearmanrho kendalltau somersd weightedtau siegelslopes theilslopes mannwhitneyu wilcoxon kruskal
+        friedmanchisquare ranksums brunnermunzel ansari mood median_test chatterjeexi page_trend_test bws_test ks_1samp
+        ks_2samp kstest cramervonmises cramervonmises_2samp epps_singleton_2samp anderson_ksamp percentileofscore ecdf
+        logrank quantile_test fligner
+        """,
+        _RANKS,
+    ),
+    **_all("boxcox_normmax yeojohnson_normmax", "plain numbers (x.value), and pass the power that it finds (lmbda=)"),
+    **_all("fit ppcc_max goodness_of_fit expectile", _SEARCH),
+    **_all(
+        "bootstrap permutation_test monte_carlo_test power multiscale_graphcorr sobol_indices dunnett tukey_hsd "
+        "poisson_means_test",
+        _RESAMPLED,
+    ),
+    **_all(
+        """
+        anderson shapiro skewtest kurtosistest normaltest bartlett levene alexandergovern combine_pvalues false_discovery_control
+        bayes_mvs mvsdist barnard_exact boschloo_exact fisher_exact chi2_contingency binomtest kstatvar directional_stats
+        """,
+        _TEST,
+    ),
+    **_all("binned_statistic binned_statistic_2d binned_statistic_dd cumfreq relfreq mode rv_histogram CensoredData", _COUNTED),
+    **_all("tmean tvar tstd tsem tmin tmax trim1 trimboth sigmaclip", _CUT),
+    **_all("boxcox_normplot yeojohnson_normplot ppcc_plot probplot", _PLOT),
+    **_all("Normal Uniform Logistic Binomial Mixture abs exp log truncate order_statistic estimated_cdf", _NEW),
+    "scoreatpercentile": "np.percentile, of the same meaning",
+    **_all("lmoment obrientransform wasserstein_distance_nd", _STEPS),
+    **_MULTIVARIATE,
+}
 
 POLICY = Policy(
     module="scipy.stats",
     piecewise=PIECEWISE,
-    instead={
-        **{f"rv_continuous.{name}": method for name, method in (distributions.OF_CONTINUOUS | distributions.OF_BOTH).items()},
-        **{f"rv_discrete.{name}": method for name, method in distributions.OF_DISCRETE.items()},
-        "rv_discrete.rvs": distributions.rvs,
-        "rv_discrete.entropy": distributions.entropy,
-        "_continuous_distns.xpx.apply_where": apply_where,
-        "_continuous_distns._lazyselect": lazyselect,
-        **multivariate.METHODS,
-        **kernels.METHODS,
-        **{name: getattr(summaries, name) for name in _SUMMARIES.split()},
-        **{name: getattr(hypotheses, name) for name in _HYPOTHESES.split()},
-        **{name: getattr(distances, name) for name in _DISTANCES.split()},
+    own_code=frozenset([*distributions.OWN_CODE, *multivariate.OWN_CODE, *replaced_functions.OWN_CODE, *_STATISTICS.split()]),
+    fixed_options={
+        "ttest_ind": {"method": _RESAMPLING},
+        "pearsonr": {"method": _RESAMPLING},
+        "describe": {"nan_policy": "it masks elements; select them by an index, x[~np.isnan(x)]"},
     },
-    calling=kernels.ASKED,
+    instead={**distributions.INSTEAD, **multivariate.INSTEAD, **replaced_functions.INSTEAD},
+    calling=replaced_functions.CALLING,
     plain=PLAIN | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
     refused=REFUSED,
 )

@@ -97,6 +97,8 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("Welch's", lambda a, b: st.ttest_ind(a, b, equal_var=False, alternative="greater")[:2], table, real(5, 4, seed=8)),
         ("degrees", lambda a, b: st.ttest_ind(a, b, equal_var=False).df, table, real(5, 4, seed=8)),
         ("all", lambda a, b: st.ttest_ind(a, b, axis=None, keepdims=True)[:2], table, real(5, 4, seed=8)),
+        ("trimmed", lambda a, b: st.ttest_ind(a, b, trim=0.2)[:2], table, real(5, 4, seed=8)),
+        ("trimmed, Welch's", lambda a, b: st.ttest_ind(a, b, trim=0.2, equal_var=False)[:2], table, real(5, 4, seed=8)),
     ],
     "ttest_ind_from_stats": [
         ("", lambda m, s, n, t: st.ttest_ind_from_stats(m, s, 7, n, t, 9), 0.5, 1.2, -0.3, 0.8),
@@ -138,8 +140,16 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
     ],
     "boxcox": [("", st.boxcox, positive, 0.4), ("of 0", st.boxcox, positive, 0.0)],
     "yeojohnson": [(f"of {p}", lambda x, p: st.yeojohnson(x, p), table, p) for p in (0.4, 0.0, 2.0)],
-    "boxcox_llf": [("", st.boxcox_llf, 0.4, positive), ("all", of("boxcox_llf", axis=None, keepdims=True), 0.4, positive)],
-    "yeojohnson_llf": [("", st.yeojohnson_llf, 0.4, table), ("along 1", of("yeojohnson_llf", axis=1), 0.4, table)],
+    "boxcox_llf": [
+        ("", st.boxcox_llf, 0.4, positive),
+        ("of 0", lambda lmb, x: st.boxcox_llf(lmb, x), 0.0, positive),
+        ("all", of("boxcox_llf", axis=None, keepdims=True), 0.4, positive),
+    ],
+    "yeojohnson_llf": [
+        *[(f"of {p}", st.yeojohnson_llf, p, table) for p in (0.4, 0.0, 2.0)],
+        ("along 1", of("yeojohnson_llf", axis=1), 0.4, table),
+    ],
+    "quantile": [("", lambda x: st.quantile(x, np.array([0.2, 0.7])), sample)],
     "gaussian_kde": [
         ("", lambda data, x: st.gaussian_kde(data)(x), sample, real(3, seed=11)),
         ("points", lambda x: st.gaussian_kde(sample)(x), real(3, seed=11)),
@@ -156,6 +166,9 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("a factor of plain data", lambda h: st.gaussian_kde(sample, h[()])([0.3, 0.4]), 0.6),
         ("a function", lambda data: st.gaussian_kde(data, lambda k: k.n**-0.3)([0.3, 0.4]), sample),
         ("another width", lambda data: another_width(data)([0.3, 0.4]), sample),
+        ("within bounds", lambda data, low: st.gaussian_kde(data).integrate_box_1d(low, 1.5), sample, -0.2),
+        ("times a normal", lambda data, m: st.gaussian_kde(data).integrate_gaussian(m, 0.7), sample, 0.3),
+        ("times another", lambda data, x: st.gaussian_kde(data).integrate_kde(st.gaussian_kde(x)), sample, real(5, seed=11)),
     ],
 }
 
@@ -172,11 +185,11 @@ def test_derivatives(rows: Rows) -> None:
 
 
 REFUSED = {
-    "nan left out": (lambda x: st.skew(x, nan_policy="omit"), "nan_policy"),
+    "masked elements": (lambda x: st.describe(x, nan_policy="omit")[3], "nan_policy"),
     "an estimated power": (lambda x: st.boxcox(np.exp(x)), "lmbda"),
     "an estimated power of both signs": (lambda x: st.yeojohnson(x), "lmbda"),
-    "a trimmed test": (lambda x: st.ttest_ind(x, x + 1, trim=0.2), "trim="),
-    "a resampled test": (lambda x: st.pearsonr(x, x**2, method=st.PermutationMethod()), "method="),
+    "a resampled test": (lambda x: st.ttest_ind(x, x + 1, method=st.PermutationMethod()), "method="),
+    "a resampled correlation": (lambda x: st.pearsonr(x, x**2, method=st.PermutationMethod()), "method="),
     "ranks": (lambda x: st.spearmanr(x, x**2), "order of the data"),
     "draws from an estimate": (lambda x: st.gaussian_kde(x).resample(3), "resample"),
 }
@@ -215,3 +228,17 @@ def test_nan_is_raised_or_passed_on() -> None:
     with pytest.raises(ValueError, match="nan"):
         ad.grad(lambda x: st.skew(x, nan_policy="raise"))(x)
     assert np.isnan(ad.value_and_grad(lambda x: st.sem(x))(x)[0])
+
+
+@for_each("name", ["skew", "kurtosis", "gmean", "moment", "sem", "iqr", "entropy", "kstat", "zmap", "circmean"])
+def test_nan_is_left_out(name: str) -> None:
+    """With nan_policy="omit" the others have the derivative that they have without the nan, and the nan has 0."""
+    arguments = (np.arange(3.0),) if name == "zmap" else ()
+    statistic = lambda x, **options: getattr(st, name)(x, *arguments, **options)  # noqa: E731
+    x = np.array([1.0, 0.3, np.nan, 2.0, 0.7])
+    value, slope = ad.value_and_grad(lambda x: np.nansum(statistic(x, nan_policy="omit")))(x)
+    present = ~np.isnan(x)
+    wanted, slopes = ad.value_and_grad(lambda x: np.sum(statistic(x)))(x[present])
+    assert value == pytest.approx(wanted, rel=1e-14)
+    np.testing.assert_allclose(slope[present], slopes, rtol=1e-12, atol=1e-15)
+    assert slope[~present] == 0

@@ -57,6 +57,7 @@ CASES: dict[str, list[tuple[Any, ...]]] = {
         ("frozen, named", lambda m, c: st.multivariate_normal(mean=m, cov=c).pdf(points), mean, cov),
         ("frozen entropy", lambda c: st.multivariate_normal(mean, c).entropy(), cov),
         ("of a plain one", lambda x: frozen.logpdf(x) + frozen.pdf(x), points),
+        ("equal variances", lambda x, c: st.multivariate_normal.logpdf(x, mean, c), points, np.eye(3)),
     ],
     "multivariate_t": [
         ("logpdf", st.multivariate_t.logpdf, point, mean, cov, 3.5),
@@ -104,7 +105,6 @@ REFUSED = {
     "of a frozen one": (lambda m: st.multivariate_normal(m, cov).cdf(point), "integrates"),
     "draws": (lambda m: st.multivariate_normal.rvs(m, cov), "cholesky"),
     "a matrix of vectors": (lambda m: st.matrix_normal.logpdf(np.eye(3), m * np.eye(3)), "definition"),
-    "no counts of a sample": (lambda m: st.multinomial.logpmf([1, 1, 1], 2, softmax(m)), "sample"),
 }
 
 
@@ -113,6 +113,13 @@ def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TypeError, match=message):
         ad.grad(lambda m: np.sum(function(m)) + np.sum(m))(mean)
+
+
+def test_counts_of_no_sample_have_derivative_zero() -> None:
+    """Beyond the support the mass is 0, whatever the shares are."""
+    value, slope = ad.value_and_grad(lambda m: st.multinomial.pmf([1, 1, 1], 2, softmax(m)))(mean)
+    assert value == 0
+    assert np.array_equal(slope, np.zeros(3))
 
 
 def test_a_singular_matrix_is_refused() -> None:

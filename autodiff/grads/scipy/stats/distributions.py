@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
+from compgraph.scipy.stats import density
+
 from ....rules import Formula, elementwise
 
 
@@ -30,25 +32,25 @@ _SLOPES: dict[str, tuple[Formula, ...]] = {
 }
 
 
-def _argument(g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
+def _argument(g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
     """A distribution function has the density as its derivative, the inverse one over the density there."""
     sign = -1 if name in ("_sf", "_isf") else 1
     if name in ("_cdf", "_sf"):
-        return sign * g * law._pdf(x, *shapes)
-    return sign * g / law._pdf(out, *shapes)
+        return sign * g * density(distribution, x, *shapes)
+    return sign * g / density(distribution, out, *shapes)
 
 
-def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, law: Any, name: str) -> Any:
+def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
     """Of an inverse function by the theorem on implicit ones."""
     is_inverse = name not in ("_cdf", "_sf")
-    slopes = _SLOPES.get(type(law.distribution).__name__)
+    slopes = _SLOPES.get(type(distribution).__name__)
     if slopes is None:
         raise TypeError(
-            f"scipy.stats.{law.distribution.name}.{'ppf' if is_inverse else 'cdf'}: no derivative of it by the shape parameters "
+            f"scipy.stats.{distribution.name}.{'ppf' if is_inverse else 'cdf'}: no derivative of it by the shape parameters "
             "is known; give plain numbers for these (x.value), or use the density (pdf, logpdf) where that will do"
         )
     if is_inverse:
-        return -g * slopes[place](out, *shapes) / law._pdf(out, *shapes)
+        return -g * slopes[place](out, *shapes) / density(distribution, out, *shapes)
     return (-1 if name == "_sf" else 1) * g * slopes[place](x, *shapes)
 
 

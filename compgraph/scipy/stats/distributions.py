@@ -1,0 +1,251 @@
+"""Distributions of one variable: SciPy's own methods on tracers, and the few that are replaced there.
+
+SciPy integrates the distribution functions of some distributions, solves for quantiles, or computes either in C. These are one
+operation, `numeric`, whose derivative by the argument is the density, and by the shape parameters is known for some.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+import scipy.stats as st
+
+from ... import ops
+from ...bind import bind
+from ...graph import stack_nested, to_values
+from ...protocols import stop_gradient
+from ...values import INERT, Value
+from ..own_code import original_instance, rebound_instance, replace_methods, run_own_code
+from ..steps import array
+from .distribution_formulas import FORMULAS
+
+Method = Callable[..., Any]
+
+# -------------------------------------------------------------------------------------------- operations
+
+
+def numeric(x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+    """A distribution function, or the inverse of one, as SciPy computes it: the values of the method `name`."""
+    arguments = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them in parallel
+    return getattr(distribution, name)(*arguments)
+
+
+def density(distribution: Any, x: Any, *shapes: Any) -> Any:
+    """The density of a standard distribution, of arrays or nodes."""
+    return rebound_instance(distribution)._pdf(x, *shapes)
+
+
+def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+    return getattr(distribution, name)(q, *shapes, loc=loc)
+
+
+ops.enter(numeric, "scipy_stats_numeric")
+ops.enter_piecewise(_quantile, "scipy_stats_quantile")
+
+
+def _is_active(*values: object) -> bool:
+    """Whether a derivative could be taken by one of the values."""
+    return any(isinstance(value, Value) and type(value) not in INERT for value in values)
+
+
+# -------------------------------------------------------------------------------------------- replaced methods
+
+
+def _numeric(name: str) -> Method:
+    def method(self: Any, x: Any, *shapes: Any) -> Any:
+        distribution = original_instance(self)
+        if not any(isinstance(value, Value) for value in (x, *shapes)):
+            return getattr(distribution, name)(x, *shapes)
+        return bind(numeric, (x, *shapes), {"distribution": distribution, "name": name})
+
+    return method
+
+
+def _numbers_only(name: str) -> Method:
+    """A density that SciPy computes in C or by differences."""
+
+    def method(self: Any, *args: Any) -> Any:
+        if _is_active(*args):
+            raise TypeError(
+                f"scipy.stats.{self.name}: SciPy has its density as numbers alone, and no derivative of that is known (of cdf "
+                "and ppf the first is); give plain numbers (x.value)"
+            )
+        return getattr(original_instance(self), name)(*to_values(args))
+
+    return method
+
+
+def _pdf(self: Any, x: Any, *shapes: Any) -> Any:
+    if type(original_instance(self))._logpdf is st.rv_continuous._logpdf:
+        raise TypeError(
+            f"scipy.stats.{self.name}: it has no formula of its density, which SciPy computes by differences; define _pdf or "
+            "_logpdf"
+        )
+    return np.exp(self._logpdf(x, *shapes))
+
+
+def _log_of_smaller(one: str, other: str) -> Method:
+    """The logarithm of `one`, by log1p of `other` where that is the smaller; SciPy chooses by the median, which it solves for."""
+
+    def method(self: Any, x: Any, *shapes: Any) -> Any:
+        value = getattr(self, one)(x, *shapes)
+        is_smaller = value < 0.5
+        return np.where(is_smaller, np.log(np.where(is_smaller, value, 1)), np.log1p(-getattr(self, other)(x, *shapes)))
+
+    return method
+
+
+def _integrated(name: str, what: str) -> Method:
+    """A method for which SciPy integrates: its numbers for plain shape parameters, and an error for others."""
+
+    def method(self: Any, *args: Any) -> Any:
+        if _is_active(*args):
+            raise TypeError(
+                f"scipy.stats.{self.name}.{what}: SciPy integrates it, and its derivative by the shape parameters is not known; "
+                "give plain numbers for these (x.value), or sum pdf at the nodes of a quadrature"
+            )
+        return getattr(original_instance(self), name)(*to_values(args))
+
+    return method
+
+
+def _summed_cdf(self: Any, k: Any, *shapes: Any) -> Any:
+    low = np.min(np.asarray(self._get_support(*to_values(shapes))[0]))
+    if np.isinf(low):
+        raise TypeError(f"scipy.stats.{self.name}.cdf: it has no formula and no least number; sum pmf over a range")
+    counts = np.arange(low, np.max(to_values(k)) + 1)
+    k, *columns = [np.expand_dims(a, -1) for a in (k, *shapes)]
+    return np.sum(np.where(counts <= k, self._pmf(counts, *columns), 0), axis=-1)
+
+
+def _summed_entropy(self: Any, *shapes: Any) -> Any:
+    low, high = [np.asarray(end) for end in self._get_support(*to_values(shapes))]
+    if np.isinf(np.max(high)) or np.isinf(np.min(low)):
+        raise TypeError(
+            f"scipy.stats.{self.name}.entropy: a sum without end; sum scipy.special.entr of pmf over a range that is long enough"
+        )
+    counts = np.arange(np.min(low), np.max(high) + 1)
+    masses = self._pmf(counts, *[np.expand_dims(a, -1) for a in shapes])
+    return np.sum(sc.entr(np.where((counts >= low[..., None]) & (counts <= high[..., None]), masses, 0)), axis=-1)
+
+
+_ALL = "_cdf _sf _ppf _isf"
+_NUMERIC = {  # what SciPy integrates, solves for, or has in C
+    "rv_continuous": "_cdf _ppf",
+    "cosine_gen": _ALL,
+    "dpareto_lognorm_gen": _ALL,
+    "genhyperbolic_gen": _ALL,
+    "geninvgauss_gen": _ALL,
+    "invgauss_gen": "_ppf _isf",
+    "irwinhall_gen": _ALL,
+    "ksone_gen": _ALL,
+    "kstwo_gen": _ALL,
+    "kstwobign_gen": _ALL,
+    "landau_gen": _ALL,
+    "levy_stable_gen": _ALL,
+    "norminvgauss_gen": _ALL,
+    "skewnorm_gen": _ALL,
+    "studentized_range_gen": _ALL,
+    "vonmises_gen": "_cdf",
+    "wald_gen": "_ppf _isf",
+}
+_WITHOUT_FORMULA = "irwinhall_gen ksone_gen kstwo_gen kstwobign_gen landau_gen levy_stable_gen studentized_range_gen"
+
+_COUNTS = "its parameters are counts; give plain numbers for them (x.value)"
+_WITHOUT_DERIVATIVE = {
+    "hypergeom_gen": _COUNTS,
+    "nhypergeom_gen": _COUNTS,
+    "randint_gen": _COUNTS,
+    "poisson_binom_gen": "the sum over the trials one by one: np.convolve of [1 - p, p]",
+    "nchypergeom_fisher_gen": "a sum of the terms of its definition, by scipy.special.gammaln",
+    "nchypergeom_wallenius_gen": "plain numbers for its parameters (x.value)",
+    "zipfian_gen": "k**-a over the sum of np.arange(1, n + 1.0)**-a",
+}
+
+
+def _refusing(advice: str) -> Method:
+    def method(self: Any, *args: Any) -> Any:
+        raise TypeError(f"scipy.stats.{self.name}: no derivative of it is known; use {advice}")
+
+    return method
+
+
+replace_methods({
+    **{(kind, name): _numeric(name) for kind, names in _NUMERIC.items() for name in names.split()},
+    **{(kind, name): _numbers_only(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
+    ("rv_continuous", "_pdf"): _pdf,
+    ("rv_continuous", "_logcdf"): _log_of_smaller("_cdf", "_sf"),
+    ("rv_continuous", "_logsf"): _log_of_smaller("_sf", "_cdf"),
+    ("rv_continuous", "_entropy"): _integrated("vecentropy", "entropy"),
+    ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's goes through the elements
+    ("rv_generic", "generic_moment"): property(lambda self: _integrated("generic_moment", "moment").__get__(self)),
+    ("rv_discrete", "_cdf"): _summed_cdf,
+    ("rv_discrete", "_entropy"): _summed_entropy,
+    ("binom_gen", "_entropy"): _summed_entropy,
+    **{(kind, "_argcheck"): _refusing(advice) for kind, advice in _WITHOUT_DERIVATIVE.items()},
+    **FORMULAS,
+})  # fmt: skip
+
+# -------------------------------------------------------------------------------------------- public methods
+
+
+def _of_counts(name: str) -> Method:
+    """A method of a discrete distribution, which is piecewise constant in the count and in the location."""
+
+    def method(self: Any, k: Any, *args: Any, **kwargs: Any) -> Any:
+        shapes, loc, _ = self._parse_args(*args, **kwargs)
+        count = stop_gradient(array(k) - array(loc))
+        return run_own_code("scipy.stats", f"rv_discrete.{name}", self, count, *shapes)
+
+    return method
+
+
+def _quantile_of_counts(name: str) -> Method:
+    def method(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+        shapes, loc, _ = self._parse_args(*args, **kwargs)
+        return bind(_quantile, tuple(map(stack_nested, (q, loc, *shapes))), {"distribution": self, "name": name})
+
+    return method
+
+
+def _moment(self: Any, order: Any, *args: Any, **kwargs: Any) -> Any:
+    """A moment about 0, by the binomial theorem: SciPy's, of a location of 0, has no derivative by the location."""
+    shapes, loc, scale = self._parse_args(*args, **kwargs)
+    loc, scale = stack_nested(loc), stack_nested(scale)
+    raw = [1.0, *[run_own_code("scipy.stats", "rv_continuous.moment", self, k, *shapes) for k in range(1, int(order))]]
+    raw.append(run_own_code("scipy.stats", "rv_continuous.moment", self, order, *shapes))
+    n = len(raw) - 1
+    terms = [math.comb(n, k) * loc ** (n - k) * scale**k * each for k, each in enumerate(raw)]
+    return np.where(scale > 0, sum(terms), self.badvalue)
+
+
+def _draws(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Draws of the standard distribution, scaled and moved: nodes for loc and scale alone."""
+    if isinstance(self, st.rv_discrete):
+        raise TypeError(
+            f"scipy.stats.{self.name}.rvs: draws are whole numbers and have no derivative by a parameter; draw from plain "
+            "numbers (x.value), and weigh by logpmf (the score function)"
+        )
+    parameters = {name: value for name, value in kwargs.items() if name not in ("size", "random_state")}
+    if _is_active(*self._parse_args_rvs(*args, **parameters)[0]):
+        raise TypeError(
+            f"scipy.stats.{self.name}.rvs: draws are differentiated by loc and scale alone; for shape parameters give draws of a "
+            "uniform distribution to ppf, or plain numbers (x.value) and weigh by logpdf"
+        )
+    return run_own_code("scipy.stats", "rv_continuous.rvs", self, *args, **kwargs)
+
+
+_OF_X = "pdf logpdf cdf logcdf sf logsf ppf isf"
+_OF_PARAMETERS = "stats mean var std entropy median interval support nnlf"
+OWN_CODE = [f"rv_continuous.{name}" for name in f"{_OF_X} {_OF_PARAMETERS}".split()] + ["rv_discrete.entropy"]
+INSTEAD: dict[str, Method] = {
+    **{f"rv_discrete.{name}": _of_counts(name) for name in ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]},
+    **{f"rv_discrete.{name}": _quantile_of_counts(name) for name in ("ppf", "isf")},
+    "rv_continuous.moment": _moment,
+    "rv_continuous.rvs": _draws,
+    "rv_discrete.rvs": _draws,
+}

@@ -1,0 +1,114 @@
+"""Private functions of ``scipy.stats`` that are replaced in rebound code, and the estimate of a density by kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sc
+import scipy.stats as st
+from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
+from scipy.stats._stats_py import _validate_distribution
+
+from ...interception import original_of
+from ..own_code import carries_node, rebound, replace_functions
+
+
+def _yeojohnson_transform(x: Any, lmbda: Any, xp: object = None) -> Any:
+    """As in SciPy, which has another formula at the powers 0 and 2, without a derivative by the power."""
+    is_positive = x >= 0
+    size, power = np.where(is_positive, x, -x), np.where(is_positive, lmbda, 2 - lmbda)
+    return np.where(is_positive, 1.0, -1.0) * sc.boxcox1p(size, power)
+
+
+def _boxcox_llf(data: Any, axis: int = 0, *, lmb: Any) -> Any:
+    """As in SciPy, which has another formula at the power 0, without a derivative by the power."""
+    variance = np.var(sc.boxcox(data, lmb), axis=axis)
+    return (lmb - 1) * np.sum(np.log(data), axis=axis) - data.shape[axis] / 2 * np.log(variance)
+
+
+_validate: Any = rebound(_validate_distribution)
+
+
+def _cdf_distance(p: int, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
+    """As in SciPy, which calls a method of an array that may be plain with one that may be a node."""
+    (u, u_weights), (v, v_weights) = _validate(u_values, u_weights), _validate(v_values, v_weights)
+    points = np.sort(np.concatenate([u, v]))
+    difference = np.abs(_shares_below(u, u_weights, points[:-1]) - _shares_below(v, v_weights, points[:-1]))
+    return np.sum(difference**p * np.diff(points)) ** (1 / p)
+
+
+def _shares_below(values: Any, weights: Any, points: Any) -> Any:
+    """The distribution function of a sample at `points`."""
+    order = np.argsort(values)
+    counts = np.searchsorted(values[order], points, side="right")
+    if weights is None:
+        return counts / values.size
+    total = np.concatenate([np.zeros(1), np.cumsum(weights[order])])
+    return total[counts] / total[-1]
+
+
+_along_axis = _axis_nan_policy_factory(lambda x: x, n_outputs=1, default_axis=0, result_to_tuple=lambda x, _: (x,))
+
+# -------------------------------------------------------------------------------------------- estimates by kernels
+
+
+class _Estimate:
+    """``gaussian_kernel_estimate`` and its logarithm, in Cython, which are looked up by a dtype."""
+
+    def __init__(self, is_log: bool) -> None:
+        self.is_log = is_log
+
+    def __getitem__(self, dtype: str) -> Callable[..., Any]:
+        return self.estimate
+
+    def estimate(self, points: Any, values: Any, xi: Any, cho_cov: Any, dtype: object = None) -> Any:
+        """Return a weighted sum of the kernels at `points`, of shape (n, d), for each of `xi`, of shape (m, d)."""
+        white, data = np.linalg.solve(cho_cov, np.transpose(xi)), np.linalg.solve(cho_cov, np.transpose(points))
+        square = np.sum((data[:, :, None] - white[:, None, :]) ** 2, axis=0)
+        log_scale = np.sum(np.log(np.diagonal(cho_cov))) + 0.5 * xi.shape[1] * math.log(2 * math.pi)
+        logs = -0.5 * square - log_scale
+        sums = sc.logsumexp(logs, b=values, axis=0) if self.is_log else np.sum(values * np.exp(logs), axis=0)
+        return sums[:, None]
+
+
+replace_functions({
+    "_yeojohnson_transform": _yeojohnson_transform,
+    "_boxcox_llf": rebound(_along_axis(_boxcox_llf)),
+    "_cdf_distance": _cdf_distance,
+    "gaussian_kernel_estimate": _Estimate(False),
+    "gaussian_kernel_estimate_log": _Estimate(True),
+})  # fmt: skip
+
+
+def _refusing(name: str, advice: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(map(carries_node, (self, *args, *kwargs.values()))):
+            raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
+        return original_of(getattr(st.gaussian_kde, name))(self, *args, **kwargs)
+
+    return method
+
+
+_REFUSED = {
+    "resample": "plain data (x.value): which points are drawn has no derivative",
+    "integrate_box": "a sum of evaluate() at the nodes of a quadrature",
+    "marginal": "gaussian_kde of those rows of the data",
+}
+OWN_CODE = [
+    f"gaussian_kde{name}"
+    for name in (
+        "",
+        ".evaluate",
+        ".pdf",
+        ".logpdf",
+        ".set_bandwidth",
+        ".integrate_gaussian",
+        ".integrate_box_1d",
+        ".integrate_kde",
+    )
+]
+INSTEAD = {f"gaussian_kde.{name}": _refusing(name, advice) for name, advice in _REFUSED.items()}
+CALLING = frozenset([*OWN_CODE[1:], *INSTEAD]) - {"gaussian_kde.set_bandwidth"}
