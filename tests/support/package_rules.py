@@ -5,7 +5,7 @@ from __future__ import annotations
 import scipy.special  # noqa: F401  (before its rules, which are incomplete if they import it while a graph exists)
 
 from autodiff import grads
-from autodiff.grads.scipy.special.declaring import UNKNOWN
+from autodiff.grads.scipy.special.ufunc_rules import UNKNOWN
 from autodiff.rules import rules
 
 grads._load_family("scipy.special")

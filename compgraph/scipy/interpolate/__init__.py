@@ -7,7 +7,7 @@ import importlib
 from ..own_classes import class_on_nodes, own_class, stand_in_functions
 from ..own_code import NUMPY, own_code, replace_functions, replace_methods
 from ..policy import Policy
-from . import bsplines, fitpack, polynomials, regular_grids, scattered
+from . import bsplines, fitpack, piecewise_polynomials, regular_grids, scattered
 
 _NAME = "scipy.interpolate"
 _CLASSES = [  # each with the methods that plain objects have for nodes
@@ -26,7 +26,7 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
     "UnivariateSpline __call__ integral",
 ]
 _STAND_INS = {
-    "_ppoly": (polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
+    "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
     "_dierckx": (bsplines, "evaluate_spline"),
     "_fitpack_impl": (fitpack, "splev splint spalde"),
     "_rgi_cython": (regular_grids, "find_indices evaluate_linear_2d"),
@@ -48,8 +48,8 @@ replace_functions({  # of SciPy 1.18 and later, where public classes delegate to
     "_get_xp_bspline_cls": _delegate_of("_bsplines", "_BSpline"),
 })  # fmt: skip
 replace_methods({
-    ("BarycentricInterpolator", "_evaluate"): polynomials.barycentric_evaluate,
-    ("BarycentricInterpolator", "_evaluate_derivatives"): polynomials.barycentric_derivatives,
+    ("BarycentricInterpolator", "_evaluate"): piecewise_polynomials.barycentric_evaluate,
+    ("BarycentricInterpolator", "_evaluate_derivatives"): piecewise_polynomials.barycentric_derivatives,
 })  # fmt: skip
 _ROOTS = "the method of a plain object: roots have no derivative here; refine them by autodiff.root"
 _FIXED = "a new object: those that are made of nodes are not changed"
@@ -78,7 +78,7 @@ POLICY = Policy(
         "LSQUnivariateSpline": fitpack.with_knots,
         "BarycentricInterpolator.set_yi": _raise_in_place,
         "BarycentricInterpolator.add_xi": _raise_in_place,
-        "lagrange": polynomials.lagrange,
+        "lagrange": piecewise_polynomials.lagrange,
         "griddata": scattered.griddata,
     },
     plain=frozenset({"generate_knots"}),  # a generator, whose code cannot be exchanged; tracers raise there

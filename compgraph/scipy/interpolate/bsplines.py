@@ -15,7 +15,7 @@ import scipy.interpolate
 import scipy.linalg
 from numpy.typing import NDArray
 
-from .. import bands
+from .. import banded_matrices
 from ..own_classes import class_on_nodes
 from ..steps import array, floating, plain
 
@@ -207,7 +207,7 @@ def least_squares(
     right = np.reshape(y, (y.shape[0], -1)) * w[:, None]
     n = len(t) - k - 1
     matrix = _dense(rows, where - k, n)
-    normal = bands.banded(np.transpose(matrix) @ matrix, k, k)
+    normal = banded_matrices.banded(np.transpose(matrix) @ matrix, k, k)
     solved = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
     solved = solved + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solved))
     return made(t, np.reshape(solved, (n, *y.shape[1:])), k, axis=axis)

@@ -16,7 +16,7 @@ from compgraph.interception import original_of
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
-from ..functional import Watch, functional
+from ..linear_functionals import Watch, functional
 
 Function = Callable[..., Any]
 _POSITIONAL = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")

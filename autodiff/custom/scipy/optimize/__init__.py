@@ -1,7 +1,8 @@
 """Solvers of `scipy.optimize`: each is solved by SciPy's own call, on plain numbers, and differentiated at the solution."""
 
-from .fits import curve_fit, least_squares, leastsq
-from .minima import (
+from .least_squares_fits import curve_fit, least_squares, leastsq
+from .linear_programs import isotonic_regression, linprog, lsq_linear, milp, nnls
+from .minimizers import (
     basinhopping,
     brent,
     differential_evolution,
@@ -22,7 +23,6 @@ from .minima import (
     minimize_scalar,
     shgo,
 )
-from .programs import isotonic_regression, linprog, lsq_linear, milp, nnls
 from .roots import (
     anderson,
     bisect,

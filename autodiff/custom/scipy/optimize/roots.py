@@ -10,8 +10,7 @@ import scipy.optimize
 
 from compgraph.graph import stack_nested
 
-from ..callbacks import Call, with_value
-from .results import carrying
+from ..solver_calls import Call, carrying, with_value
 
 Answer = Callable[..., Any]
 

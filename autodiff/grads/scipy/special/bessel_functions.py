@@ -10,7 +10,7 @@ import scipy.special as sc
 
 from ....rules import Rule
 from ...elementwise_functions import near
-from .declaring import ROOT_PI, real_only, several, special
+from .ufunc_rules import ROOT_PI, real_only, several, special
 
 # Bessel functions
 special_j0_grad = special("j0", lambda g, out, x: -g * sc.j1(x))

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Formula, Rule
-from .declaring import DEGREE, several, special
+from .ufunc_rules import DEGREE, several, special
 
 
 def _solution(name: str, parameters: str, curvature: Formula, unit: float = 1) -> Rule:

@@ -11,10 +11,9 @@ import scipy.optimize
 from compgraph.graph import stack_nested, to_values
 
 from ....operators import grad
-from ..callbacks import Call, has_node, with_value
-from . import limits
-from .extrema import Constraint, minimiser
-from .results import carrying
+from ..solver_calls import Call, carrying, has_node, with_value
+from . import optimality_conditions
+from .optimality_conditions import Constraint, minimiser
 
 Function = Callable[..., Any]
 
@@ -48,9 +47,9 @@ def minimize(*args: Any, **kwargs: Any) -> Any:
     bounds = _bounds(call)
     constraints: list[Constraint] = []
     if call.given.get("constraints"):
-        call.given["constraints"], constraints = limits.constraints_of(call, call.given["constraints"])
+        call.given["constraints"], constraints = optimality_conditions.constraints_of(call, call.given["constraints"])
     found = call()
-    return _result(call, found, [*limits.of_bounds(bounds), *constraints]) if call.met else found
+    return _result(call, found, [*optimality_conditions.of_bounds(bounds), *constraints]) if call.met else found
 
 
 def _bounds(call: Call, name: str = "bounds") -> Any:
@@ -59,7 +58,7 @@ def _bounds(call: Call, name: str = "bounds") -> Any:
     if isinstance(bounds, zip):
         bounds = list(bounds)
     if bounds is not None:
-        call.given[name] = limits.plain_bounds(bounds)
+        call.given[name] = optimality_conditions.plain_bounds(bounds)
     return bounds
 
 
@@ -68,7 +67,7 @@ def minimize_scalar(*args: Any, **kwargs: Any) -> Any:
     call = Call(scipy.optimize.minimize_scalar, args, kwargs, "fun", kept="bounds")
     bounds = _bounds(call)
     found = call()
-    return _result(call, found, [] if bounds is None else limits.of_pair(bounds)) if call.met else found
+    return _result(call, found, [] if bounds is None else optimality_conditions.of_pair(bounds)) if call.met else found
 
 
 # ------------------------------------------------------------------------------------ the older functions
@@ -116,11 +115,11 @@ def fminbound(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fminbound``."""
     call = Call(scipy.optimize.fminbound, args, kwargs, "func", kept="x1 x2")
     ends = call.given["x1"], call.given["x2"]
-    call.given["x1"], call.given["x2"] = limits.plain_bounds(ends)
+    call.given["x1"], call.given["x2"] = optimality_conditions.plain_bounds(ends)
     found = call()
     if not call.met:
         return found
-    x = minimiser(call, _x(found), call.function, limits.of_pair(ends), _x)
+    x = minimiser(call, _x(found), call.function, optimality_conditions.of_pair(ends), _x)
     return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
 
 
@@ -132,7 +131,7 @@ def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
     if not call.met:
         return found
     f = _with_slope(call)
-    x = minimiser(call, found[0], f, limits.of_bounds(bounds), _x)
+    x = minimiser(call, found[0], f, optimality_conditions.of_bounds(bounds), _x)
     slope = with_value(found[2]["grad"], grad(lambda z: _value(call, f, z))(x))
     return x, with_value(found[1], _value(call, f, x)), carrying(found[2], {"grad": slope})
 
@@ -151,7 +150,7 @@ def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
     found = call()
     if not call.met:
         return found
-    return (minimiser(call, found[0], _with_slope(call), limits.of_bounds(bounds), _x), *found[1:])
+    return (minimiser(call, found[0], _with_slope(call), optimality_conditions.of_bounds(bounds), _x), *found[1:])
 
 
 def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
@@ -161,13 +160,13 @@ def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
     bounds, constraints = _bounds(call), []
     for several, single, is_equation in (("eqcons", "f_eqcons", True), ("ieqcons", "f_ieqcons", False)):
         functions = list(call.given.get(several, ()))
-        call.given[several] = [limits.watched(call, f) for f in functions]
+        call.given[several] = [optimality_conditions.watched(call, f) for f in functions]
         functions += [call.raw[single]] if call.raw.get(single) is not None else []
         constraints += [Constraint(f, is_equation) for f in functions]
     found = call()
     if not call.met:
         return found
-    x = minimiser(call, _x(found), call.function, [*limits.of_bounds(bounds), *constraints], _x)
+    x = minimiser(call, _x(found), call.function, [*optimality_conditions.of_bounds(bounds), *constraints], _x)
     return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
 
 
@@ -180,7 +179,7 @@ def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
     call.holds = call.holds or has_node(further)
     call.given["consargs"] = to_values(further)
     further = call.extra if further is None else tuple(further)
-    call.given["cons"] = [limits.watched(call, f) for f in functions]
+    call.given["cons"] = [optimality_conditions.watched(call, f) for f in functions]
     found = call()
     if not call.met:
         return found
@@ -200,12 +199,12 @@ def _over_box(name: str, callbacks: str = "func", kept: str = "", refused: str =
         bounds = _bounds(call)
         constraints: list[Constraint] = []
         if call.given.get("constraints"):
-            call.given["constraints"], constraints = limits.constraints_of(call, call.given["constraints"])
+            call.given["constraints"], constraints = optimality_conditions.constraints_of(call, call.given["constraints"])
         found = call()
         if not call.met:
             return found
         _refuse(call, refused)
-        return _result(call, found, [*limits.of_bounds(bounds), *constraints])
+        return _result(call, found, [*optimality_conditions.of_bounds(bounds), *constraints])
 
     return answer
 
@@ -221,15 +220,15 @@ def basinhopping(*args: Any, **kwargs: Any) -> Any:
     call = Call(scipy.optimize.basinhopping, args, kwargs, "func", kept="minimizer_kwargs")
     options = dict(call.given.get("minimizer_kwargs") or {})
     call.take_extra(options)
-    constraints = limits.of_bounds(options.get("bounds"))
+    constraints = optimality_conditions.of_bounds(options.get("bounds"))
     if "bounds" in options:
-        options["bounds"] = limits.plain_bounds(options["bounds"])
+        options["bounds"] = optimality_conditions.plain_bounds(options["bounds"])
     if options.get("constraints"):
-        options["constraints"], further = limits.constraints_of(call, options["constraints"])
+        options["constraints"], further = optimality_conditions.constraints_of(call, options["constraints"])
         constraints += further
     for name in ("jac", "hess", "hessp"):
         if callable(options.get(name)):
-            options[name] = limits.watched(call, options[name])
+            options[name] = optimality_conditions.watched(call, options[name])
     if "minimizer_kwargs" in call.given:
         call.given["minimizer_kwargs"] = options
     found = call()

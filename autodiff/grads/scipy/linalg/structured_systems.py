@@ -8,18 +8,18 @@ part of a matrix, the adjoint lies in that part.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy
 
-from compgraph.scipy import bands
+from compgraph.scipy import banded_matrices
 
 from ....batching import pad_ndim, sum_over_operands
 from ....rules import Rule, general
-from ...linalg import adjoint, product, swap
-from .structures import Structure, across, as_columns, side_by_side
+from ...linalg import adjoint, folded, half, mirrored, product, swap
 
 Formula = Callable[..., Any]
 
@@ -163,15 +163,15 @@ def _banded(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
 
 
 def _banded_back(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
-    return scipy.linalg.solve_banded(l_and_u[::-1], bands.transposed(ab, *l_and_u), right)
+    return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transposed(ab, *l_and_u), right)
 
 
 scipy_linalg_solve_banded_grad = _of_systems(
     "scipy_linalg_solve_banded",
     _banded,
     _banded_back,
-    lambda t, x, l_and_u, **_: bands.product(t, x, *l_and_u),
-    lambda y, x, ab, l_and_u, **_: -bands.outer(y, x, *l_and_u),
+    lambda t, x, l_and_u, **_: banded_matrices.product(t, x, *l_and_u),
+    lambda y, x, ab, l_and_u, **_: -banded_matrices.outer(y, x, *l_and_u),
 )
 
 
@@ -191,15 +191,15 @@ def _hermitian_back(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
 
 
 def _hermitian_apply(t: Any, x: Any, lower: Any = False, **_: Any) -> Any:
-    below, above = bands.widths(t, lower)
+    below, above = banded_matrices.widths(t, lower)
     half = t * _half_bands(t.shape[-1], below, above)
-    other = np.conjugate(bands.transposed(half, below, above))
-    return bands.product(half, x, below, above) + bands.product(other, x, above, below)
+    other = np.conjugate(banded_matrices.transposed(half, below, above))
+    return banded_matrices.product(half, x, below, above) + banded_matrices.product(other, x, above, below)
 
 
 def _hermitian_pulled(y: Any, x: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
-    below, above = bands.widths(ab, lower)
-    both = bands.outer(y, x, below, above) + np.conjugate(bands.outer(x, y, below, above))
+    below, above = banded_matrices.widths(ab, lower)
+    both = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
     return -both * _half_bands(ab.shape[-1], below, above)
 
 
@@ -261,3 +261,68 @@ scipy_linalg_solve_toeplitz_grad = general(
     lambda t, out, c, r, b, **_: _toeplitz_pushed(scipy.linalg.toeplitz(0 * c, _cornered(0 * c, t)), out, c, r, b),
     lambda t, out, c, r, b, **_: scipy.linalg.solve_toeplitz((c, r), t),
 )
+
+
+_NAMES = {"gen": "general", "sym": "symmetric", "her": "hermitian", "pos": "hermitian", "positive definite": "hermitian"}
+_ACROSS = {"upper triangular": "lower triangular", "lower triangular": "upper triangular"}
+
+
+class Structure:
+    """The part of a matrix that is read, given what it is assumed to be.
+
+    Without an assumption SciPy looks at all elements, and takes the shortest way; the solution is that of the whole matrix.
+    """
+
+    def __init__(self, assume_a: str | None, lower: Any) -> None:
+        self.kind = _NAMES.get(assume_a or "general", assume_a or "general")
+        self.upper = not lower
+
+    def _mask(self, n: int) -> Any:
+        if self.kind == "diagonal":
+            return np.eye(n)
+        if self.kind == "tridiagonal":
+            return np.tri(n, k=1) * np.tri(n, k=1).T
+        if self.kind == "lower triangular":
+            return np.tri(n)
+        return np.tri(n).T if self.kind == "upper triangular" else None
+
+    def read(self, a: Any) -> Any:
+        """The matrix that is meant."""
+        n = a.shape[-1]
+        if self.kind == "hermitian":
+            return mirrored(a, self.upper)
+        if self.kind == "symmetric":
+            triangle = a * half(n, self.upper)
+            return triangle + swap(triangle)
+        mask = self._mask(n)
+        return a if mask is None else a * mask
+
+    def folded(self, g: Any) -> Any:
+        """The adjoint of what is read, from that of the matrix that is meant."""
+        n = g.shape[-1]
+        if self.kind == "hermitian":
+            return folded(g, self.upper)
+        if self.kind == "symmetric":
+            return (g + swap(g)) * half(n, self.upper)
+        mask = self._mask(n)
+        return g if mask is None else g * mask
+
+
+def across(assume_a: str | None) -> str | None:
+    """What the transposed matrix is assumed to be."""
+    return _ACROSS.get(assume_a, assume_a) if assume_a else assume_a
+
+
+def as_columns(b: Any, *vectors: Any) -> tuple[bool, list[Any]]:
+    """Whether a right-hand side is one vector; if so, vectors as columns."""
+    single = b.ndim == 1
+    return single, [v[..., None] if single else v for v in vectors]
+
+
+def side_by_side(solve: Callable[[Any], Any], ndim: int, right: Any) -> Any:
+    """Solutions for a stack of right-hand sides; those of one matrix (of `ndim` 2) as columns side by side."""
+    if ndim > 2 or right.ndim == 2:
+        return solve(right)
+    columns = np.moveaxis(right, -2, 0)
+    solved = solve(np.reshape(columns, (columns.shape[0], math.prod(columns.shape[1:]))))
+    return np.moveaxis(np.reshape(solved, columns.shape), 0, -2)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.special as sc
 
-from .declaring import special
-from .gamma import beta_density
-from .parameters import betainc_slopes
-from .statistics import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
+from .distribution_functions import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
+from .gamma_functions import beta_density
+from .parameter_derivatives import betainc_slopes
+from .ufunc_rules import special
 
 
 def _beta_slope(g: Any, out: Any, x: Any, a: Any, b: Any) -> Any:

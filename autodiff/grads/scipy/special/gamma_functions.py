@@ -9,8 +9,8 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Rule
-from .declaring import ROOT_2PI, ROOT_PI, special
-from .parameters import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
+from .parameter_derivatives import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
+from .ufunc_rules import ROOT_2PI, ROOT_PI, special
 
 
 def _psi(g: Any, out: Any, x: Any) -> Any:

@@ -19,8 +19,8 @@ from compgraph.scipy import exact_to
 from compgraph.values import Value
 
 from ....operators import jacrev
-from ..functional import Watch
-from .stepping import hold, pinned
+from ..linear_functionals import Watch
+from .runge_kutta_steps import hold, pinned
 
 Function = Callable[..., Any]
 NEWTON = 3  # steps: derivatives to order 7

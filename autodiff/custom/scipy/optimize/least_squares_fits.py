@@ -12,10 +12,9 @@ from compgraph.graph import stack_nested, to_values
 from compgraph.values import Value
 
 from ....operators import jacobian
-from ..callbacks import Call, Callback, has_node, with_value
-from . import limits
-from .extrema import minimiser
-from .results import carrying
+from ..solver_calls import Call, Callback, carrying, has_node, with_value
+from . import optimality_conditions
+from .optimality_conditions import minimiser
 
 Function = Callable[..., Any]
 
@@ -48,18 +47,18 @@ def least_squares(*args: Any, **kwargs: Any) -> Any:
     if callable(call.given.get("jac")) and by_name:
         call.given["jac"] = Callback(_named(call.raw["jac"], by_name))
     bounds = call.given.get("bounds", (-np.inf, np.inf))
-    call.given["bounds"] = limits.plain_bounds(bounds)
+    call.given["bounds"] = optimality_conditions.plain_bounds(bounds)
     scale = call.given.get("f_scale", 1.0)
     call.given["f_scale"] = to_values(scale)
     loss = call.given.get("loss", "linear")
     if callable(loss):
-        call.given["loss"] = limits.watched(call, loss)
+        call.given["loss"] = optimality_conditions.watched(call, loss)
     call.holds = call.holds or has_node(by_name)
     found = call()
     if not call.met:
         return found
     cost = _cost(function, loss, scale)
-    x = minimiser(call, found.x, cost, limits.of_pair(bounds), lambda result: result.x)
+    x = minimiser(call, found.x, cost, optimality_conditions.of_pair(bounds), lambda result: result.x)
     fields = {
         "x": x,
         "cost": with_value(found.cost, cost(x, *call.extra)),
@@ -103,14 +102,14 @@ def curve_fit(*args: Any, **kwargs: Any) -> Any:
         if name in call.given:
             call.given[name] = to_values(value)
     bounds = call.given.get("bounds", (-np.inf, np.inf))
-    call.given["bounds"] = limits.plain_bounds(bounds)
+    call.given["bounds"] = optimality_conditions.plain_bounds(bounds)
     found = call()
     if not call.met:
         return found
     if call.given.get("loss", "linear") != "linear":
         raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
     residuals = _misfit(call, data)
-    popt = minimiser(call, found[0], _cost(residuals), limits.of_pair(bounds), lambda result: result[0])
+    popt = minimiser(call, found[0], _cost(residuals), optimality_conditions.of_pair(bounds), lambda result: result[0])
     pcov = _covariance(call, residuals, popt, found[1])
     if len(found) == 2:
         return popt, pcov

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Formula, Rule
-from .declaring import ROOT_2PI, special
-from .gamma import beta_density, gamma_density
-from .parameters import betainc_slopes, gammainc_slope
+from .gamma_functions import beta_density, gamma_density
+from .parameter_derivatives import betainc_slopes, gammainc_slope
+from .ufunc_rules import ROOT_2PI, special
 
 Density = Formula  # of all arguments of the distribution function
 

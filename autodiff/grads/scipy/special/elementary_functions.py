@@ -10,7 +10,7 @@ import scipy.special as sc
 
 from ....rules import Rule
 from ...elementwise_functions import in_dtype, near
-from .declaring import DEGREE, ROOT_2PI, several, special
+from .ufunc_rules import DEGREE, ROOT_2PI, several, special
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)

@@ -14,8 +14,8 @@ from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
 from ....forward import jvp
-from ..functional import Watch
-from .stepping import Solution, advanced, hold, method_of, pieces_of, pinned
+from ..linear_functionals import Watch
+from .runge_kutta_steps import Solution, advanced, hold, method_of, pieces_of, pinned
 
 Function = Callable[..., Any]
 MOST_STEPS = 4000  # of the steps that stand for those of an implicit method

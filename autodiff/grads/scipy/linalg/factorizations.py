@@ -13,11 +13,11 @@ import numpy as np
 import scipy
 
 from compgraph.guards import guarded_value
-from compgraph.scipy import bands
+from compgraph.scipy import banded_matrices
 
 from ....rules import general
 from ...linalg import adjoint, cholesky, cholesky_tangent, folded, half, mirrored, product, swap
-from .functions import balanced
+from .matrix_functions import balanced
 
 # ------------------------------------------------------------------------------------------- Cholesky
 
@@ -54,16 +54,21 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 
 def _cholesky_banded(g: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
-    below, above = bands.widths(ab, lower)
-    found = cholesky(bands.dense(g, below, above), bands.dense(out, below, above), bands.dense(ab, below, above), not lower)
-    return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), g)
+    below, above = banded_matrices.widths(ab, lower)
+    found = cholesky(
+        banded_matrices.dense(g, below, above),
+        banded_matrices.dense(out, below, above),
+        banded_matrices.dense(ab, below, above),
+        not lower,
+    )
+    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(found, below, above), g)
 
 
 def _cholesky_banded_tangent(t: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
-    below, above = bands.widths(ab, lower)
-    dense = bands.dense(t, below, above)
-    found = cholesky_tangent(dense, bands.dense(out, below, above), dense, not lower)
-    return np.where(bands.inside(ab.shape[-1], below, above), bands.banded(found, below, above), t)
+    below, above = banded_matrices.widths(ab, lower)
+    dense = banded_matrices.dense(t, below, above)
+    found = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
+    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(found, below, above), t)
 
 
 scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cholesky_banded).tangent(_cholesky_banded_tangent)
@@ -147,14 +152,14 @@ def _lu_factor(g: Any, out: Any, a: Any, **_: Any) -> Any:
     if not a.size or g[0] is None:
         return 0 * a
     found = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
-    return _ordered(found, np.argsort(bands.order_of_rows(piv, a.shape[-2]), axis=-1))
+    return _ordered(found, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
 def _lu_factor_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
     both, piv = out
     if not a.size:
         return 0 * both, None
-    dl, du = _lu_tangent(_ordered(t, bands.order_of_rows(piv, a.shape[-2])), *_parts(both))
+    dl, du = _lu_tangent(_ordered(t, banded_matrices.order_of_rows(piv, a.shape[-2])), *_parts(both))
     rows, columns = a.shape[-2:]
     return np.matmul(dl, np.eye(dl.shape[-1], columns)) + np.matmul(np.eye(rows, du.shape[-2]), du), None
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 
 from ...elementwise_functions import near, series
-from .declaring import several, special
+from .ufunc_rules import several, special
 
 # Elliptic integrals, with power series of the complete ones in their parameter
 _BINOMIALS = [(math.comb(2 * n, n) / 4**n) ** 2 * math.pi / 2 for n in range(20)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.special as sc
 
-from .declaring import special
+from .ufunc_rules import special
 
 # Hypergeometric functions
 special_hyp0f1_grad = special("hyp0f1", "v", lambda g, out, v, z: g * (sc.hyp0f1(v + 1, z) / v))

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from compgraph.guards import evaluate_guarded
-from compgraph.scipy import bands
+from compgraph.scipy import banded_matrices
 
 from ....rules import Rule, general
 from ...linalg import (
@@ -242,17 +242,21 @@ def _of_bands(opname: str, only: bool) -> Rule:
         g: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
         **_: Any,
     ) -> Any:  # fmt: skip
-        below, above = bands.widths(a, lower)
+        below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
-        return bands.banded(_back(0, g, out, bands.dense(a, below, above), lower=lower, **chosen), below, above)
+        return banded_matrices.banded(
+            _back(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **chosen), below, above
+        )
 
     def forth(
         t: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
         **_: Any,
     ) -> Any:  # fmt: skip
-        below, above = bands.widths(a, lower)
+        below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
-        return _forth(0, bands.dense(t, below, above), out, bands.dense(a, below, above), lower=lower, **chosen)
+        return _forth(
+            0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **chosen
+        )
 
     return general(opname, back).tangent(forth).one_by_one()
 

@@ -33,7 +33,7 @@ from ...linalg import (
     svd_tangent,
     swap,
 )
-from .factors import _ordered
+from .factorizations import _ordered
 
 # ---------------------------------------------------------------------------------------- eigenvectors
 

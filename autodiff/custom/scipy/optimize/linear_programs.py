@@ -14,8 +14,7 @@ import scipy.optimize
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import original_of
 
-from ..callbacks import Call, has_node, unmoved, with_value
-from .results import carrying
+from ..solver_calls import Call, carrying, has_node, unmoved, with_value
 
 Function = Callable[..., Any]
 SMALL = 1e-9  # relative to the size of what it is compared with
