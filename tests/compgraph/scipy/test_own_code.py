@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "KroghInterpolator": lambda x: scipy.interpolate.KroghInterpolator(POINTS, x).derivative(x * 8),
     "BarycentricInterpolator": lambda x: scipy.interpolate.BarycentricInterpolator(POINTS, x)(x),
     "RegularGridInterpolator": lambda x: scipy.interpolate.RegularGridInterpolator((POINTS,), x)(x[:, None]),
-    "RBFInterpolator": lambda x: scipy.interpolate.RBFInterpolator(POINTS[:, None], x)(x[:, None]),
+    "RBFInterpolator": lambda x: 1.0 + scipy.interpolate.RBFInterpolator(POINTS[:, None], x)(x[:, None]),
     "UnivariateSpline": lambda x: scipy.interpolate.UnivariateSpline(POINTS, x, s=0).derivative()(x + 0.1),
     "a plain spline": lambda x: scipy.interpolate.CubicSpline(POINTS, np.cos(POINTS))(x),
     "a plain grid": lambda x: scipy.interpolate.RegularGridInterpolator((POINTS,), np.cos(POINTS))(x[:, None]),
