@@ -32,6 +32,12 @@ class Gradients(Mapping[str, Any]):
         self._cotangents = dict(adjoints)
         self._output = f"the result of {opname}" if opname else "the variable"
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; those of version 0.1 hold `_adjoints`."""
+        self.__dict__.update(state)
+        if "_adjoints" in state:
+            self._cotangents = self.__dict__.pop("_adjoints")
+
     @functools.cached_property
     def _named(self) -> dict[str, Value | None]:
         """The variables by name, None for an ambiguous name; computed on the first use, because most lookups are by variable."""

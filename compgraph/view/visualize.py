@@ -37,6 +37,8 @@ class GraphPicture:
     __slots__ = ("_direction", "_drawing", "_theme", "source")
 
     def __init__(self, source: str, drawing: Drawing | None = None, direction: str = "LR", theme: str | None = None) -> None:
+        if not isinstance(source, str) or not isinstance(drawing, Drawing | None):
+            raise TypeError("GraphPicture takes DOT text. Use visualize_at(node) for the picture of a node.")
         self.source = source
         self._drawing, self._direction, self._theme = drawing, direction, theme
 

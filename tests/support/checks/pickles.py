@@ -20,5 +20,5 @@ def check_pickle(case: Case) -> None:
     assert np.array_equal(found[0].value, out.value, equal_nan=out.dtype.kind in "fc")
     ones = np.ones(out.shape, out.dtype)
     expected, adjoints = gradient(out, variables, ones), gradient(*found, ones)
-    for ours, theirs in zip(expected._adjoints.values(), adjoints._adjoints.values(), strict=True):
+    for ours, theirs in zip(expected._cotangents.values(), adjoints._cotangents.values(), strict=True):
         assert np.array_equal(ours, theirs, equal_nan=True)
