@@ -348,7 +348,13 @@ def test_of_any_shape(drawn: Callable[[Draw, tuple[int, ...]], Function], data: 
 def test_every_reduction_and_every_shaping_rule_is_among_these() -> None:
     reductions = {opname for opname, rule in RULES.items() if rule.kind == "reduction"} - {"sigmoid_cross_entropy"}
     assert reductions <= {*REDUCTIONS, *[f"linalg_{name}" for name in ONE_AXIS]}
-    moved = {rule.opname for rule in vars(array_manipulation).values() if isinstance(rule, Rule)} - {"input", "scatter", "added_at", "window", "laid"}
+    moved = {rule.opname for rule in vars(array_manipulation).values() if isinstance(rule, Rule)} - {
+        "input",
+        "scatter",
+        "added_at",
+        "window",
+        "laid",
+    }
     gathers = {opname for opname, rule in RULES.items() if rule.kind == "gather"}
     assert moved | gathers <= {*SHAPING}
 
