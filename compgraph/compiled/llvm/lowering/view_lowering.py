@@ -89,8 +89,10 @@ def _broadcast_to(item: Any, source: BufferView) -> BufferView | None:
 def _reshape(item: Any, source: BufferView) -> BufferView | None:
     shape = np.shape(item.raw_value)
     is_plain = item.options.get("order", "C") in ("C", None) and set(item.options) <= {"shape", "order", "axis", "copy"}
-    if not source.is_dense or not is_plain or item.options.get("copy"):
+    if not is_plain or item.options.get("copy"):
         return None
+    if not source.is_dense:  # a view in NumPy if only axes of length 1 change; a copy in most other cases
+        return _squeeze(item, source)
     return BufferView(source.buffer, source.offset, shape, c_strides(shape))
 
 

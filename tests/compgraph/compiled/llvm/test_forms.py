@@ -376,11 +376,20 @@ def _empty_like(x: Any) -> Any:
     return np.sum(z)
 
 
+def _transposed_reshape_then_write(x: Any) -> Any:
+    """A reshape of a transpose that only adds an axis is a view, so it shows the write after it."""
+    z = np.zeros((2, 3))
+    z[0, 1] = x[0]
+    column = np.reshape(z.T, (3, 1, 2))
+    z[1, 2] = 3 * x[2]
+    return np.sum(column * np.array([1.0, 2.0]))
+
+
 def _results(found: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found, 0.0)
 
 
-@pytest.mark.parametrize("f", [_diagonal_then_write, _diagonal_of_stack, _empty_like])
+@pytest.mark.parametrize("f", [_diagonal_then_write, _diagonal_of_stack, _empty_like, _transposed_reshape_then_write])
 def test_arrays_with_writes_are_compiled(f: Callable[..., Any]) -> None:
     x = np.linspace(0.2, 0.9, 7)
     for g in (f, ad.value_and_grad(f)):
