@@ -394,6 +394,55 @@ COMPLEX_NEW: dict[str, list[Sketch]] = {
     "special_eval_laguerre": [("vector", partial(special.eval_laguerre, 3), complexes(3))],
     "special_eval_jacobi": [("vector", partial(special.eval_jacobi, 3, 1.25, 0.75), complexes(3))],
 }
-SKETCHES: dict[str, list[Sketch]] = {**SPECIAL, **ELEMENTARY, **BESSEL, **ELLIPTIC, **POLYNOMIALS, **STATISTICS, **WAVES}
+
+
+# ------------------------------------------------------------------------------- densities and quantiles of distributions
+
+ufuncs: Any = importlib.import_module("scipy.special._ufuncs")
+
+
+def between(function: Function, *parameters: float) -> Function:
+    """A function of its first and last arguments, with the others in the precision of the first."""
+    return lambda x, z: function(x, *[np.asarray(p, x.dtype) for p in parameters], z)
+
+
+DISTRIBUTIONS: dict[str, list[Sketch]] = {
+    "special_beta_pdf": [("vector", ufuncs._beta_pdf, unit(3), upper(3), upper(3, seed=1))],
+    "special_beta_ppf": [("vector", ufuncs._beta_ppf, unit(3), upper(3), upper(3, seed=1))],
+    "special_cauchy_ppf": [("vector", ufuncs._cauchy_ppf, unit(3), off_zero(3), positive(3))],
+    "special_cauchy_isf": [("vector", ufuncs._cauchy_isf, unit(3), off_zero(3), positive(3))],
+    "special_log1mexp": few(ufuncs._log1mexp, negative),
+    **{
+        f"special_ncx2_{kind}": [("vector", between(getattr(ufuncs, f"_ncx2_{kind}"), 3.5), make(3), positive(3))]
+        for kind, make in {"pdf": upper, "sf": upper, "isf": unit}.items()
+    },
+    **{
+        f"special_binom_{kind}": [("vector", at(getattr(ufuncs, f"_binom_{kind}"), 3.0, 7.0), unit(3))]
+        for kind in ("pmf", "cdf", "sf")
+    },
+    **{
+        f"special_nbinom_{kind}": [("vector", at_two(getattr(ufuncs, f"_nbinom_{kind}"), 3.0), upper(3), unit(3))]
+        for kind in ("pmf", "cdf", "sf")
+    },
+    **{
+        f"special_nct_{kind}": [("vector", between(getattr(ufuncs, f"_nct_{kind}"), 5.5), make(3), positive(3))]
+        for kind, make in {"pdf": upper, "sf": upper, "isf": unit}.items()
+    },
+    **{
+        f"special_ncf_{kind}": [("vector", between(getattr(ufuncs, f"_ncf_{kind}"), 4.5, 6.5), make(3), positive(3))]
+        for kind, make in {"pdf": positive, "sf": positive, "isf": unit}.items()
+    },
+}
+
+SKETCHES: dict[str, list[Sketch]] = {
+    **SPECIAL,
+    **ELEMENTARY,
+    **BESSEL,
+    **ELLIPTIC,
+    **POLYNOMIALS,
+    **STATISTICS,
+    **WAVES,
+    **DISTRIBUTIONS,
+}
 COMPLEX_SKETCHES: dict[str, list[Sketch]] = {**COMPLEX_SPECIAL, **COMPLEX_NEW}
 COMPOSED_SKETCHES: dict[str, list[Sketch]] = {}

@@ -18,9 +18,9 @@ def _beta_slope(g: Any, out: Any, x: Any, a: Any, b: Any) -> Any:
     """The derivative of the density; at the ends, where the density may be 0 and its slope is not, by powers."""
     inside = (x > 0) & (x < 1)
     y = np.where(inside, x, 0.5)
-    at = np.where(inside, 1.0, x)  # powers of 0 are taken at the ends alone
+    left, right = np.where(inside, 1.0, x), np.where(inside, 1.0, 1 - x)  # powers of 0 are computed only at the ends
     below, above = np.where(inside, 2, a), np.where(inside, 2, b)
-    ends = (a - 1) * at ** (below - 2) * (1 - at) ** (above - 1) - (b - 1) * at ** (below - 1) * (1 - at) ** (above - 2)
+    ends = (a - 1) * left ** (below - 2) * right ** (above - 1) - (b - 1) * left ** (below - 1) * right ** (above - 2)
     slope = out * ((a - 1) / y - (b - 1) / (1 - y))
     return g * np.where(inside, slope, ends * np.exp(-sc.betaln(a, b)))
 
