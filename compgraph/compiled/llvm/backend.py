@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import platform
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from ... import ops
 from ...executor import NumPyBackend, Schedule, ScheduleInterpreter, TripCountFamily
@@ -21,14 +21,14 @@ from ...storage import Write, window
 from ...values import MultiOutput, Node
 from . import thread_pool
 from .buffer_ir import Buffer, BufferView, NumPyCall
-from .elementwise_ops import memory_type
-from .emission import emit_units
-from .ir_builder import BAILOUT, DOUBLE, INT, LONG, POINTER, Module, Value
+from .emission import DATA_OFFSET, FLAGS, UNDERFLOW, emit_kernel, emit_record_loop, emit_tiled_nest
+from .ir_builder import BAILOUT, Module
 from .llvm_compiler import LoadedCode, NoCompilerError, compile_module, processor
 from .lowering import GraphLowering
 from .planning import (
     CACHE_LINE,
-    FusedLoop,
+    Kernel,
+    KernelTable,
     LoopNest,
     MemoryPlan,
     StepProgram,
@@ -38,16 +38,13 @@ from .planning import (
     describe_unit,
     extrapolate,
     fuse_steps,
+    products_as_nests,
     rematerialize,
     reroll_loops,
     tile_nests,
 )
 
-DATA_OFFSET = 16  # bytes from an array object to its data pointer (`PyArrayObject_fields` of NumPy's C API)
-# Processor flags: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
-FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
 MAX_ARGUMENTS = 500  # of one function: ctypes supports at most 1024
-MAX_FUNCTION_STEPS = 3000  # steps of one function
 
 
 class LLVMBackend:
@@ -106,7 +103,7 @@ class MachineProgram:
     def __init__(self, schedule: Schedule, reroll_loops: LoweredProgram | None = None, plain: Any = None) -> None:
         self._schedule, self._plain = schedule, plain
         (steps, self._inputs, outputs), self._results = reroll_loops or LoweredProgram.of(schedule)
-        units = fuse_steps(steps)
+        units = products_as_nests(fuse_steps(steps))
         rematerialize(units, outputs)
         units = tile_nests(units, outputs, processor()[2])
         self._plan = MemoryPlan(units, outputs)
@@ -116,7 +113,7 @@ class MachineProgram:
         self.report = sorted(f"{line} ({count} times in each run)" if count > 1 else line for line, count in calls.items())
         self.source = "\n".join(line for unit in units for line in describe_unit(unit))
         self._units = units
-        self._steps = self._cut(units)
+        self._steps = self._emit(units)
         self._works: list[tuple[Any, int]] = []
         self._quick = None if len(outputs) < len(self._results) else self._without_calls()
         self._makers = [_allocator(place) for place in outputs]
@@ -131,34 +128,41 @@ class MachineProgram:
 
     # ------------------------------------------------------------------------------------------ compilation
 
-    def _cut(self, units: list[Unit]) -> list[Any]:
-        """Split the units into machine-code functions of several nests, and NumPy calls, in order."""
-        parts: list[Any] = []
-        size, given = 0, set[Buffer]()
-        for unit in units:
-            if isinstance(unit, NumPyCall):
-                parts.append(unit)
-                continue
-            needed = given.union(self._outside([unit]))
-            is_full = size > MAX_FUNCTION_STEPS or len(needed) > MAX_ARGUMENTS
-            if not parts or isinstance(parts[-1], NumPyCall) or is_full or _is_tiled(unit) or _is_tiled(parts[-1][-1]):
-                parts.append([])
-                size, needed = 0, set(self._outside([unit]))
-            parts[-1].append(unit)
-            size, given = size + _step_count(unit), needed
-        readers = Counter(b for part in parts for b in {b for unit in _units(part) for b in buffers_used(unit)})
-        self._shared = {b for b, many in readers.items() if many > 1}
-        module, made = Module(), []
-        for number, part in enumerate(parts):
-            made.append(part if isinstance(part, NumPyCall) else self._emitted(module, f"part{number}", part))
+    def _emit(self, units: list[Unit]) -> list[_Step]:
+        """Compile the units; return the steps of a run: sequences of records, tiled nests, and NumPy calls."""
+        plan, width, module = self._plan, processor()[2], Module()
+        readers = Counter(buffer for unit in units for buffer in set(buffers_used(unit)))
+        registers = {b for b, count in readers.items() if count == 1 and b.size == 1 and b in plan.offsets}
+        table = KernelTable(plan.materialized, registers, width)
+        parts = [_Part(units_of, self._outside(units_of)) for units_of in self._parts(units)]
+        records = [[] if part.is_alone else self._records(part, table) for part in parts]
+        for kernel in table.kernels.values():
+            kernel.compress()
+            emit_kernel(module, kernel, plan.materialized, width)
+        names = [self._emit_part(module, f"tiled{number}", part) for number, part in enumerate(parts)]
         self.llvm = module.text
-        if any(not isinstance(part, NumPyCall) for part in parts):
+        if any(names):
             self._loaded = LoadedCode(compile_module(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
+        addresses = {kernel: self._loaded.address(kernel.name) for kernel in table.kernels.values()}
+        self._memory = [_record_array(each, addresses) for each in records]
         return [
-            part if isinstance(part, NumPyCall) else self._callable(f"part{n}", part, parts[n][-1])
-            for n, part in enumerate(made)
-            if not (isinstance(part, NumPyCall) and isinstance(part.item, EvaluationGuard))
+            self._step(part, name, memory)
+            for part, name, memory in zip(parts, names, self._memory, strict=True)
+            if not (isinstance(part.first, NumPyCall) and isinstance(part.first.item, EvaluationGuard))
         ]
+
+    def _parts(self, units: list[Unit]) -> list[list[Unit]]:
+        """Split the units into sequences that one function runs; a NumPy call or a tiled nest is alone."""
+        parts: list[list[Unit]] = []
+        arrays = set[Buffer]()
+        for unit in units:
+            needed = arrays.union(self._outside([unit]))
+            if not parts or _is_alone(unit) or _is_alone(parts[-1][-1]) or len(needed) > MAX_ARGUMENTS:
+                parts.append([])
+                needed = set(self._outside([unit]))
+            parts[-1].append(unit)
+            arrays = needed
+        return parts
 
     def _outside(self, units: Sequence[Unit]) -> list[Buffer]:
         """Return the arrays outside of the workspace that units access, or whose memory hosts accessed buffers."""
@@ -166,41 +170,39 @@ class MachineProgram:
         hosts = (plan.hosts.get(b, b) for unit in units for b in buffers_used(unit) if b in plan.materialized)
         return [b for b in dict.fromkeys(hosts) if b not in plan.offsets]
 
-    def _emitted(self, module: Module, name: str, units: list[Unit]) -> list[Any]:
-        """Emit a function; return its array arguments: constant arrays and buffers."""
-        plan, outside = self._plan, self._outside(units)
-        buffers = dict.fromkeys(b for unit in units for b in buffers_used(unit) if b in plan.materialized)
-        if len(outside) > MAX_ARGUMENTS:
-            raise NotImplementedError(f"it has {len(outside)} external arrays")
-        pieces = [LONG] if _is_tiled(units[-1]) else []  # the index of the tile
-        code = module.function(name, INT, [POINTER] * (1 + len(outside)) + pieces)
-        bases: dict[Buffer, Value] = {}
-        for buffer, given in zip(outside, code.operands[1 : 1 + len(outside)], strict=True):
-            bases[buffer] = code.load(code.element_address(given, DATA_OFFSET // 8, DOUBLE), POINTER, 8)
-        for buffer in buffers:
-            if buffer in plan.offsets and buffer.size == 1 and buffer not in self._shared:
-                bases[buffer] = code.variable(memory_type(buffer.dtype))
-            elif buffer in plan.offsets:
-                space = bases[plan.hosts[buffer]] if buffer in plan.hosts else code.operands[0]
-                bases[buffer] = code.element_address(space, plan.offsets[buffer] // 8, DOUBLE)
-        mask = code.number(FLAGS | UNDERFLOW, INT)
-        for function in ("feclearexcept", "fetestexcept"):
-            module.declare(function, INT, [INT])
-        code.call("feclearexcept", INT, mask)
-        tile = code.operands[-1] if pieces else None
-        emit_units(code, units, bases.__getitem__, plan.materialized, processor()[2], tile=tile)
-        code.ret(code.status(code.call("fetestexcept", INT, mask)))
-        return outside
+    def _records(self, part: _Part, table: KernelTable) -> list[tuple[Kernel, int]]:
+        """Return the kernel and the number of the record of each unit."""
+        plan, numbers = self._plan, {buffer: number for number, buffer in enumerate(part.arrays, 1)}
 
-    def _callable(self, name: str, outside: list[Buffer], last: Unit) -> tuple[Any, list[Any], int]:
-        """Return a function, its array arguments, and its number of tiles (0 if its unit is not tiled)."""
-        pieces = last.tiling.count if isinstance(last, LoopNest) and last.tiling is not None else 0
-        types = [ctypes.c_void_p] * (1 + len(outside)) + [ctypes.c_int64] * (pieces > 0)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *types)
-        constants = [b.node if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in outside]
-        return prototype(self._loaded.address(name)), constants, pieces
+        def place(view: BufferView) -> tuple[int, int]:
+            buffer = view.buffer
+            offset = plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize
+            return numbers.get(plan.hosts.get(buffer, buffer), 0), offset
 
-    def _without_calls(self) -> list[tuple[Any, list[int], int]] | None:
+        return [table.add(unit, place) for unit in part.units]
+
+    def _emit_part(self, module: Module, name: str, part: _Part) -> str:
+        """Return the name of the function that runs a part; empty for NumPy calls."""
+        if isinstance(part.first, NumPyCall):
+            return ""
+        if len(part.arrays) > MAX_ARGUMENTS:
+            raise NotImplementedError(f"it has {len(part.arrays)} external arrays")
+        if not part.is_alone:
+            return emit_record_loop(module, len(part.arrays))
+        assert isinstance(part.first, LoopNest)
+        emit_tiled_nest(module, name, part.first, part.arrays, self._plan, processor()[2])
+        return name
+
+    def _step(self, part: _Part, name: str, records: NDArray[np.int64]) -> _Step:
+        if isinstance(part.first, NumPyCall):
+            return part.first
+        constants = [b.node if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in part.arrays]
+        tiles = part.first.tiling.count if isinstance(part.first, LoopNest) and part.first.tiling is not None else 0
+        last = [] if tiles else [records.ctypes.data, records.ctypes.data + records.nbytes]
+        types = [ctypes.c_void_p] * (1 + len(part.arrays)) + ([ctypes.c_int64] if tiles else [ctypes.c_void_p] * 2)
+        return _MachineCode(ctypes.CFUNCTYPE(ctypes.c_int, *types)(self._loaded.address(name)), constants, last, tiles)
+
+    def _without_calls(self) -> list[tuple[Any, list[int], list[int], int]] | None:
         """Return each function with the positions of its arguments among all arrays; None if NumPy is called."""
         if any(isinstance(step, NumPyCall) for step in self._steps):
             return None
@@ -208,12 +210,12 @@ class MachineProgram:
         known: dict[Any, int] = {id(buffer): k for k, buffer in enumerate(buffers) if buffer is not None}
         self._constants: list[Any] = []
         found = []
-        for function, outside, pieces in self._steps:
-            for constant in outside:
+        for function, arrays, records, tiles in (step for step in self._steps if isinstance(step, _MachineCode)):
+            for constant in arrays:
                 if id(constant) not in known:
                     known[id(constant)] = len(buffers) + len(self._constants)
                     self._constants.append(constant)
-            found.append((function, [known[id(given)] for given in outside], pieces))
+            found.append((function, [known[id(array)] for array in arrays], records, tiles))
         return found
 
     # ------------------------------------------------------------------------------------------ execution
@@ -245,16 +247,16 @@ class MachineProgram:
         made = [make() for make in self._makers]
         arrays = (*values, *made, *self._constants)
         raised = 0
-        for function, views, pieces in self._quick:
-            raised |= self._done(function, [start, *[id(arrays[k]) for k in views]], pieces, (work, arrays))
+        for function, views, records, tiles in self._quick:
+            raised |= self._done(function, [start, *[id(arrays[k]) for k in views], *records], tiles, (work, arrays))
         self._works.append((work, start))
         return tuple([array if array.shape else array[()] for array in made]), raised
 
-    def _done(self, function: Any, given: list[int], pieces: int, held: Any) -> int:
+    def _done(self, function: Any, given: list[int], tiles: int, held: Any) -> int:
         """Run a function; return its floating-point exceptions."""
-        if pieces:
+        if tiles:
             raised = thread_pool.run_tiles(
-                function, given, pieces, self._threads or thread_pool.processors(), (self._loaded, held)
+                function, given, tiles, self._threads or thread_pool.processors(), (self._loaded, held)
             )
         else:
             raised = function(*given)
@@ -276,9 +278,8 @@ class MachineProgram:
             if isinstance(step, NumPyCall):
                 self._call(step, arrays, called, work)
             else:
-                function, outside, pieces = step
-                given = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in outside]]
-                raised |= self._done(function, given, pieces, (work, arrays))
+                given = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in step.arrays], *step.records]
+                raised |= self._done(step.function, given, step.tiles, (work, arrays))
         self._works.append((work, start))
         found = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
         return tuple([array if array.shape else array[()] for array in found]), raised
@@ -364,8 +365,45 @@ def _is_reported_by_numpy(raised: int) -> bool:
     return any(seen.values())
 
 
-def _is_tiled(unit: Unit) -> bool:
-    return isinstance(unit, LoopNest) and unit.tiling is not None
+def _is_alone(unit: Unit) -> bool:
+    """Return whether a unit is a NumPy call or a tiled nest."""
+    return isinstance(unit, NumPyCall) or (isinstance(unit, LoopNest) and unit.tiling is not None)
+
+
+class _Part(NamedTuple):
+    """Consecutive units that one function runs, and the arrays that it accesses."""
+
+    units: list[Unit]
+    arrays: list[Buffer]
+
+    @property
+    def first(self) -> Unit:
+        return self.units[0]
+
+    @property
+    def is_alone(self) -> bool:
+        return _is_alone(self.first)
+
+
+class _MachineCode(NamedTuple):
+    """A call of machine code: its array arguments, the addresses of its first record and after the last, and its tiles."""
+
+    function: Any
+    arrays: list[Any]
+    records: list[int]
+    tiles: int
+
+
+_Step = _MachineCode | NumPyCall
+
+
+def _record_array(records: Sequence[tuple[Kernel, int]], addresses: Mapping[Kernel, int]) -> NDArray[np.int64]:
+    """Return records in memory: for each the address of its kernel, and its words."""
+    words: list[int] = []
+    for kernel, number in records:
+        words.append(addresses[kernel])
+        words += kernel.words[number].tolist()
+    return np.array(words, np.int64)
 
 
 def _copy_if_shared(result: Any, spaces: Sequence[Any]) -> Any:
@@ -375,17 +413,6 @@ def _copy_if_shared(result: Any, spaces: Sequence[Any]) -> Any:
     if isinstance(result, (tuple, list)):
         return [_copy_if_shared(part, spaces) for part in result]
     return result
-
-
-def _units(part: Any) -> Sequence[Unit]:
-    return [part] if isinstance(part, NumPyCall) else part
-
-
-def _step_count(unit: Unit) -> int:
-    """Return the number of steps compiled for a unit."""
-    if isinstance(unit, FusedLoop):
-        return sum(map(_step_count, unit.units))
-    return len(unit.steps) if isinstance(unit, LoopNest) else 1
 
 
 class LoweredProgram(NamedTuple):

@@ -229,6 +229,10 @@ class IRBuilder:
         """Call a function and return its result."""
         return self.emit(f"call {result} @{name}({', '.join(map(str, operands))})", result)
 
+    def call_pointer(self, function: Value, result: Type, *operands: Value) -> Value:
+        """Call the function at an address and return its result."""
+        return self.emit(f"call {result} {function.text}({', '.join(map(str, operands))})", result)
+
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         """Append ``a * b + c``, rounded once."""
         return self.intrinsic("fma", a, b, c)
@@ -278,6 +282,16 @@ class IRBuilder:
         """Return the address of the element `offset` of a type after `base`."""
         where = f"i64 {offset}" if isinstance(offset, int) else str(offset)
         return base if where == "i64 0" else self.emit(f"getelementptr {of.of}, {base}, {where}", POINTER)
+
+    def byte_address(self, base: Value, offset: Value | int) -> Value:
+        """Return the address some bytes after `base`."""
+        return self.element_address(base, offset, BYTE)
+
+    def array_variable(self, type: Type, count: int) -> Value:
+        """Return the address of a local array."""
+        name = f"%m{len(self._variables)}"
+        self._variables.append(f"{name} = alloca [{count} x {type}], align 8")
+        return Value(name, POINTER)
 
     def variable(self, type: Type, start: int | None = None) -> Value:
         """Return the address of a local variable, which LLVM promotes to a register if it can."""
@@ -340,6 +354,20 @@ class IRBuilder:
         for k, (now, given, then) in enumerate(pairs):
             self._lines[place + k] = f"{now.text} = phi {now.type} [ {given.text}, %{before} ], [ {then.text}, %{end} ]"
         self.branch(self.compare("slt", following, last), head, done)
+        self.begin(done)
+
+    def walk(self, first: Value, last: Value, advance: Callable[[Value], Value]) -> None:
+        """Build a loop over addresses, from `first` until `last`; `advance` returns the address after a given one."""
+        before, head, done = self._block, self.label(), self.label()
+        self.jump(head)
+        self.begin(head)
+        position = len(self._lines)
+        current = self.emit("", first.type)
+        following = advance(current)
+        self._lines[position] = (
+            f"{current.text} = phi {first.type} [ {first.text}, %{before} ], [ {following.text}, %{self._block} ]"
+        )
+        self.branch(self.compare("ult", following, last), head, done)
         self.begin(done)
 
     @contextmanager

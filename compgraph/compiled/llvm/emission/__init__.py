@@ -1,5 +1,5 @@
-"""Emission: from fused loop nests and other steps to vectorized LLVM IR."""
+"""Emission of LLVM IR: from units to functions."""
 
-from .step_emission import emit_units
+from .kernel_emission import DATA_OFFSET, FLAGS, UNDERFLOW, emit_kernel, emit_record_loop, emit_tiled_nest
 
-__all__ = ["emit_units"]
+__all__ = ["DATA_OFFSET", "FLAGS", "UNDERFLOW", "emit_kernel", "emit_record_loop", "emit_tiled_nest"]

@@ -8,20 +8,67 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Any, Protocol
 
 import numpy as np
 
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, Reduce
-from ..ir_builder import LONG, IRBuilder, Value
-from ..planning import MAX_STRIDED_LOAD, LoopNest, NestLoops
+from ..ir_builder import LONG, IRBuilder, Type, Value
+from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, NestLoops
 from .memory_access import BufferAddress, LoopIndices, address_of
 
-SUM_BLOCK = 64
 _IDENTITIES = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "logical_or": 0, "logical_and": 1}
 _COMBINERS = {"mean": "add"}
+
+
+class NestParameters(Protocol):
+    """The integers of a nest: constants, or values that are known when it runs."""
+
+    def length(self, depth: int) -> int | Value:
+        """Return the trip count of a loop."""
+
+    def stride(self, depth: int, view: BufferView) -> int | Value:
+        """Return the stride of a view along a loop, in elements."""
+
+    def start(self, view: BufferView) -> Value:
+        """Return the address of the first element of a view."""
+
+    def number(self, step: int, position: int) -> Value | None:
+        """Return the number that is an operand of a step; None if it is that of the nest."""
+
+    def count(self, step: int) -> int | Value:
+        """Return how many elements a reduction combines."""
+
+
+class ConstantParameters:
+    """The integers of a nest as constants; see `emit_nest` for the parameters."""
+
+    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: NestLoops, base: BufferAddress, loop_indices: LoopIndices) -> None:
+        self._ir, self._nest, self._loops, self._base, self._loop_indices = ir, nest, loops, base, loop_indices
+
+    def length(self, depth: int) -> int:
+        """Return the trip count of a loop."""
+        return self._loops.axes[depth].length
+
+    def stride(self, depth: int, view: BufferView) -> int:
+        """Return the stride of a view along a loop, in elements."""
+        return self._loops.axes[depth].stride(view)
+
+    def start(self, view: BufferView) -> Value:
+        """Return the address of the first element of a view."""
+        return address_of(self._ir, view, self._base, self._loop_indices, ())
+
+    def number(self, step: int, position: int) -> None:
+        """Return None: numbers are those of the nest."""
+
+    def count(self, step: int) -> int:
+        """Return how many elements a reduction combines."""
+        reduction = self._nest.steps[step]
+        assert isinstance(reduction, Reduce)
+        return prod(reduction.shape[axis] for axis in reduction.axes)
 
 
 def emit_nest(
@@ -29,11 +76,11 @@ def emit_nest(
     nest: LoopNest,
     base: BufferAddress,
     loop_indices: LoopIndices,
-    materialized: set[Buffer],
+    materialized: Collection[Buffer],
     width: int,
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest.
+    """Emit a nest with constant trip counts, strides and numbers.
 
     Parameters
     ----------
@@ -45,14 +92,27 @@ def emit_nest(
         Returns the address of a buffer.
     loop_indices : mapping
         The current index of each enclosing loop.
-    materialized : set of Buffer
+    materialized : collection of Buffer
         Buffers whose values are stored in memory.
     width : int
         The bytes of a vector.
     tile : Value, optional
         The index of the tile, for a tiled nest.
     """
-    _NestEmitter(ir, nest, base, loop_indices, materialized, width, tile).write()
+    loops = NestLoops(nest, materialized, width)
+    emit_nest_with(ir, nest, loops, ConstantParameters(ir, nest, loops, base, loop_indices), materialized, tile)
+
+
+def emit_nest_with(
+    ir: IRBuilder,
+    nest: LoopNest,
+    loops: NestLoops,
+    parameters: NestParameters,
+    materialized: Collection[Buffer],
+    tile: Value | None = None,
+) -> None:
+    """Emit a nest with given trip counts, strides and numbers, which must be of the same structure as its own."""
+    _NestEmitter(ir, nest, loops, parameters, materialized, tile).write()
 
 
 class _NestEmitter:
@@ -60,23 +120,15 @@ class _NestEmitter:
         self,
         ir: IRBuilder,
         nest: LoopNest,
-        base: BufferAddress,
-        loop_indices: LoopIndices,
-        materialized: set[Buffer],
-        width: int,
+        loops: NestLoops,
+        parameters: NestParameters,
+        materialized: Collection[Buffer],
         tile: Value | None,
     ) -> None:
-        self.ir, self.nest, self.base, self.loop_indices, self.materialized, self.tile = (
-            ir,
-            nest,
-            base,
-            loop_indices,
-            materialized,
-            tile,
-        )
-        self.loops = NestLoops(nest, materialized, width)
-        self.axes, self.vector, self.lanes = self.loops.axes, self.loops.vector, self.loops.lanes
-        self.reductions = [step for step in nest.steps if isinstance(step, Reduce)]
+        self.ir, self.nest, self.loops, self.parameters = ir, nest, loops, parameters
+        self.materialized, self.tile = materialized, tile
+        self.axes, self.vector, self.lanes = loops.axes, loops.vector, loops.lanes
+        self.reductions = [(number, step) for number, step in enumerate(nest.steps) if isinstance(step, Reduce)]
         self.partials = () if nest.tiling is None else nest.tiling.partials
 
     # ------------------------------------------------------------------------------------------ loops
@@ -91,30 +143,44 @@ class _NestEmitter:
         """Emit the loops from one depth on; return the accumulators of the reductions."""
         if depth == len(self.axes):
             return self._body(indices, lanes)
-        axis, whole = self.axes[depth], self.loops.vectorized_length(depth)
+        axis, length, whole = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
         tiling = self.nest.tiling
         is_cut = tiling is not None and tiling.depth == depth
         start, stop = self._bounds(whole) if is_cut else (0, whole)
+        longest = tiling.tile_length if tiling is not None and is_cut else self.loops.vectorized_length(depth)
         if depth != self.vector:
-            return self._loop(depth, start, stop, 1, indices, lanes)
-        found = self._loop(depth, start, stop, self.lanes, indices, self.lanes)
+            return self._loop(depth, start, stop, 1, indices, lanes, longest)
+        results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, longest // self.lanes)
         if axis.is_reduced:
-            found = [self._across(step, value) for step, value in zip(self.reductions, found, strict=True)]
-        if whole == axis.length:
-            return found
-        if not is_cut:
-            return self._with_rest(found, depth, indices, lanes)
-        with self.ir.branch_if(self._is_last(), found) as with_rest:
-            with_rest[:] = self._with_rest(found, depth, indices, lanes)
+            results = [self._across(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
+        if isinstance(whole, int) and whole == length:
+            return results
+        if isinstance(whole, int) and not is_cut:
+            return self._with_rest(results, depth, whole, indices, lanes)
+        has_rest = self._is_last() if is_cut else self.ir.compare("slt", self._long(whole), self._long(length))
+        with self.ir.branch_if(has_rest, results) as with_rest:
+            with_rest[:] = self._with_rest(results, depth, whole, indices, lanes)
         return with_rest
 
-    def _bounds(self, whole: int) -> tuple[Value, Value]:
+    def _long(self, number: int | Value) -> Value:
+        return self.ir.number(number, LONG) if isinstance(number, int) else number
+
+    def _vectorized_length(self, depth: int) -> int | Value:
+        """Return the number of iterations of a loop that are vectorized; all if it is not the vectorized loop."""
+        length = self.parameters.length(depth)
+        if depth != self.vector:
+            return length
+        if isinstance(length, int):
+            return length - length % self.lanes
+        return self.ir.binary("and", length, self.ir.number(-self.lanes, LONG))
+
+    def _bounds(self, whole: int | Value) -> tuple[Value, Value]:
         """Return the range of the tiled loop in the current tile."""
         tiling, ir = self.nest.tiling, self.ir
         assert tiling is not None
         assert self.tile is not None
         start = ir.binary("mul", self.tile, ir.number(tiling.tile_length, LONG))
-        return start, self._end(start, tiling.tile_length, ir.number(whole, LONG))
+        return start, self._end(start, tiling.tile_length, self._long(whole))
 
     def _is_last(self) -> Value:
         """Return whether the current tile is the last."""
@@ -125,43 +191,56 @@ class _NestEmitter:
     def _end(self, start: Value, loop_indices: int, most: Value) -> Value:
         return self.ir.intrinsic("smin", self.ir.binary("add", start, self.ir.number(loop_indices, LONG)), most)
 
-    def _with_rest(self, found: list[Value], depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
-        """Emit the scalar remainder of the vectorized axis."""
-        axis = self.axes[depth]
-        rest = self._loop(depth, self.loops.vectorized_length(depth), axis.length, 1, indices, lanes)
-        return self._combined(found, rest) if axis.is_reduced else found
+    def _with_rest(
+        self, results: list[Value], depth: int, whole: int | Value, indices: dict[int, Value], lanes: int
+    ) -> list[Value]:
+        """Emit the scalar remainder of the vectorized axis, which has fewer iterations than lanes."""
+        rest = self._loop(depth, whole, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
+        return self._combined(results, rest) if self.axes[depth].is_reduced else results
 
     def _loop(
-        self, depth: int, start: Value | int, stop: Value | int, step: int, indices: dict[int, Value], lanes: int
+        self,
+        depth: int,
+        start: int | Value,
+        stop: int | Value,
+        step: int,
+        indices: dict[int, Value],
+        lanes: int,
+        longest: int,
     ) -> list[Value]:
-        axis = self.axes[depth]
-        if axis.is_reduced:
-            tiling = self.nest.tiling
-            most = stop - start if isinstance(stop, int) and isinstance(start, int) else tiling.tile_length if tiling else 0
-            return self._gathered(depth, start, stop, step, indices, lanes, most // step)
+        """Emit one loop. `longest`, an upper bound of its iterations, decides on the blocks of reductions."""
+        if self.axes[depth].is_reduced:
+            return self._accumulated(depth, start, stop, step, indices, lanes, longest)
         with self.ir.loop(start, stop, step) as loop:
             inside = {**indices, depth: loop.index}
-            found = self._loops(depth + 1, inside, lanes)
+            results = self._loops(depth + 1, inside, lanes)
             if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
-                self._finish(found, inside, lanes)
+                self._finish(results, inside, lanes)
         return []
 
-    def _gathered(
-        self, depth: int, start: Value | int, stop: Value | int, step: int, indices: dict[int, Value], lanes: int, most: int
+    def _accumulated(
+        self,
+        depth: int,
+        start: int | Value,
+        stop: int | Value,
+        step: int,
+        indices: dict[int, Value],
+        lanes: int,
+        longest: int,
     ) -> list[Value]:
-        """Emit a loop of at most `most` iterations along a reduced axis; a long one as nested blocks."""
+        """Emit a loop along a reduced axis; a long one as nested blocks."""
         ir = self.ir
-        if most <= SUM_BLOCK:
+        if longest <= SUM_BLOCK:
             with ir.loop(start, stop, step, self._identities(lanes)) as loop:
                 loop.next = self._combined(loop.current, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
             return loop.next
         block = SUM_BLOCK
-        while most > block * SUM_BLOCK:
+        while longest > block * SUM_BLOCK:
             block *= SUM_BLOCK
-        last = ir.number(stop, LONG) if isinstance(stop, int) else stop
+        last = self._long(stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
             end = self._end(loop.index, block * step, last)
-            loop.next = self._combined(loop.current, self._gathered(depth, loop.index, end, step, indices, lanes, block))
+            loop.next = self._combined(loop.current, self._accumulated(depth, loop.index, end, step, indices, lanes, block))
         return loop.next
 
     # ------------------------------------------------------------------------------------------ reductions
@@ -170,11 +249,11 @@ class _NestEmitter:
         ir = self.ir
         return [
             ir.number(_identity(r.operation, r.out.buffer.dtype), elementwise_ops.type_of(r.out.buffer.dtype).with_lanes(lanes))
-            for r in self.reductions
+            for _, r in self.reductions
         ]
 
     def _combined(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        return [self._two(r, x, y) for r, x, y in zip(self.reductions, a, b, strict=True)]
+        return [self._two(r, x, y) for (_, r), x, y in zip(self.reductions, a, b, strict=True)]
 
     def _two(self, step: Reduce, a: Value, b: Value) -> Value:
         name = _COMBINERS.get(step.operation, step.operation)
@@ -190,17 +269,21 @@ class _NestEmitter:
 
     def _finish(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
         """Store the results of the reductions."""
-        for number, (step, total) in enumerate(zip(self.reductions, totals, strict=True)):
+        for position, ((number, step), total) in enumerate(zip(self.reductions, totals, strict=True)):
             if self.partials:
-                own = BufferView(self.partials[number].buffer, 0, step.shape, step.out.strides)  # of each tile
+                own = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)  # of each tile
                 self._store(own, total, indices, lanes)
                 continue
             if step.operation == "mean":
-                count = 1
-                for k in step.axes:
-                    count *= step.shape[k]
-                total = self.ir.binary("fdiv", total, self.ir.number(count, total.type))
+                total = self.ir.binary("fdiv", total, self._count_of(number, total.type))
             self._store(step.out, total, indices, lanes)
+
+    def _count_of(self, number: int, type: Type) -> Value:
+        """Return how many elements a reduction combines, as a floating-point number."""
+        count = self.parameters.count(number)
+        if isinstance(count, int):
+            return self.ir.number(count, type)
+        return self.ir.splat(self.ir.cast("sitofp", count, type.with_lanes(1)), type.lanes)
 
     # ------------------------------------------------------------------------------------------ body
 
@@ -208,7 +291,7 @@ class _NestEmitter:
         """Emit the loop body for one index, or one per lane; return the operand of each reduction."""
         ir, there = self.ir, dict[BufferView, Value]()
         gathered = []
-        for step in self.nest.steps:
+        for number, step in enumerate(self.nest.steps):
             if isinstance(step, Reduce):
                 gathered.append(self._read(step.operand, there, indices, lanes))
                 continue
@@ -218,7 +301,9 @@ class _NestEmitter:
                 if isinstance(operand, BufferView):
                     value = elementwise_ops.convert(ir, self._read(operand, there, indices, lanes), operand.buffer.dtype, wanted)
                 else:
-                    value = ir.number(_convert_constant(operand, wanted), elementwise_ops.type_of(wanted).with_lanes(lanes))
+                    one = self.parameters.number(number, k)
+                    kind = elementwise_ops.type_of(wanted).with_lanes(lanes)
+                    value = ir.number(_convert_constant(operand, wanted), kind) if one is None else ir.splat(one, lanes)
                 operands.append(value)
             value = elementwise_ops.emit(ir, step.operation, operands, step.computed_in)
             result = np.dtype(bool) if value.type.of == "i1" else step.computed_in
@@ -236,12 +321,31 @@ class _NestEmitter:
         return there[view]
 
     def _address(self, view: BufferView, indices: dict[int, Value]) -> Value:
-        strides = [(self.axes[depth].stride(view), index) for depth, index in indices.items()]
+        ir = self.ir
+        offsets = [self._scaled(index, self.parameters.stride(depth, view)) for depth, index in indices.items()]
         for part in self.partials:
             if part.buffer is view.buffer:
                 assert self.tile is not None
-                strides.append((part.strides[0], self.tile))
-        return address_of(self.ir, view, self.base, self.loop_indices, strides)
+                offsets.append(self._scaled(self.tile, part.strides[0]))
+        offset: Value | None = None
+        for term in offsets:
+            if term is not None:
+                offset = term if offset is None else ir.binary("add", offset, term)
+        start = self.parameters.start(view)
+        return start if offset is None else ir.element_address(start, offset, elementwise_ops.memory_type(view.buffer.dtype))
+
+    def _scaled(self, index: Value, stride: int | Value) -> Value | None:
+        """Return an index times a stride; None if the stride is 0."""
+        if isinstance(stride, int):
+            return None if stride == 0 else index if stride == 1 else self.ir.binary("mul", index, self._long(stride))
+        return self.ir.binary("mul", index, stride)
+
+    def _lane_address(self, address: Value, view: BufferView, lane: int) -> Value:
+        """Return the address of the element of a lane, relative to that of the first."""
+        assert self.vector is not None
+        stride, memory = self.parameters.stride(self.vector, view), elementwise_ops.memory_type(view.buffer.dtype)
+        offset = stride * lane if isinstance(stride, int) else self.ir.binary("mul", stride, self.ir.number(lane, LONG))
+        return self.ir.element_address(address, offset, memory)
 
     def _load(self, view: BufferView, indices: dict[int, Value], lanes: int) -> Value:
         ir, memory, size = self.ir, elementwise_ops.memory_type(view.buffer.dtype), view.buffer.dtype.itemsize
@@ -258,7 +362,7 @@ class _NestEmitter:
         else:
             value = ir.number(0, memory.with_lanes(lanes))
             for k in range(lanes):
-                value = ir.insert(value, ir.load(ir.element_address(address, k * stride, memory), memory, size), k)
+                value = ir.insert(value, ir.load(self._lane_address(address, view, k), memory, size), k)
         if view.buffer.dtype.kind == "b":
             return ir.compare("ne", value, ir.number(0, value.type))
         return value
@@ -275,7 +379,7 @@ class _NestEmitter:
             ir.store(value, address, size)
             return
         for k in range(lanes):
-            ir.store(ir.lane(value, k), ir.element_address(address, k * stride, memory), size)
+            ir.store(ir.lane(value, k), self._lane_address(address, view, k), size)
 
 
 def _identity(operation: str, dtype: Any) -> Any:

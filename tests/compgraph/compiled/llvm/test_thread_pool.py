@@ -46,7 +46,7 @@ def results_of(f: Callable[..., Any], at: Any, recorded_at: Any, number: int | N
     executor._backend = "llvm"
     results = executor.run({x: at})
     program = next(iter(executor._programs.values()))
-    return results, sum(isinstance(step, tuple) and step[2] > 0 for step in program._steps)
+    return results, sum(getattr(step, "tiles", 0) > 0 for step in program._steps)
 
 
 # --------------------------------------------------------------------------------------------- the same bits

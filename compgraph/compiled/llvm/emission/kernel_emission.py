@@ -1,0 +1,176 @@
+"""Emission of kernels, and of the function that runs the records of a program.
+
+A kernel is a function of a record and of a table of addresses; it returns the next record. A record is the address of its
+kernel, followed by the words of its parameters. The table has a word for the bit `BAILOUT`, then the address of the workspace,
+then those of the arrays that a sequence of records accesses.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Collection, Sequence
+
+from .. import elementwise_ops
+from ..buffer_ir import Buffer, BufferView, Map
+from ..ir_builder import DOUBLE, INT, LONG, POINTER, IRBuilder, Module, Value
+from ..planning import Column, Kernel, LoopNest, MemoryPlan, buffers_used
+from .nest_emission import emit_nest, emit_nest_with
+from .step_emission import emit_units
+
+FIRST_ADDRESS = 1  # words before the addresses in a table
+DATA_OFFSET = 16  # bytes from an array object to its data pointer (`PyArrayObject_fields` of NumPy's C API)
+# Processor flags: invalid, division by zero and overflow together, and underflow (FE_INVALID ... of C's fenv.h).
+FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") else (13, 16)
+
+
+class KernelParameters:
+    """The parameters of a kernel: constants, or values from the record. All are computed at the start of the function.
+
+    Parameters
+    ----------
+    ir : IRBuilder
+        The function.
+    kernel : Kernel
+        The kernel.
+    """
+
+    def __init__(self, ir: IRBuilder, kernel: Kernel) -> None:
+        self._ir, self._record = ir, kernel.example
+        record, self._table = ir.operands
+        words = [ir.load(ir.element_address(record, word, LONG), LONG, 8) for word in range(kernel.words.shape[1])]
+        self._values = {key: self._value(column, words) for key, column in kernel.columns.items()}
+        addresses: dict[int | str, Value] = {}
+        self._starts = {
+            view: self._address(number, addresses) for view, number in kernel.example.views.items() if self._is_placed(number)
+        }
+        self._numbers: dict[tuple[int, int], Value | None] = {}
+        for key, value in self._values.items():
+            match key:
+                case ("number", int(step), int(position)):
+                    self._numbers[step, position] = self._number(step, position, value)
+
+    def _value(self, column: Column, words: list[Value]) -> int | Value:
+        if column.word is None:
+            return column.constant
+        word = words[column.word]
+        return self._ir.binary("add", word, self._ir.number(column.constant, LONG)) if column.constant else word
+
+    def _is_placed(self, number: int) -> bool:
+        return ("array", number) in self._values
+
+    def _address(self, number: int, addresses: dict[int | str, Value]) -> Value:
+        """Return the address of a view: that of its array, plus a byte offset."""
+        ir, array = self._ir, self._values["array", number]
+        known = array if isinstance(array, int) else array.text
+        if known not in addresses:
+            slot = array + FIRST_ADDRESS if isinstance(array, int) else ir.binary("add", array, ir.number(FIRST_ADDRESS, LONG))
+            addresses[known] = ir.load(ir.element_address(self._table, slot, LONG), POINTER, 8)
+        return ir.byte_address(addresses[known], self._values["offset", number])
+
+    def _number(self, step: int, position: int, value: int | Value) -> Value | None:
+        """Return the value of a number; None if it is constant."""
+        nest = self._record.unit
+        assert isinstance(nest, LoopNest)
+        found = nest.steps[step]
+        assert isinstance(found, Map)
+        if isinstance(value, int):
+            return None
+        return self._ir.cast("bitcast", value, DOUBLE) if found.operand_dtype(position).kind == "f" else value
+
+    def length(self, depth: int) -> int | Value:
+        """Return the trip count of a loop."""
+        return self._values["length", depth]
+
+    def stride(self, depth: int, view: BufferView) -> int | Value:
+        """Return the stride of a view along a loop, in elements."""
+        loops = self._record.loops
+        assert loops is not None
+        stride = self._values.get(("stride", self._record.views[view], depth))
+        return loops.axes[depth].stride(view) if stride is None else stride
+
+    def start(self, view: BufferView) -> Value:
+        """Return the address of the first element of a view."""
+        return self._starts[view]
+
+    def number(self, step: int, position: int) -> Value | None:
+        """Return the number that is an operand of a step; None if it is that of the nest."""
+        return self._numbers.get((step, position))
+
+    def count(self, step: int) -> int | Value:
+        """Return how many elements a reduction combines."""
+        return self._values["count", step]
+
+
+def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer], width: int) -> None:
+    """Emit the function of a kernel, whose `Kernel.columns` are known."""
+    ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
+    record, parameters = kernel.example, KernelParameters(ir, kernel)
+    if record.loops is not None:
+        assert isinstance(record.unit, LoopNest)
+        emit_nest_with(ir, record.unit, record.loops, parameters, materialized)
+    else:
+        starts = {view.buffer: parameters.start(view) for view in record.views}
+        starts |= {buffer: ir.variable(elementwise_ops.memory_type(buffer.dtype)) for buffer in record.registers}
+        emit_units(ir, [record.unit], starts.__getitem__, set(starts), width)
+    if ir.bailout is not None:
+        table = ir.operands[1]
+        ir.store(ir.binary("or", ir.load(table, INT, 8), ir.load(ir.bailout, INT, 4)), table, 8)
+    ir.ret(ir.element_address(ir.operands[0], kernel.words.shape[1], LONG))
+
+
+def emit_record_loop(module: Module, arrays: int) -> str:
+    """Return the name of the function that runs consecutive records; it is emitted on first use.
+
+    Its arguments are the workspace, the objects of `arrays` arrays, and the addresses of the first record and after the last. It
+    returns the floating-point exceptions and the bit `BAILOUT`.
+    """
+    name = f"run{arrays}"
+
+    def write() -> None:
+        ir = module.function(name, INT, [POINTER] * (arrays + 3))
+        workspace, *objects, first, last = ir.operands
+        table = ir.array_variable(LONG, FIRST_ADDRESS + 1 + arrays)
+        ir.store(ir.number(0, LONG), table, 8)
+        for number, address in enumerate([workspace, *(_data_address(ir, each) for each in objects)]):
+            ir.store(address, ir.element_address(table, FIRST_ADDRESS + number, LONG), 8)
+
+        def run(record: Value) -> Value:
+            return ir.call_pointer(ir.load(record, POINTER, 8), POINTER, ir.element_address(record, 1, LONG), table)
+
+        _clear_exceptions(ir)
+        ir.walk(first, last, run)
+        ir.ret(ir.binary("or", _exceptions(ir), ir.load(table, INT, 8)))
+
+    return module.define_once(name, write)
+
+
+def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[Buffer], plan: MemoryPlan, width: int) -> None:
+    """Emit a function for the tiles of a nest.
+
+    Its arguments are the workspace, the objects of arrays, and the index of the tile. It returns the same as those of
+    `emit_record_loop`.
+    """
+    ir = module.function(name, INT, [*[POINTER] * (1 + len(arrays)), LONG])
+    workspace, *objects, tile = ir.operands
+    addresses = {buffer: _data_address(ir, each) for buffer, each in zip(arrays, objects, strict=True)}
+    for buffer in dict.fromkeys(b for b in buffers_used(nest) if b in plan.offsets):
+        space = addresses[plan.hosts[buffer]] if buffer in plan.hosts else workspace
+        addresses[buffer] = ir.byte_address(space, plan.offsets[buffer])
+    _clear_exceptions(ir)
+    emit_nest(ir, nest, addresses.__getitem__, {}, plan.materialized, width, tile)
+    ir.ret(ir.status(_exceptions(ir)))
+
+
+def _data_address(ir: IRBuilder, array: Value) -> Value:
+    """Return the data pointer of an array object."""
+    return ir.load(ir.byte_address(array, DATA_OFFSET), POINTER, 8)
+
+
+def _clear_exceptions(ir: IRBuilder) -> None:
+    ir.module.declare("feclearexcept", INT, [INT])
+    ir.call("feclearexcept", INT, ir.number(FLAGS | UNDERFLOW, INT))
+
+
+def _exceptions(ir: IRBuilder) -> Value:
+    ir.module.declare("fetestexcept", INT, [INT])
+    return ir.call("fetestexcept", INT, ir.number(FLAGS | UNDERFLOW, INT))
