@@ -13,7 +13,7 @@ from typing import Any
 
 from ..buffer_ir import Buffer, BufferView, Convolution, Gather, Loop, Map, MatMul, NumPyCall, Reduce, Scan, Scatter, Single, Step
 
-MAX_NEST_STEPS = 1500  # steps of a nest, because compile time grows faster than linearly
+MAX_NEST_STEPS = 200  # steps of a nest, because compile time grows faster than linearly
 MAX_CANDIDATES = 16  # candidate nests per shape
 
 
