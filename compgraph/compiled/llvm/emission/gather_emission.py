@@ -12,13 +12,13 @@ from .. import elementwise_ops
 from ..buffer_ir import BufferView, Gather, Scatter
 from ..ir_builder import LONG, IRBuilder, Value
 from ..llvm_compiler import processor
-from .memory_access import BufferAddress, LoopIndices, MemoryAccess, load, store
+from .memory_access import LoopIndices, MemoryAccess, ViewAddress, load, store
 
 
-def emit_gather(ir: IRBuilder, step: Gather, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_gather(ir: IRBuilder, step: Gather, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a gather."""
     source, *indices = step.operands
-    memory = MemoryAccess(ir, base, loop_indices)
+    memory = MemoryAccess(ir, start, loop_indices)
     loops = _IndexLoops(memory, step, source, indices)
 
     def body(counters: list[Value | None], offset: Value, lanes: int) -> None:
@@ -30,10 +30,10 @@ def emit_gather(ir: IRBuilder, step: Gather, base: BufferAddress, loop_indices: 
     loops.write(body, (source, step.out))
 
 
-def emit_scatter(ir: IRBuilder, step: Scatter, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_scatter(ir: IRBuilder, step: Scatter, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a scatter."""
     value, *indices = step.operands
-    memory = MemoryAccess(ir, base, loop_indices)
+    memory = MemoryAccess(ir, start, loop_indices)
     loops = _IndexLoops(memory, step, step.out, indices)
 
     def body(counters: list[Value | None], offset: Value, lanes: int) -> None:

@@ -11,9 +11,9 @@ import platform
 from collections.abc import Collection, Sequence
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, BufferView, Map
+from ..buffer_ir import Buffer, BufferView, LoopIndex, Map
 from ..ir_builder import DOUBLE, INT, LONG, POINTER, IRBuilder, Module, Value
-from ..planning import Column, Kernel, LoopNest, MemoryPlan, buffers_used
+from ..planning import Column, Kernel, LoopNest, MemoryPlan
 from .nest_emission import emit_nest, emit_nest_with
 from .step_emission import emit_units
 
@@ -40,9 +40,8 @@ class KernelParameters:
         words = [ir.load(ir.element_address(record, word, LONG), LONG, 8) for word in range(kernel.words.shape[1])]
         self._values = {key: self._value(column, words) for key, column in kernel.columns.items()}
         addresses: dict[int | str, Value] = {}
-        self._starts = {
-            view: self._address(number, addresses) for view, number in kernel.example.views.items() if self._is_placed(number)
-        }
+        self._starts = {view: self._address(number, addresses) for view, number in self._record.views.items()}
+        self._registers = {buffer: ir.variable(elementwise_ops.memory_type(buffer.dtype)) for buffer in self._record.registers}
         self._numbers: dict[tuple[int, int], Value | None] = {}
         for key, value in self._values.items():
             match key:
@@ -54,9 +53,6 @@ class KernelParameters:
             return column.constant
         word = words[column.word]
         return self._ir.binary("add", word, self._ir.number(column.constant, LONG)) if column.constant else word
-
-    def _is_placed(self, number: int) -> bool:
-        return ("array", number) in self._values
 
     def _address(self, number: int, addresses: dict[int | str, Value]) -> Value:
         """Return the address of a view: that of its array, plus a byte offset."""
@@ -83,14 +79,19 @@ class KernelParameters:
 
     def stride(self, depth: int, view: BufferView) -> int | Value:
         """Return the stride of a view along a loop, in elements."""
-        loops = self._record.loops
+        loops = self._record.nest_loops
         assert loops is not None
         stride = self._values.get(("stride", self._record.views[view], depth))
         return loops.axes[depth].stride(view) if stride is None else stride
 
     def start(self, view: BufferView) -> Value:
-        """Return the address of the first element of a view."""
-        return self._starts[view]
+        """Return the address of the first element of a view, in the first iteration of all loops."""
+        register = self._registers.get(view.buffer)
+        return self._starts[view] if register is None else register
+
+    def trip_count(self, index: LoopIndex) -> int | Value:
+        """Return the trip count of a loop."""
+        return self._values["trip count", self._record.loops[index]]
 
     def number(self, step: int, position: int) -> Value | None:
         """Return the number that is an operand of a step; None if it is that of the nest."""
@@ -105,13 +106,11 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
     """Emit the function of a kernel, whose `Kernel.columns` are known."""
     ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
     record, parameters = kernel.example, KernelParameters(ir, kernel)
-    if record.loops is not None:
+    if record.nest_loops is not None:
         assert isinstance(record.unit, LoopNest)
-        emit_nest_with(ir, record.unit, record.loops, parameters, materialized)
+        emit_nest_with(ir, record.unit, record.nest_loops, parameters, materialized)
     else:
-        starts = {view.buffer: parameters.start(view) for view in record.views}
-        starts |= {buffer: ir.variable(elementwise_ops.memory_type(buffer.dtype)) for buffer in record.registers}
-        emit_units(ir, [record.unit], starts.__getitem__, set(starts), width)
+        emit_units(ir, [record.unit], parameters.start, parameters.trip_count, materialized, width)
     if ir.bailout is not None:
         table = ir.operands[1]
         ir.store(ir.binary("or", ir.load(table, INT, 8), ir.load(ir.bailout, INT, 4)), table, 8)
@@ -153,11 +152,14 @@ def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[
     ir = module.function(name, INT, [*[POINTER] * (1 + len(arrays)), LONG])
     workspace, *objects, tile = ir.operands
     addresses = {buffer: _data_address(ir, each) for buffer, each in zip(arrays, objects, strict=True)}
-    for buffer in dict.fromkeys(b for b in buffers_used(nest) if b in plan.offsets):
-        space = addresses[plan.hosts[buffer]] if buffer in plan.hosts else workspace
-        addresses[buffer] = ir.byte_address(space, plan.offsets[buffer])
+
+    def start(view: BufferView) -> Value:
+        buffer = view.buffer
+        space = addresses.get(plan.hosts.get(buffer, buffer), workspace)
+        return ir.byte_address(space, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
+
     _clear_exceptions(ir)
-    emit_nest(ir, nest, addresses.__getitem__, {}, plan.materialized, width, tile)
+    emit_nest(ir, nest, start, {}, plan.materialized, width, tile)
     ir.ret(ir.status(_exceptions(ir)))
 
 

@@ -8,7 +8,7 @@ from .. import elementwise_ops
 from ..buffer_ir import BufferView, MatMul
 from ..ir_builder import BYTE, INT, POINTER, IRBuilder, Module, Value
 from ..llvm_compiler import processor
-from .memory_access import BufferAddress, LoopIndices, address_of
+from .memory_access import LoopIndices, ViewAddress, address_of
 from .register_tiles import (
     Blocks,
     SumAxis,
@@ -24,16 +24,16 @@ from .register_tiles import (
 )
 
 
-def emit_matmul(ir: IRBuilder, step: MatMul, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_matmul(ir: IRBuilder, step: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a matrix product."""
     if not step.is_small:
-        emit_blas(ir, step, base, loop_indices)
+        emit_blas(ir, step, start, loop_indices)
         return
-    given = [address_of(ir, view, base, loop_indices, ()) for view in (step.out, *step.operands)]
+    given = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
     ir.call_void(matmul_kernel(ir.module, step, processor()[2]), *given)
 
 
-def emit_blas(ir: IRBuilder, product: MatMul, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a matrix product: a loop over the stack, with one call of ``gemm`` per matrix.
 
     Fortran's matrices are column-major, so ``gemm`` computes ``out.T = b.T @ a.T``, and row-major matrices are passed without
@@ -53,7 +53,7 @@ def emit_blas(ir: IRBuilder, product: MatMul, base: BufferAddress, loop_indices:
     with ExitStack() as loops:
         indices = [loops.enter_context(ir.loop(0, size)).index for size in product.out.shape[:-2]]
         a, b, out = (
-            address_of(ir, view, base, loop_indices, zip(view.strides, indices, strict=False))
+            address_of(ir, view, start, loop_indices, zip(view.strides, indices, strict=False))
             for view in (left, right, product.out)
         )
         ir.call_void(name, *letters, *length, one, b, leads[0], a, leads[1], zero, out, leads[2])

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, BufferView, LoopIndex
+from ..buffer_ir import BufferView, LoopIndex
 from ..ir_builder import LONG, IRBuilder, Value
 
-BufferAddress = Callable[[Buffer], Value]
+ViewAddress = Callable[[BufferView], Value]
 LoopIndices = Mapping[LoopIndex, Value]
 
 
 def address_of(
-    ir: IRBuilder, view: BufferView, base: BufferAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
+    ir: IRBuilder, view: BufferView, start: ViewAddress, loop_indices: LoopIndices, indices: Iterable[tuple[int, Value]]
 ) -> Value:
     """Return the address of an element.
 
@@ -26,8 +26,8 @@ def address_of(
         The function.
     view : BufferView
         The array.
-    base : callable
-        Returns the address of a buffer.
+    start : callable
+        Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
     indices : iterable of (int, Value)
@@ -39,8 +39,8 @@ def address_of(
             term = index if stride == 1 else ir.binary("mul", index, ir.number(stride, LONG))
             offset = term if offset is None else ir.binary("add", offset, term)
     memory = elementwise_ops.memory_type(view.buffer.dtype)
-    start = ir.element_address(base(view.buffer), view.offset, memory)
-    return start if offset is None else ir.element_address(start, offset, memory)
+    first = start(view)
+    return first if offset is None else ir.element_address(first, offset, memory)
 
 
 class MemoryAccess(NamedTuple):
@@ -50,20 +50,20 @@ class MemoryAccess(NamedTuple):
     ----------
     ir : IRBuilder
         The function.
-    base : callable
-        Returns the address of a buffer.
+    start : callable
+        Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
     """
 
     ir: IRBuilder
-    base: BufferAddress
+    start: ViewAddress
     loop_indices: LoopIndices
 
     def address(self, view: BufferView, indices: Sequence[Value | None]) -> Value:
         """Return the address of an element; missing indices and None mean 0."""
         gone = [(s, i) for s, i in zip(view.strides, indices, strict=False) if i is not None]
-        return address_of(self.ir, view, self.base, self.loop_indices, gone)
+        return address_of(self.ir, view, self.start, self.loop_indices, gone)
 
     def read(self, operand: Any, indices: Sequence[Value | None], wanted: np.dtype[Any], lanes: int = 1) -> Value:
         """Load an operand as a dtype: a number, or elements of a view whose last stride is 1 or 0."""

@@ -18,7 +18,7 @@ from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, Reduce
 from ..ir_builder import LONG, IRBuilder, Type, Value
 from ..planning import MAX_STRIDED_LOAD, SUM_BLOCK, LoopNest, NestLoops
-from .memory_access import BufferAddress, LoopIndices, address_of
+from .memory_access import LoopIndices, ViewAddress, address_of
 
 _IDENTITIES = {"add": 0, "mean": 0, "multiply": 1, "maximum": -np.inf, "minimum": np.inf, "logical_or": 0, "logical_and": 1}
 _COMBINERS = {"mean": "add"}
@@ -46,8 +46,8 @@ class NestParameters(Protocol):
 class ConstantParameters:
     """The integers of a nest as constants; see `emit_nest` for the parameters."""
 
-    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: NestLoops, base: BufferAddress, loop_indices: LoopIndices) -> None:
-        self._ir, self._nest, self._loops, self._base, self._loop_indices = ir, nest, loops, base, loop_indices
+    def __init__(self, ir: IRBuilder, nest: LoopNest, loops: NestLoops, start: ViewAddress, loop_indices: LoopIndices) -> None:
+        self._ir, self._nest, self._loops, self._start, self._loop_indices = ir, nest, loops, start, loop_indices
 
     def length(self, depth: int) -> int:
         """Return the trip count of a loop."""
@@ -59,7 +59,7 @@ class ConstantParameters:
 
     def start(self, view: BufferView) -> Value:
         """Return the address of the first element of a view."""
-        return address_of(self._ir, view, self._base, self._loop_indices, ())
+        return address_of(self._ir, view, self._start, self._loop_indices, ())
 
     def number(self, step: int, position: int) -> None:
         """Return None: numbers are those of the nest."""
@@ -74,7 +74,7 @@ class ConstantParameters:
 def emit_nest(
     ir: IRBuilder,
     nest: LoopNest,
-    base: BufferAddress,
+    start: ViewAddress,
     loop_indices: LoopIndices,
     materialized: Collection[Buffer],
     width: int,
@@ -88,8 +88,8 @@ def emit_nest(
         The function.
     nest : LoopNest
         The nest.
-    base : callable
-        Returns the address of a buffer.
+    start : callable
+        Returns the address of the first element of a view, in the first iteration of all loops.
     loop_indices : mapping
         The current index of each enclosing loop.
     materialized : collection of Buffer
@@ -100,7 +100,7 @@ def emit_nest(
         The index of the tile, for a tiled nest.
     """
     loops = NestLoops(nest, materialized, width)
-    emit_nest_with(ir, nest, loops, ConstantParameters(ir, nest, loops, base, loop_indices), materialized, tile)
+    emit_nest_with(ir, nest, loops, ConstantParameters(ir, nest, loops, start, loop_indices), materialized, tile)
 
 
 def emit_nest_with(

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 
 from .. import elementwise_ops
-from ..buffer_ir import Buffer, Convolution, Gather, MatMul, Scan, Scatter
+from ..buffer_ir import Buffer, Convolution, Gather, LoopIndex, MatMul, Scan, Scatter
 from ..ir_builder import INT, IRBuilder, Value
 from ..llvm_compiler import processor
 from ..planning import FusedLoop, LoopNest, Unit
 from .convolution_kernels import convolution_kernel
 from .gather_emission import emit_gather, emit_scatter
 from .matmul_emission import emit_matmul
-from .memory_access import BufferAddress, LoopIndices, MemoryAccess, address_of, store
+from .memory_access import LoopIndices, MemoryAccess, ViewAddress, address_of, store
 from .nest_emission import emit_nest
 
 
-def emit_convolution(ir: IRBuilder, step: Convolution, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_convolution(ir: IRBuilder, step: Convolution, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a convolution; bail out if the result is not finite."""
-    given = [address_of(ir, view, base, loop_indices, ()) for view in (step.out, *step.operands)]
+    given = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
     wrong = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *given)
     if step.kind != "forward":
         ir.bail_out_if(ir.compare("ne", wrong, ir.number(0, INT)))
 
 
-def emit_scan(ir: IRBuilder, step: Scan, base: BufferAddress, loop_indices: LoopIndices) -> None:
+def emit_scan(ir: IRBuilder, step: Scan, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a scan; the first element is the operand's, as in NumPy."""
-    memory = MemoryAccess(ir, base, loop_indices)
+    memory = MemoryAccess(ir, start, loop_indices)
     operand, dtype, shape = step.operands[0], step.out.buffer.dtype, step.out.shape
     with ExitStack() as loops:
         first: list[Value | None] = [None] * len(shape)
@@ -57,19 +57,20 @@ _EMITTERS: dict[type, Callable[..., None]] = {  # steps outside of nests
 def emit_units(
     ir: IRBuilder,
     units: Iterable[Unit],
-    base: BufferAddress,
-    materialized: set[Buffer],
+    start: ViewAddress,
+    trip_count: Callable[[LoopIndex], int | Value],
+    materialized: Collection[Buffer],
     width: int,
     loop_indices: LoopIndices | None = None,
-    tile: Value | None = None,
 ) -> None:
-    """Emit units without NumPy calls; see `emit_nest` for the parameters."""
+    """Emit units without NumPy calls; see `emit_nest` for the parameters. `trip_count` returns that of a loop."""
     loop_indices = loop_indices or {}
     for unit in units:
         if isinstance(unit, FusedLoop):
-            with ir.loop(0, unit.loop.loop_index.trip_count) as loop:
-                emit_units(ir, unit.units, base, materialized, width, {**loop_indices, unit.loop.loop_index: loop.index})
+            index = unit.loop.loop_index
+            with ir.loop(0, trip_count(index)) as loop:
+                emit_units(ir, unit.units, start, trip_count, materialized, width, {**loop_indices, index: loop.index})
         elif isinstance(unit, LoopNest):
-            emit_nest(ir, unit, base, loop_indices, materialized, width, tile)
+            emit_nest(ir, unit, start, loop_indices, materialized, width)
         else:
-            _EMITTERS[type(unit)](ir, unit, base, loop_indices)
+            _EMITTERS[type(unit)](ir, unit, start, loop_indices)

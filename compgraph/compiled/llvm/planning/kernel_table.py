@@ -9,14 +9,15 @@ words of the record. So compile time follows the number of distinct kernels, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..buffer_ir import Buffer, BufferView, Map, MatMul, Reduce, dense_view
-from .loop_nests import MAX_STRIDED_LOAD, NestLoops
+from ..buffer_ir import Buffer, BufferView, LoopIndex, Map, MatMul, Reduce, dense_view
+from .loop_nests import MAX_STRIDED_LOAD, NestLoops, views_in_memory
 from .memory_planning import buffers_used
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
@@ -40,16 +41,18 @@ class UnitRecord:
     Attributes
     ----------
     unit : Unit
-        The unit; for a step outside of nests, with views of offset 0 in buffers of their own.
+        The unit.
     signature : hashable
         Equal for units that can share code.
     parameters : dict
-        The integer of each key. The keys of equal signatures are the same, in the same order.
+        The integer of each key. Equal signatures have the same keys, in the same order.
     views : dict
-        The number of each view in memory, which is a part of the keys.
-    loops : NestLoops or None
-        The loops of a nest.
-    registers : sequence of Buffer
+        The number of each view in memory, as it appears in keys.
+    loops : dict
+        The number of each loop of a `FusedLoop`, as it appears in keys.
+    nest_loops : NestLoops or None
+        The loops of a nest outside of loops; its trip counts, strides and numbers are parameters.
+    registers : list of Buffer
         Single numbers that only this unit, a `FusedLoop`, uses. They are local variables.
     """
 
@@ -57,8 +60,9 @@ class UnitRecord:
     signature: Hashable
     parameters: dict[Key, int]
     views: dict[BufferView, int]
-    loops: NestLoops | None = None
-    registers: Sequence[Buffer] = ()
+    loops: dict[LoopIndex, int]
+    nest_loops: NestLoops | None
+    registers: list[Buffer]
 
 
 class Column(NamedTuple):
@@ -128,30 +132,12 @@ class KernelTable:
 
     def add(self, unit: Unit, place: Place) -> tuple[Kernel, int]:
         """Return the kernel of a unit, which may be new, and the number of the record."""
-        record = self._describe(unit, place)
+        record = _Description(self._materialized, self._registers, place).record(unit, self._width)
         kernel = self.kernels.get(record.signature)
         if kernel is None:
             kernel = self.kernels[record.signature] = Kernel(f"kernel{len(self.kernels)}", record)
         kernel.rows.append(list(record.parameters.values()))
         return kernel, len(kernel.rows) - 1
-
-    def _describe(self, unit: Unit, place: Place) -> UnitRecord:
-        if isinstance(unit, LoopNest):
-            return _describe_nest(unit, NestLoops(unit, self._materialized, self._width), self._materialized, place)
-        if isinstance(unit, FusedLoop):
-            return self._describe_loop(unit, place)
-        return _describe_step(unit, place)
-
-    def _describe_loop(self, loop: FusedLoop, place: Place) -> UnitRecord:
-        """Describe a loop, whose code is its own; the places of its buffers are parameters."""
-        views: dict[BufferView, int] = {}
-        parameters: dict[Key, int] = {}
-        buffers = dict.fromkeys(b for b in buffers_used(loop) if b in self._materialized)
-        for number, buffer in enumerate(b for b in buffers if b not in self._registers):
-            view = BufferView(buffer, 0, (), ())
-            views[view] = number
-            parameters["array", number], parameters["offset", number] = place(view)
-        return UnitRecord(loop, id(loop), parameters, views, registers=[b for b in buffers if b in self._registers])
 
 
 def block_levels(iterations: int) -> int:
@@ -162,81 +148,125 @@ def block_levels(iterations: int) -> int:
     return levels
 
 
-def _describe_nest(nest: LoopNest, loops: NestLoops, materialized: Collection[Buffer], place: Place) -> UnitRecord:
-    parameters: dict[Key, int] = {}
-    views: dict[BufferView, int] = {}
-    buffers: dict[Buffer, int] = {}
-    in_memory = set(loops.views)
-    for depth, axis in enumerate(loops.axes):
-        parameters["length", depth] = axis.length
+class _Description:
+    """Collects the parameters of a unit while its signature is computed."""
 
-    def view_signature(view: BufferView) -> Hashable:
-        if view in views:
-            return views[view]
-        number = views[view] = len(views)
-        buffer = buffers.setdefault(view.buffer, len(buffers))
-        if view not in in_memory:
-            return buffer, view.buffer.dtype.str, view.buffer in materialized
-        parameters["array", number], parameters["offset", number] = place(view)
+    def __init__(self, materialized: Collection[Buffer], registers: Collection[Buffer], place: Place) -> None:
+        self._materialized, self._registers, self._place = materialized, registers, place
+        self.parameters: dict[Key, int] = {}
+        self._seen: dict[BufferView, int] = {}
+        self._buffers: dict[Buffer, int] = {}
+        self._views: dict[BufferView, int] = {}
+        self._loops: dict[LoopIndex, int] = {}
+
+    def record(self, unit: Unit, width: int) -> UnitRecord:
+        """Return the record of a unit."""
+        nest_loops = NestLoops(unit, self._materialized, width) if isinstance(unit, LoopNest) else None
+        registers: list[Buffer] = []
+        if isinstance(unit, LoopNest) and nest_loops is not None:
+            signature = self._nest(unit, nest_loops)
+        else:
+            if isinstance(unit, FusedLoop):
+                registers = [b for b in dict.fromkeys(buffers_used(unit)) if b in self._registers]
+            signature = self._fixed(unit, frozenset(registers))
+        return UnitRecord(unit, signature, self.parameters, self._views, self._loops, nest_loops, registers)
+
+    def _view(self, view: BufferView, is_in_memory: bool, layout: Callable[[int], Hashable]) -> Hashable:
+        """Return a number for a view, with its layout at its first use; the place of a view in memory is a parameter."""
+        number = self._seen.get(view)
+        if number is not None:
+            return number
+        number = self._seen[view] = len(self._seen)
+        if is_in_memory:
+            self._views[view] = number
+            self.parameters["array", number], self.parameters["offset", number] = self._place(view)
+        buffer = self._buffers.setdefault(view.buffer, len(self._buffers))
+        return buffer, view.buffer.dtype.str, view.buffer in self._materialized, is_in_memory, layout(number)
+
+    # ------------------------------------------------------------------------------------------ with constant layouts
+
+    def _fixed(self, unit: Unit, registers: frozenset[Buffer]) -> Hashable:
+        """Return the signature of a unit whose trip counts, except those of loops, strides and numbers are constants."""
+        if isinstance(unit, FusedLoop):
+            index = unit.loop.loop_index
+            number = self._loops[index] = len(self._loops)
+            self.parameters["trip count", number] = index.trip_count
+            return _constant_length(index.trip_count), *[self._fixed(inner, registers) for inner in unit.units]
+        if isinstance(unit, LoopNest):
+            in_memory = set(views_in_memory(unit, self._materialized))
+            steps = [self._fixed_step(step, in_memory.__contains__, registers) for step in unit.steps]
+            return unit.shape, unit.axes, *steps
+        return self._fixed_step(unit, lambda _: True, registers)
+
+    def _fixed_step(self, step: Any, is_in_memory: Callable[[BufferView], bool], registers: frozenset[Buffer]) -> Hashable:
+
+        def operand_signature(operand: Any) -> Hashable:
+            if not isinstance(operand, BufferView):
+                number = np.asarray(operand)
+                return number.dtype.str, number.tobytes()
+            moves = tuple((self._loops[index], stride) for index, stride in operand.loop_strides)
+            is_register = operand.buffer in registers
+            layout = (operand.shape, operand.strides, moves, is_register)
+            return self._view(operand, not is_register and is_in_memory(operand), lambda _: layout)
+
+        others = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "operand", "out")]
+        return type(step), *others, *map(operand_signature, (*step.operands, step.out))
+
+    # ------------------------------------------------------------------------------------------ nests
+
+    def _nest(self, nest: LoopNest, loops: NestLoops) -> Hashable:
+        """Return the signature of a nest whose trip counts, strides and numbers are parameters."""
+        in_memory = set(loops.views)
+        for depth, axis in enumerate(loops.axes):
+            self.parameters["length", depth] = axis.length
+
+        def view(view: BufferView) -> Hashable:
+            return self._view(view, view in in_memory, lambda number: view in in_memory and self._strides(view, number, loops))
+
+        steps: list[Hashable] = []
+        for number, step in enumerate(nest.steps):
+            if isinstance(step, Reduce):
+                steps.append((step.operation, view(step.operand), view(step.out)))
+                if step.operation == "mean":
+                    self.parameters["count", number] = prod(step.shape[k] for k in step.axes)
+            else:
+                operands = [
+                    view(operand) if isinstance(operand, BufferView) else self._number(step, number, position)
+                    for position, operand in enumerate(step.operands)
+                ]
+                steps.append((step.operation, step.computed_in.str, step.is_write, *operands, view(step.out)))
+        axes = [
+            (
+                block_levels(loops.vectorized_length(depth) // loops.step(depth)) if axis.is_reduced else None,
+                _constant_length(axis.length),
+            )
+            for depth, axis in enumerate(loops.axes)
+        ]
+        return not nest.shape, tuple(axes), loops.vector, loops.lanes, *steps
+
+    def _strides(self, view: BufferView, number: int, loops: NestLoops) -> Hashable:
+        """Return the strides that decide on the code; the others are parameters."""
         strides: list[int | None] = []
         for depth, axis in enumerate(loops.axes):
             stride = axis.stride(view)
             is_constant = stride == 0 or (depth == loops.vector and abs(stride) <= MAX_STRIDED_LOAD)
             strides.append(stride if is_constant else None)
             if not is_constant:
-                parameters["stride", number, depth] = stride
-        return buffer, view.buffer.dtype.str, tuple(strides)
+                self.parameters["stride", number, depth] = stride
+        return tuple(strides)
 
-    def operand_signature(step: Map, number: int, position: int) -> Hashable:
-        operand, dtype = step.operands[position], step.operand_dtype(position)
-        if isinstance(operand, BufferView):
-            return view_signature(operand)
-        word = number_word(operand, dtype)
+    def _number(self, step: Map, number: int, position: int) -> Hashable:
+        dtype = step.operand_dtype(position)
+        word = number_word(step.operands[position], dtype)
         if step.operation not in _ANY_NUMBER or dtype.itemsize != 8 or dtype.kind not in "if":
             return "number", word
-        parameters["number", number, position] = word
+        self.parameters["number", number, position] = word
         return "number"
 
-    steps: list[Hashable] = []
-    for number, step in enumerate(nest.steps):
-        if isinstance(step, Reduce):
-            steps.append((step.operation, view_signature(step.operand), view_signature(step.out)))
-            parameters["count", number] = int(np.prod([step.shape[k] for k in step.axes]))
-        else:
-            operands = [operand_signature(step, number, position) for position in range(len(step.operands))]
-            steps.append((step.operation, step.computed_in.str, step.is_write, *operands, view_signature(step.out)))
-    axes = [
-        (
-            axis.is_reduced and block_levels(loops.vectorized_length(depth) // loops.step(depth)),
-            axis.length if axis.length <= MAX_CONSTANT_LENGTH else None,
-        )
-        for depth, axis in enumerate(loops.axes)
-    ]
-    signature = (not nest.shape, tuple(axes), loops.vector, loops.lanes, tuple(steps))
-    return UnitRecord(nest, signature, parameters, views, loops)
 
-
-def _describe_step(step: Any, place: Place) -> UnitRecord:
-    """Describe a step outside of nests; only the places of its views are parameters."""
-    views: dict[BufferView, int] = {}
-    parameters: dict[Key, int] = {}
-    layouts: list[Hashable] = []
-
-    def moved(operand: Any) -> Any:
-        if not isinstance(operand, BufferView):
-            layouts.append(np.asarray(operand).tobytes())
-            return operand
-        layouts.append((operand.buffer.dtype.str, operand.shape, operand.strides))
-        number = len(views)
-        parameters["array", number], parameters["offset", number] = place(operand)
-        own = BufferView(Buffer(operand.buffer.dtype, operand.buffer.size), 0, operand.shape, operand.strides)
-        views[own] = number
-        return own
-
-    operands = tuple(map(moved, step.operands))
-    unit = replace(step, operands=operands, out=moved(step.out))
-    others = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "out")]
-    return UnitRecord(unit, (type(step), *others, *layouts), parameters, views)
+def _constant_length(length: int) -> int | None:
+    """Return a trip count that is a part of the signature, or None."""
+    return length if length <= MAX_CONSTANT_LENGTH else None
 
 
 def number_word(number: object, dtype: np.dtype[Any]) -> int:

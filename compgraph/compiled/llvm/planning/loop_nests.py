@@ -66,7 +66,7 @@ class NestLoops:
     """
 
     def __init__(self, nest: LoopNest, materialized: Collection[Buffer], width: int) -> None:
-        self.views = list(_views_in_memory(nest, materialized))
+        self.views = list(views_in_memory(nest, materialized))
         self.axes = _collapse_axes(nest, self.views)
         sizes = [p.buffer.dtype.itemsize for p in self.views] or [8]
         self.lanes = max(width // max(sizes), 1)
@@ -126,7 +126,8 @@ class NestLoops:
         return 2.0 * self.lanes
 
 
-def _views_in_memory(nest: LoopNest, materialized: Collection[Buffer]) -> Iterator[BufferView]:
+def views_in_memory(nest: LoopNest, materialized: Collection[Buffer]) -> Iterator[BufferView]:
+    """Yield the views that a nest reads from or writes to memory."""
     there: set[BufferView] = set()
     for step in nest.steps:
         for operand in step.operands:
