@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import ops
-from ..buffer_ir import BufferView, MatMul, c_strides, dense_view
+from ..buffer_ir import BufferView, MatMul, Reduce, c_strides, dense_view
 from .lowering_state import EMPTY, UNSUPPORTED, LoweringState
 from .reductions import append_reduction
 
@@ -34,9 +34,22 @@ PANEL = 256  # bytes of a row of a copied panel: the widest tile, of four vector
 def append_matmul(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> None:
     """Append the product of matrices or stacks of matrices, whose result has the shape of `out`."""
     stack = out.shape[:-2]
+    if not stack and out.shape == (1, 1) and a.shape[1] > 1:
+        _append_inner_product(state, a, b, out)
+        return
     a, b = (_contiguous_matrix(state, p) for p in (a, b))
     a, b = (p.broadcast((*stack, *p.shape[-2:])) for p in (a, b))
     state.steps.append(_choose_kernel(state, a, b, out))
+
+
+def _append_inner_product(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> None:
+    """Append the product of a row and a column; as a sum it is vectorized, and its rounding error grows as in pairwise summation."""
+    shape = (1, 1, a.shape[1])
+    left, right = (BufferView(p.buffer, p.offset, shape, (0, 0, p.strides[axis])) for p, axis in ((a, 1), (b, 0)))
+    terms = dense_view(out.buffer.dtype, shape)
+    state.append_map("multiply", (left, right), terms)
+    total = BufferView(out.buffer, out.offset, shape, (*out.strides, 0))
+    state.steps.append(Reduce("add", terms, frozenset({2}), total))
 
 
 def _choose_kernel(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> MatMul:

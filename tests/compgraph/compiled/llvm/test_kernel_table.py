@@ -1,0 +1,206 @@
+"""Kernels: units of one structure share code, whatever their shapes, strides, places and numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff as ad
+import compgraph as cg
+from compgraph.compiled.llvm import backend
+from compgraph.compiled.llvm.planning import KernelTable
+from compgraph.compiled.llvm.planning.kernel_table import block_levels
+
+Program = Callable[[Any], Any]
+rng = np.random.default_rng(5)
+
+
+def jacobi(iterations: int) -> Program:
+    """Two buffers in turn."""
+
+    def f(a: Any) -> Any:
+        a, b = a.copy(), np.zeros_like(a)
+        for _ in range(iterations):
+            b[1:-1] = (a[:-2] + a[1:-1] + a[2:]) * 0.25
+            a[1:-1] = (b[:-2] + b[1:-1] + b[2:]) * 0.25
+        return np.sum(a) + np.sum(b)
+
+    return f
+
+
+def triangular_solve(n: int) -> Program:
+    """Slices that grow."""
+
+    def f(a: Any) -> Any:
+        x = np.zeros(n)
+        for i in range(n):
+            x[i] = (a[i, -1] - a[i, :i] @ x[:i]) / (2 + a[i, i])
+        return np.sum(x * x)
+
+    return f
+
+
+def cholesky(n: int) -> Program:
+    def f(a: Any) -> Any:
+        a = a @ a.T + np.eye(n)
+        a[0, 0] = np.sqrt(a[0, 0])
+        for i in range(1, n):
+            for j in range(i):
+                a[i, j] = (a[i, j] - np.dot(a[i, :j], a[j, :j])) / a[j, j]
+            a[i, i] = np.sqrt(a[i, i] - np.dot(a[i, :i], a[i, :i]))
+        return np.sum(np.tril(a) ** 2)
+
+    return f
+
+
+def growing_statistics(n: int) -> Program:
+    """Means, extrema and sums of growing columns: strides, counts and blocks of reductions differ."""
+
+    def f(a: Any) -> Any:
+        total = 0.0
+        for i in range(1, n):
+            part = a[:i, ::2]
+            total = total + np.mean(part) * np.max(part) + np.sum(np.mean(part, 0) * i) - np.min(np.sum(part, 1))
+        return total
+
+    return f
+
+
+def kernels_of(f: Program, x: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Compile a value with its gradient, and return the number of its kernels."""
+    tables: list[KernelTable] = []
+
+    class Recorded(KernelTable):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            tables.append(self)
+
+    monkeypatch.setattr(backend, "KernelTable", Recorded)
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
+    assert compiled.report().splitlines()[0].endswith("compiled by llvm"), compiled.report()
+    return sum(len(table.kernels) for table in tables)
+
+
+@pytest.mark.parametrize(("make", "sizes"), [(jacobi, (4, 10)), (triangular_solve, (24, 48)), (cholesky, (12, 18))])
+def test_number_of_kernels_is_independent_of_iterations(
+    make: Callable[[int], Program], sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (kernels_of(make(n), rng.random((n, n) if make is not jacobi else 40), monkeypatch) for n in sizes)
+    assert many <= few + 4  # the ends of loops may differ
+
+
+@pytest.mark.parametrize("make", [jacobi, triangular_solve, cholesky, growing_statistics])
+@pytest.mark.parametrize("n", [3, 9, 21])
+def test_programs_agree_with_numpy(make: Callable[[int], Program], n: int) -> None:
+    f, x = make(n), rng.random((n, n) if make is not jacobi else 37)
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
+    other = rng.random(x.shape)
+    value, slope = compiled(other)
+    expected, expected_slope = ad.value_and_grad(f)(other)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(slope, expected_slope, rtol=1e-10, atol=1e-12)
+
+
+def test_sums_and_products_keep_their_bits() -> None:
+    f, x = jacobi(12), rng.random(50)
+    value, slope = cg.jit(ad.value_and_grad(f), cache=False).compile(x)(x)
+    expected, expected_slope = ad.value_and_grad(f)(x)
+    assert value == expected or abs(value - expected) < 1e-14 * abs(expected)  # only the sums are in another order
+    np.testing.assert_array_equal(slope, expected_slope)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int8, bool])
+def test_dtypes_layouts_and_numbers_of_records_differ(dtype: Any) -> None:
+    """Reads and writes of slices with all strides, and numbers that change in each iteration."""
+
+    def f(a: Any) -> Any:
+        out = np.zeros(a.shape, a.dtype)
+        for k in range(1, 9):
+            step = (-1) ** k * k
+            part = a[::step][:3]
+            if dtype is bool:
+                out[k : k + len(part)] = ~part ^ out[k : k + len(part)]
+            else:
+                out[k : k + len(part)] = part * dtype(k) - dtype(2 * k + 1)
+                out[k : k + 1] += out[k - 1 : k]
+        return out
+
+    x = (rng.random(30) * 50).astype(dtype)
+    compiled = cg.jit(f, cache=False).compile(x)
+    y = (rng.random(30) * 50).astype(dtype)
+    np.testing.assert_array_equal(compiled(y), f(y))
+
+
+def test_loops_of_other_lengths_share_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops that start later are shorter, and their arrays are elsewhere."""
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        for i in range(6):
+            row = x[i]
+            for _ in range(20 + i):
+                row = np.tanh(row) * 0.5 + x[i] * 0.1
+            total = total + np.sum(row) * (i + 1.5)
+        return total
+
+    x = rng.random((6, 16))
+    assert kernels_of(f, x, monkeypatch) < 20
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
+    for found, expected in zip(compiled(x + 0.1), ad.value_and_grad(f)(x + 0.1), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_index_out_of_range_in_one_of_many_records() -> None:
+    def f(x: Any, i: Any) -> Any:
+        return sum(np.sum(x[i + k]) * k for k in range(5))
+
+    x, i = np.arange(12.0), np.array([0, 3, 7])
+    compiled = cg.jit(f, cache=False).compile(x, i)
+    assert compiled(x, i) == f(x, i)
+    with pytest.raises(IndexError):
+        compiled(x, i + 2)
+    assert compiled(x, i - 3) == f(x, i - 3)
+
+
+@pytest.mark.parametrize(("iterations", "levels"), [(1, 0), (64, 0), (65, 1), (4096, 1), (4097, 2)])
+def test_block_levels_of_sums(iterations: int, levels: int) -> None:
+    assert block_levels(iterations) == levels
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(200))
+def test_random_programs_of_slices(seed: int) -> None:
+    """Programs of random statements on slices of two arrays agree with NumPy, with their gradients."""
+    chance = np.random.default_rng(seed)
+    n = int(chance.integers(5, 40))
+    statements = []
+    for _ in range(int(chance.integers(3, 30))):
+        length = int(chance.integers(1, n))
+        starts = chance.integers(0, n - length + 1, 3)
+        statements.append((int(chance.integers(5)), length, *map(int, starts), float(chance.uniform(-1, 1))))
+
+    def f(x: Any) -> Any:
+        a, b = x.copy(), np.ones(n)
+        total = 0.0
+        for kind, length, i, j, k, number in statements:
+            p, q = a[i : i + length], b[j : j + length]
+            if kind == 0:
+                b[k : k + length] = p * number + q
+            elif kind == 1:
+                a[k : k + length] += np.tanh(q) * number
+            elif kind == 2:
+                total = total + np.mean(p) * (p @ q)
+            elif kind == 3:
+                a[k] = np.sum(p[::-1] * q) / length
+            else:
+                b[j : j + length][::2] -= number * np.maximum(p, number)[::2]
+        return total + np.sum(a * b)
+
+    x = chance.standard_normal(n)
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
+    y = chance.standard_normal(n)
+    for found, expected in zip(compiled(y), ad.value_and_grad(f)(y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
