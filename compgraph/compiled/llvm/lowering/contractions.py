@@ -43,7 +43,7 @@ def append_matmul(state: LoweringState, a: BufferView, b: BufferView, out: Buffe
 
 
 def _append_inner_product(state: LoweringState, a: BufferView, b: BufferView, out: BufferView) -> None:
-    """Append the product of a row and a column; as a sum it is vectorized, and its rounding error grows as in pairwise summation."""
+    """Append the product of a row and a column as a sum, which is vectorized, with rounding errors as in pairwise summation."""
     shape = (1, 1, a.shape[1])
     left, right = (BufferView(p.buffer, p.offset, shape, (0, 0, p.strides[axis])) for p, axis in ((a, 1), (b, 0)))
     terms = dense_view(out.buffer.dtype, shape)
