@@ -252,7 +252,7 @@ class Specializations:
         """Compile the program of a trace."""
         if trace.is_constant:
             return _empty_program
-        options, backend = self.jitted.options, self.jitted.backend
+        options, backend = {**self.jitted.options, "has_index_guards": True}, self.jitted.backend
         with Tracing(compiles=True):  # its nodes can release their values, unlike nodes that are arrays themselves
             if trace.family is not None:
                 return compile_family(trace.family, options, backend)

@@ -71,8 +71,7 @@ def supports_families(backend: str) -> bool:
 def _run_passes(schedule: Schedule, options: Mapping[str, Any], chosen: Backend) -> Schedule:
     """Run the enabled passes on a schedule."""
     left_out = getattr(chosen, "left_out", ())
-    schedule = replace(schedule, options=options)
     for name, run in PASSES.items():
         if options.get(name, True) and name not in left_out:
-            schedule = run(schedule)
+            schedule = run(replace(schedule, options=options))
     return replace(schedule, options=options)

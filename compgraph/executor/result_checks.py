@@ -42,14 +42,19 @@ def require_same(found: NDArray[Any], kept: NDArray[Any]) -> None:
 
 
 def check(schedule: Schedule) -> Schedule:
-    """Add the runtime checks of results to a schedule (a pass)."""
+    """Add the runtime checks of results to a schedule (a pass).
+
+    Integers and booleans may be indices of writes, for whose recorded values alone a derivative holds. A trace has guards about
+    such indices (the option ``has_index_guards``). The derivative in a graph has none, so all integers and booleans are checked.
+    """
     given = frozenset(schedule.inputs)
     computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, MultiOutput))]
-    if any(isinstance(item, Value) and item.memory for item in schedule.items):
+    is_guarded = schedule.options.get("has_index_guards", False)
+    if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
         watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
         asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
         unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
-        for item in computed:  # they may be indices or masks of a write, whose derivative holds for them alone
+        for item in computed:
             if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_initial_value(item))))
     for item in computed:

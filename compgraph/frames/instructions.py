@@ -61,6 +61,33 @@ def is_at_operator(frame: FrameType) -> bool:
     return _instruction(frame)[0] == _OPERATES
 
 
+_SWAP = dis.opmap["SWAP"]
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
+
+
+def is_augmenting_element(frame: FrameType) -> bool:
+    """Whether a frame is at an operator whose result is stored as an element: true for ``a[0] += x``, false for ``a += x``.
+
+    Examples
+    --------
+    >>> import sys
+    >>> class Number:
+    ...     def __iadd__(self, other):
+    ...         print(is_augmenting_element(sys._getframe(1)))
+    ...         return self
+    >>> values, number = [Number()], Number()
+    >>> values[0] += 1
+    True
+    >>> number += 1
+    False
+    """
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if _instruction(frame)[0] != _OPERATES:
+        return False
+    following = [operation for operation in code[at + 2 : at + 20 : 2] if operation not in (_CACHE, _SWAP)]
+    return bool(following) and following[0] in _STORES
+
+
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``
 
 

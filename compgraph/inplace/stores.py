@@ -10,10 +10,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from .. import ops
 from ..context import is_deriving, is_quick, is_recording, open_scopes
-from ..frames import source_lines
+from ..frames import instructions, source_lines
 from ..guards import note_copy, note_nothing
 from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_operand
 from ..tracing import LOGS, is_tracing
@@ -42,7 +43,7 @@ from ..values import (
 )
 
 
-def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
+def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed: bool = False) -> None:
     """``target[index] = value``, entered into the log of the target's root.
 
     Parameters
@@ -56,6 +57,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     casting : str, optional
         As in ``numpy.copyto``, for a write of the whole target: `index` is ``...`` then. By default any cast is allowed, as
         in item assignment.
+    is_replayed : bool
+        Whether the write was recorded before, so that the user's line is not that of the write.
 
     Raises
     ------
@@ -90,6 +93,8 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
             note_nothing(target, index)
         return
     if not root.memory:
+        if not is_replayed:
+            _require_own_buffer(root)
         _open(root)
     recorded = isinstance(value, Value) and is_recording()
     if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
@@ -176,6 +181,22 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
         return False
     there = array[index]
     return isinstance(there, np.ndarray) and bool(there.__array_interface__ == value.__array_interface__)
+
+
+def _require_own_buffer(root: Any) -> None:
+    """Raise if a root is a copy of elements at a computed index, where NumPy has a view; not for ``a[index] += value``."""
+    if root.function is ops.copy and isinstance(selection := root.args[0], Value) and selection.function is ops.getitem:
+        parts = selection.args[1:]
+        if any(isinstance(part, Value) for part in parts) and all(
+            not isinstance(part, ndarray) or (isinstance(part, Value) and part.is_scalar) for part in parts
+        ):
+            if instructions.is_augmenting_element(source_lines.user_frame(2)):
+                return
+            raise TypeError(
+                f"the {describe(selection)} was read at a computed index, such as a[np.argmax(x)]. NumPy would write through it "
+                "into the array that it was read from. Write there instead: a[index, i] = value; or copy it first: "
+                "a[index].copy()"
+            )
 
 
 def _open(root: Any) -> None:

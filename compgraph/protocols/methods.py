@@ -51,14 +51,26 @@ def _getitem(self: Value, index: Any) -> Any:
     if type(index) not in _LASTING and not (type(index) is tuple and _LASTING.issuperset(map(type, index))):
         require_computed(index, "an index")
         index = _own_index(index)
-        if type(index) is tuple and any(isinstance(i, Value) for i in index):
-            return bind(ops.getitem, (self, *index))
+        parts = index if type(index) is tuple else (index,)
+        if any(isinstance(part, Value) for part in parts):
+            selection = bind(ops.getitem, (self, *parts))
+            return bind(ops.copy, (selection,)) if selection.ndim and _selects_view(parts) else selection
     if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
             recover_history(error, self)
     return bind(ops.getitem, (self, index))
+
+
+def _selects_view(parts: tuple[Any, ...]) -> bool:
+    """Whether NumPy returns a view at an index of which some integers are computed.
+
+    Such a view would depend on values. So it is recorded as a copy, which must not be written into.
+    """
+    return all(
+        type(part) in _LASTING or (isinstance(part, Value) and part.is_scalar and part.dtype.kind in "iu") for part in parts
+    )
 
 
 def _own_index(index: Any) -> Any:

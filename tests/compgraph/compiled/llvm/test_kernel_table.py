@@ -153,6 +153,26 @@ def test_loops_of_other_lengths_share_code(monkeypatch: pytest.MonkeyPatch) -> N
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_choices_in_loops_with_writes_are_compiled() -> None:
+    """Dynamic time warping: the choices of `np.minimum` differ between calls, and one program serves all of them."""
+
+    def f(a: Any, b: Any) -> Any:
+        d = np.full((7, 7), 1e3)
+        d[0, 0] = 0.0
+        for i in range(6):
+            for j in range(6):
+                d[i + 1, j + 1] = (a[i] - b[j]) ** 2 + np.minimum(np.minimum(d[i, j + 1], d[i + 1, j]), d[i, j])
+        return d[6, 6]
+
+    compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(rng.random(6), rng.random(6))
+    for _ in range(5):
+        a, b = rng.random(6), rng.random(6)
+        for found, expected in zip(compiled(a, b), ad.value_and_grad(f)(a, b), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert "NumPy" not in compiled.report(), compiled.report()
+    assert "program 2" not in compiled.report(), compiled.report()
+
+
 def test_index_out_of_range_in_one_of_many_records() -> None:
     def f(x: Any, i: Any) -> Any:
         return sum(np.sum(x[i + k]) * k for k in range(5))
