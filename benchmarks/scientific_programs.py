@@ -1,0 +1,305 @@
+"""Compile time and run time of scientific programs with their gradients, as people write them: loops, slices and writes.
+
+    python scientific_programs.py [--only NAME ...]
+
+Each program is compiled once without the disk cache; run times are the minimum of repeated calls, on one thread.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NPROC="1", JAX_PLATFORMS="cpu")
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+import autodiff as ad
+import compgraph as cg
+
+Function = Callable[..., Any]
+rng = np.random.default_rng(0)
+
+
+class Program(NamedTuple):
+    """A scalar function and its arguments."""
+
+    function: Function
+    arguments: tuple[Any, ...]
+
+
+def positive_definite(n: int) -> Any:
+    """Return a well-conditioned symmetric matrix."""
+    a = rng.random((n, n)) / n + 2 * np.eye(n)
+    return a @ a.T
+
+
+def jacobi(n: int, steps: int) -> Program:
+    """Relaxation in one dimension with two buffers."""
+
+    def f(a: Any) -> Any:
+        a, b = a.copy(), np.zeros_like(a)
+        for _ in range(steps):
+            b[1:-1] = (a[:-2] + a[1:-1] + a[2:]) / 3
+            a[1:-1] = (b[:-2] + b[1:-1] + b[2:]) / 3
+        return np.sum(a * a)
+
+    return Program(f, (rng.random(n),))
+
+
+def heat(n: int, steps: int) -> Program:
+    """The heat equation in three dimensions with two buffers."""
+
+    def step(u: Any, v: Any) -> None:
+        center = u[1:-1, 1:-1, 1:-1]
+        along_x = u[2:, 1:-1, 1:-1] - 2 * center + u[:-2, 1:-1, 1:-1]
+        along_y = u[1:-1, 2:, 1:-1] - 2 * center + u[1:-1, :-2, 1:-1]
+        along_z = u[1:-1, 1:-1, 2:] - 2 * center + u[1:-1, 1:-1, :-2]
+        v[1:-1, 1:-1, 1:-1] = center + 0.125 * (along_x + along_y + along_z)
+
+    def f(u: Any) -> Any:
+        u = u.copy()
+        v = u.copy()
+        for _ in range(steps):
+            step(u, v)
+            step(v, u)
+        return np.sum(u * u)
+
+    return Program(f, (rng.random((n, n, n)),))
+
+
+def alternating_directions(n: int, steps: int) -> Program:
+    """Alternating-direction implicit diffusion: tridiagonal systems of all rows, then of all columns."""
+    ratio = 0.4
+
+    def sweep(u: Any) -> Any:
+        p, q, v = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
+        for j in range(1, n - 1):
+            scale = 1 / (1 + 2 * ratio - ratio * p[1:-1, j - 1])
+            p[1:-1, j] = ratio * scale
+            right = ratio * u[j, :-2] + (1 - 2 * ratio) * u[j, 1:-1] + ratio * u[j, 2:]
+            q[1:-1, j] = (right + ratio * q[1:-1, j - 1]) * scale
+        for j in range(n - 2, 0, -1):
+            v[1:-1, j] = p[1:-1, j] * v[1:-1, j + 1] + q[1:-1, j]
+        return v
+
+    def f(u: Any) -> Any:
+        for _ in range(2 * steps):
+            u = sweep(u)
+        return np.sum(u * u)
+
+    return Program(f, (rng.random((n, n)),))
+
+
+def triangular_solve(n: int) -> Program:
+    """Forward substitution by rows."""
+
+    def f(a: Any, b: Any) -> Any:
+        x = np.zeros(n)
+        for i in range(n):
+            x[i] = (b[i] - a[i, :i] @ x[:i]) / a[i, i]
+        return np.sum(x * x)
+
+    return Program(f, (positive_definite(n), rng.random(n)))
+
+
+def cholesky(n: int) -> Program:
+    """The Cholesky-Banachiewicz factorization."""
+
+    def f(a: Any) -> Any:
+        a = a.copy()
+        for i in range(n):
+            for j in range(i):
+                a[i, j] = (a[i, j] - a[i, :j] @ a[j, :j]) / a[j, j]
+            a[i, i] = np.sqrt(a[i, i] - a[i, :i] @ a[i, :i])
+        return np.sum(np.tril(a) ** 2)
+
+    return Program(f, (positive_definite(n),))
+
+
+def lu(n: int) -> Program:
+    """Doolittle's LU factorization without pivoting."""
+
+    def f(a: Any) -> Any:
+        a = a.copy()
+        for i in range(n):
+            for j in range(i):
+                a[i, j] = (a[i, j] - a[i, :j] @ a[:j, j]) / a[j, j]
+            for j in range(i, n):
+                a[i, j] -= a[i, :i] @ a[:i, j]
+        return np.sum(a * a)
+
+    return Program(f, (positive_definite(n),))
+
+
+def durbin(n: int) -> Program:
+    """The Levinson-Durbin recursion for Toeplitz systems."""
+
+    def f(r: Any) -> Any:
+        y = np.empty_like(r)
+        alpha, beta = -r[0], 1.0
+        y[0] = -r[0]
+        for k in range(1, n):
+            beta = beta * (1 - alpha * alpha)
+            alpha = -(r[k] + r[:k][::-1] @ y[:k]) / beta
+            y[:k] += alpha * y[:k][::-1]
+            y[k] = alpha
+        return np.sum(y)
+
+    return Program(f, (rng.random(n) * 0.5 / np.arange(1, n + 1) ** 2,))
+
+
+def correlation(m: int, n: int) -> Program:
+    """The correlation matrix of m variables, an entry at a time."""
+
+    def f(data: Any) -> Any:
+        data = (data - np.mean(data, 0)) / (np.std(data, 0) * np.sqrt(n))
+        c = np.eye(m)
+        for i in range(m - 1):
+            for j in range(i + 1, m):
+                c[i, j] = c[j, i] = data[:, i] @ data[:, j]
+        return np.sum(c * c)
+
+    return Program(f, (rng.random((n, m)),))
+
+
+def sparse_product(rows: int, entries: int) -> Program:
+    """The product of a matrix in compressed rows with a vector, by rows."""
+    bounds = np.concatenate([[0], np.sort(rng.integers(0, entries, rows - 1)), [entries]])
+    columns = rng.integers(0, rows, entries)
+
+    def f(data: Any, x: Any) -> Any:
+        y = np.empty(rows)
+        for i in range(rows):
+            part = slice(int(bounds[i]), int(bounds[i + 1]))
+            y[i] = data[part] @ x[columns[part]]
+        return np.sum(y * y)
+
+    return Program(f, (rng.random(entries), rng.random(rows)))
+
+
+def time_warping(n: int) -> Program:
+    """Dynamic time warping."""
+
+    def f(a: Any, b: Any) -> Any:
+        d = np.full((n + 1, n + 1), 1e3)
+        d[0, 0] = 0.0
+        for i in range(n):
+            for j in range(n):
+                d[i + 1, j + 1] = (a[i] - b[j]) ** 2 + np.minimum(np.minimum(d[i, j + 1], d[i + 1, j]), d[i, j])
+        return d[n, n]
+
+    return Program(f, (rng.random(n), rng.random(n)))
+
+
+def shortest_paths(n: int) -> Program:
+    """The Floyd-Warshall algorithm."""
+
+    def f(paths: Any) -> Any:
+        paths = paths.copy()
+        for k in range(n):
+            paths[:] = np.minimum(paths, np.add.outer(paths[:, k], paths[k, :]))
+        return np.sum(paths)
+
+    return Program(f, (rng.random((n, n)) + 0.1,))
+
+
+def gram_schmidt(m: int, n: int) -> Program:
+    """The modified Gram-Schmidt process."""
+
+    def f(a: Any) -> Any:
+        a = a.copy()
+        q, r = np.zeros((m, n)), np.zeros((n, n))
+        for k in range(n):
+            r[k, k] = np.sqrt(a[:, k] @ a[:, k])
+            q[:, k] = a[:, k] / r[k, k]
+            for j in range(k + 1, n):
+                r[k, j] = q[:, k] @ a[:, j]
+                a[:, j] -= q[:, k] * r[k, j]
+        return np.sum(q) + np.sum(r * r)
+
+    return Program(f, (rng.random((m, n)),))
+
+
+def recurrent_network(n: int, steps: int) -> Program:
+    """A recurrent neural network."""
+
+    def f(weights: Any, bias: Any, inputs: Any) -> Any:
+        h = np.zeros(n)
+        for i in range(steps):
+            h = np.tanh(weights @ h + bias + inputs[i])
+        return np.sum(h * h)
+
+    return Program(f, (rng.random((n, n)) / n, rng.random(n), rng.random((steps, n))))
+
+
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    "jacobi 4,000 x 400": lambda: jacobi(4000, 400),
+    "heat 25^3 x 20": lambda: heat(25, 20),
+    "alternating directions 40 x 6": lambda: alternating_directions(40, 6),
+    "triangular solve 400": lambda: triangular_solve(400),
+    "Cholesky 60": lambda: cholesky(60),
+    "LU 40": lambda: lu(40),
+    "Durbin 120": lambda: durbin(120),
+    "correlation 60 x 80": lambda: correlation(60, 80),
+    "sparse product 400": lambda: sparse_product(400, 4000),
+    "time warping 16": lambda: time_warping(16),
+    "shortest paths 60": lambda: shortest_paths(60),
+    "Gram-Schmidt 30 x 20": lambda: gram_schmidt(30, 20),
+    "recurrent network 128 x 100": lambda: recurrent_network(128, 100),
+}
+
+
+def seconds(call: Callable[[], Any], limit: float = 2.0) -> float:
+    """Return the minimum time of repeated calls, within some seconds."""
+    times, end = [], time.perf_counter() + limit
+    while len(times) < 200 and (not times or time.perf_counter() < end):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def measure(program: Program) -> list[float]:
+    """Return the seconds of NumPy's value, of the recorded gradient, of compilation, and of the compiled gradient."""
+    f, arguments = program
+    derivative = ad.value_and_grad(f, argnums=tuple(range(len(arguments))))
+    expected = derivative(*arguments)
+    compiled = cg.jit(derivative, cache=False, threads=1)
+    begin = time.perf_counter()
+    compiled.compile(*arguments)
+    compiling = time.perf_counter() - begin
+    value, slopes = compiled(*arguments)
+    np.testing.assert_allclose(value, expected[0], rtol=1e-9)
+    for found, exact in zip(slopes, expected[1], strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-9 * np.max(np.abs(exact)))
+    if "NumPy" in compiled.report().splitlines()[0]:
+        print(compiled.report())
+    return [
+        seconds(lambda: f(*arguments), 0.5),
+        seconds(lambda: derivative(*arguments), 0.5),
+        compiling,
+        seconds(lambda: compiled(*arguments)),
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="names that contain one of these")
+    chosen = parser.parse_args().only
+    names = [name for name in PROGRAMS if not chosen or any(part in name for part in chosen)]
+    rows = {name: measure(PROGRAMS[name]()) for name in tqdm(names)}
+    print("| program | NumPy, value, ms | recorded gradient, ms | compile, s | compiled gradient, ms |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, (value, recorded, compiling, compiled) in rows.items():
+        print(f"| {name} | {1e3 * value:.3g} | {1e3 * recorded:.3g} | {compiling:.2f} | {1e3 * compiled:.3g} |")
+
+
+if __name__ == "__main__":
+    main()
