@@ -139,7 +139,10 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[i
 
 
 def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Sequence[Any]) -> str:
-    """Lower ``view[index]`` as a gather."""
+    """Lower ``view[index]`` as a gather; nothing is gathered at an empty index."""
+    if 0 in np.shape(item.raw_value) and not any(isinstance(part, Value) for part in item.args[1:]):
+        state.result(item)
+        return ""
     found = fancy_index(state, view, index)
     if found is None or found.view.shape != np.shape(item.raw_value):
         return "the index is not supported"
@@ -219,13 +222,15 @@ def _scatter(state: LoweringState, item: Any) -> str:
     own = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
     for count in item.options["layout"]:
         index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
+        start += 1 + count
+        if isinstance(value, BufferView) and 0 in value.shape and not any(isinstance(part, Value) for part in index):
+            continue
         target: BufferView | FancyIndex | None = basic_index_view(own, index)
         if target is None:
             target = fancy_index(state, own, index)
         if target is None or value is None or not casts_like_numpy(value, own.buffer.dtype):
             return UNSUPPORTED_INDEX
         pieces.append((target, value))
-        start += 1 + count
     state.views[item] = own
     state.append_map("copy", (0.0,), own, is_write=True)
     for target, value in pieces:

@@ -385,11 +385,23 @@ def _transposed_reshape_then_write(x: Any) -> Any:
     return np.sum(column * np.array([1.0, 2.0]))
 
 
+def _empty_indices(x: Any) -> Any:
+    """Rows of a sparse matrix, one of them without entries."""
+    columns, bounds = np.array([0, 3, 2, 6, 1]), [0, 2, 2, 5]
+    y = np.empty(3)
+    for i in range(3):
+        part = slice(bounds[i], bounds[i + 1])
+        y[i] = np.sum(x[columns[part]] * (i + 1.5))
+    return np.sum(y * y)
+
+
 def _results(found: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found, 0.0)
 
 
-@pytest.mark.parametrize("f", [_diagonal_then_write, _diagonal_of_stack, _empty_like, _transposed_reshape_then_write])
+@pytest.mark.parametrize(
+    "f", [_diagonal_then_write, _diagonal_of_stack, _empty_like, _transposed_reshape_then_write, _empty_indices]
+)
 def test_arrays_with_writes_are_compiled(f: Callable[..., Any]) -> None:
     x = np.linspace(0.2, 0.9, 7)
     for g in (f, ad.value_and_grad(f)):
