@@ -1,8 +1,8 @@
-"""Every derivative rule, as ``opname_grad(adjoint, node) -> adjoints of the operands``.
+"""All derivative rules, as ``opname_grad(adjoint, node)``, which returns the cotangents of the operands.
 
-Each module holds a family of operations, and what it names ``*_grad`` is public here. Editors and type checkers read the
-names in ``__init__.pyi``, which ``python -m compgraph._stubs`` writes. The rules of SciPy's functions are
-loaded when a node can first meet these: after the module of SciPy's was imported.
+Each module has the rules of one family of operations; its names ``*_grad`` are public here. Editors and type checkers read
+``__init__.pyi``, which ``python -m compgraph._stubs`` writes. The rules of SciPy's functions are loaded after the module of
+SciPy was imported.
 """
 
 import os
@@ -23,13 +23,13 @@ _late = [name for name in _modules if name.startswith(_SCIPY)]
 
 
 def _load(names: list[str]) -> None:
-    """Import modules, and show their rules."""
+    """Import modules and export their rules."""
     for name in names:
         globals().update({key: rule for key, rule in vars(import_module(name)).items() if key.endswith("_grad")})
 
 
 def _load_family(module: str) -> None:
-    """Load the rules of a module of SciPy's, ``"scipy.linalg"``."""
+    """Load the rules of a module of SciPy, such as ``"scipy.linalg"``."""
     place = f"{_SCIPY}{FAMILIES[module].partition('.')[0]}."
     _load([name for name in _late if f"{name}.".startswith(place)])
 

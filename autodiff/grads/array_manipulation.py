@@ -1,4 +1,4 @@
-"""Rules of operations that move elements: each is linear, and its adjoint moves them back."""
+"""Rules of operations that rearrange whole arrays: reshaping, joining, indexing, and views of written buffers."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from compgraph.storage import overlaps_itself, place_of, scatter_to_buffer, wind
 from ..rules import SharedFormulas, general, linear, record_getitem, scatter, scatter_lazily
 
 
-def _same(g: Any, out: Any, x: Any, **_: Any) -> Any:
+def _identity(g: Any, out: Any, x: Any, **_: Any) -> Any:
     return g
 
 
-def _reshaped(g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
+def _reshape_back(g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
     return np.reshape(g, x.shape, order=order)
 
 
-def _viewed(g: Any, out: Any, x: Any, dtype: Any) -> Any:
-    """The real and imaginary part of ``a`` are given ``Re g`` and ``-Im g`` of a complex adjoint."""
+def _view_back(g: Any, out: Any, x: Any, dtype: Any) -> Any:
+    """Combine real and imaginary part, which have the cotangents ``Re g`` and ``-Im g``."""
     if x.dtype.kind == "c":
         return np.conjugate(g.copy().view(np.result_type(g.dtype, np.complex64)))
     return np.conjugate(g).copy().view(np.finfo(g.dtype).dtype)
 
 
-def _transposed(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
+def _transpose_back(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
 # Of operations with any number of operands (`SharedFormulas`).
 
 
-def _joined(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
-    """The parts of a concatenation's adjoint that belong to operands."""
+def _split_concatenated(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+    """Return the parts of a concatenation's cotangent that belong to the operands."""
     shapes = [np.shape(x) for x in operands]
     along = 0 if axis is None else axis % out.ndim
     ends = list(itertools.accumulate([math.prod(s) if axis is None else s[along] for s in shapes], initial=0))
@@ -47,27 +47,27 @@ def _joined(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 
     return [np.reshape(g[(*before, slice(ends[p], ends[p + 1]))], shapes[p]) for p in positions]
 
 
-def _stacked(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
-    """The parts of a stack's adjoint that belong to operands."""
+def _unstack(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+    """Return the parts of a stack's cotangent that belong to the operands."""
     before = (slice(None),) * (axis % out.ndim)
     return [g[(*before, p)] for p in positions]
 
 
-astype_grad = linear("astype", _same).moving()
-input_grad = linear("input", _same).moving()
-copy_grad = linear("copy", _same).moving()
-view_grad = linear("view", _viewed)
-broadcast_to_grad = linear("broadcast_to", _same).moving()
-reshape_grad = linear("reshape", _reshaped).moving()
-ravel_grad = linear("ravel", _reshaped).moving()
-flatten_grad = linear("flatten", _reshaped).moving()
+astype_grad = linear("astype", _identity).moving()
+input_grad = linear("input", _identity).moving()
+copy_grad = linear("copy", _identity).moving()
+view_grad = linear("view", _view_back)
+broadcast_to_grad = linear("broadcast_to", _identity).moving()
+reshape_grad = linear("reshape", _reshape_back).moving()
+ravel_grad = linear("ravel", _reshape_back).moving()
+flatten_grad = linear("flatten", _reshape_back).moving()
 squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moving()
 expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moving()
-transpose_grad = linear("transpose", _transposed).moving().said("g.T")
+transpose_grad = linear("transpose", _transpose_back).moving().said("g.T")
 swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).moving()
 moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).moving()
-concatenate_grad = linear("concatenate", shared=_joined).moving()
-stack_grad = linear("stack", shared=_stacked).moving()
+concatenate_grad = linear("concatenate", shared=_split_concatenated).moving()
+stack_grad = linear("stack", shared=_unstack).moving()
 
 # ------------------------------------------------------------------------------------------- indexing
 
@@ -75,35 +75,35 @@ stack_grad = linear("stack", shared=_stacked).moving()
 getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *index: record_getitem(t, *index)).selecting()
 
 
-def _indices_at(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
-    """Where, in `flat`, the indices of the pieces at the positions stand."""
+def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
+    """Return where the indices of the updates at some positions are in `flat`."""
     places = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
     lengths = dict(zip(places, layout, strict=True))
     return [slice(p, p + lengths[p]) for p in positions]
 
 
-def _scattered(positions: list[int], g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> list[Any]:
-    """The parts of the adjoint of a scatter that belong to pieces: what their indices find."""
-    return [record_getitem(g, *flat[place]) for place in _indices_at(positions, layout)]
+def _gather_updates(positions: list[int], g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> list[Any]:
+    """Return the elements of the cotangent at the indices of the updates."""
+    return [record_getitem(g, *flat[place]) for place in _index_slices(positions, layout)]
 
 
-def _scattered_tangent(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
-    """The tangents of the pieces, scattered."""
+def _scatter_tangents(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+    """Scatter the tangents of the updates."""
     positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
     if not positions:
         return None
-    indices = [flat[place] for place in _indices_at(positions, layout)]
+    indices = [flat[place] for place in _index_slices(positions, layout)]
     parts = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
     return bind(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
 
 
 # The first operand of scatter only gives the shape.
-scatter_grad = general("scatter", shared=_scattered, fixed=1).moving()
-scatter_grad.tangents = SharedFormulas(_scattered_tangent, fixed=1)
+scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moving()
+scatter_grad.tangents = SharedFormulas(_scatter_tangents, fixed=1)
 
 
 def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """Zeros with `g` where the window is; seen through its real parts, a complex buffer has the conjugate adjoint."""
+    """Return zeros with `g` at the window. The cotangent of a complex buffer viewed by its real parts is conjugated."""
     whole: Any = to_values(buffer)
     low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
     start = place_of(whole, low)["offset"]
@@ -111,7 +111,7 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
     is_flat = whole.ndim == 1 and whole.flags.c_contiguous
     if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):
         like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * whole.itemsize // dtype.itemsize, dtype)
-        flat = _added(g, like, shape, offset, strides)
+        flat = _scatter_in_bytes(g, like, shape, offset, strides)
     else:
         flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
@@ -121,30 +121,30 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
-def _added(g: Any, like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
-    """What adds up in flat memory below a window that overlaps itself."""
+def _scatter_in_bytes(g: Any, like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    """Add `g` to flat memory below a window that overlaps itself."""
     places = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
         places += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
     return bind(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
-def _laid(g: Any, out: Any, values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def _window_of(g: Any, out: Any, values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
     place = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
     return bind(window, (g,), place)
 
 
-def _totals(g: Any, region: Any, places: Any) -> Any:
-    """What adds up at each place."""
+def _sum_at_places(g: Any, region: Any, places: Any) -> Any:
+    """Return the sum of the cotangents at each position."""
     return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
 window_grad = linear("window", _window).selecting()
-laid_grad = linear("laid", _laid).selecting()
+laid_grad = linear("laid", _window_of).selecting()
 added_at_grad = linear(
     "added_at",
-    lambda g, out, region, values, places: np.reshape(_totals(g, region, places), region.shape),
-    lambda g, out, region, values, places: _totals(g, region, places)[places],
+    lambda g, out, region, values, places: np.reshape(_sum_at_places(g, region, places), region.shape),
+    lambda g, out, region, values, places: _sum_at_places(g, region, places)[places],
 ).moving()
 ops.enter(window, "window")
 ops.enter(scatter_to_buffer, "laid")

@@ -1,10 +1,10 @@
-"""Second derivatives at corners: of a length at 0, of ``abs`` at 0, where two numbers are equally large.
+"""Second derivatives at corners: of a length at 0, of ``abs`` at 0, at ties.
 
-The derivative of a length is a direction, which at 0 there is none of; the rules give 0, the mean of all. What is made
-of a length can be smooth all the same: the adjoint `g` of ``norm(x)`` in ``norm(x)**2`` is 0 at 0, and falls to it as
-fast as the length does. There ``g * x / length`` is ``x`` times the slope of `g` by the length. In a recorded sweep the
-graph of `g` tells that slope (see `limits`); it holds if `g` depends on nothing else. Where it does not hold, and in
-forward mode, where `g` is not known yet, the derivative of the derivative divides by zero, which warns.
+The derivative of a length is a direction, which is undefined at 0; the rules give 0, the mean of all directions. A function of
+a length can be smooth nevertheless: the cotangent `g` of ``norm(x)`` in ``norm(x)**2`` vanishes at 0, linearly in the length.
+There ``g * x / length`` is ``x`` times the slope of `g` with respect to the length. In a recorded sweep the slope is computed
+from the graph of `g` (see `autodiff.reverse.corner_slopes`); it is valid if `g` depends on nothing else. If it is not valid, and
+in forward mode, where `g` is unknown, the derivative of the derivative divides by zero, which warns.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ UNLIKELY = frozenset({"abs", "fabs"})
 
 
 def over(x: Any, length: Any, of: str) -> Any:
-    """``x / length``, and 0 where the length is 0; of the operation `of`."""
+    """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
 
 def cornered(t: Any, z: Any, of: str) -> Any:
-    """Zeros, which stand for what moves when `z` leaves the corner at 0, `t` being its tangent; of the operation `of`."""
+    """Return zeros that mark a corner: their derivative is nan where the tangent `t` leaves the corner at ``z == 0``."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
@@ -44,132 +44,132 @@ over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda
 
 
 def _undefined(where: Any) -> Any:
-    """Not a number, and NumPy's word on it, at some places; 0 elsewhere."""
+    """Return nan where `where` holds, with a warning by NumPy, and 0 elsewhere."""
     return np.divide(0.0, np.where(where, 0.0, 1.0))
 
 
-def _leaves_back(h: Any, out: Any, t: Any, z: Any, of: str) -> Any:
-    """An adjoint of 0 tells that the whole has a derivative, of which the derivative may be known, but not here."""
+def _cornered_back(h: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+    """Return nan where the cotangent `h` is 0: the value then has a derivative, but its derivative is unknown here."""
     h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
 
 
-def _leaves_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+def _cornered_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
     s, t, z = (np.asarray(to_values(x)) for x in (s, t, z))
     return _undefined((z == 0) & (t != 0) & (s != 0))
 
 
-cornered_grad = elementwise("cornered", None, _leaves_back).tangent(None, _leaves_along)
+cornered_grad = elementwise("cornered", None, _cornered_back).tangent(None, _cornered_along)
 limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
 
 
-def _recorded(*values: Any) -> bool:
+def _any_recorded(*values: Any) -> bool:
     return any(isinstance(value, Value) for value in values)
 
 
 # ------------------------------------------------------------------------------------------------- lengths
 
 
-def quotient(x: Any, length: Any, of: str) -> Any:
-    """``x / length``, and 0 where the length is 0; recorded so that a derivative there is not taken for a number."""
-    return bind(over, (x, length), {"of": of}) if _recorded(x, length) else over(x, length, of)
+def safe_quotient(x: Any, length: Any, of: str) -> Any:
+    """Compute ``x / length``, and 0 where the length is 0; recorded so that its derivative at 0 is undefined."""
+    return bind(over, (x, length), {"of": of}) if _any_recorded(x, length) else over(x, length, of)
 
 
-def _as_it_is(y: Any) -> Any:
+def _identity(y: Any) -> Any:
     return y
 
 
-def along(g: Any, out: Any, x: Any, of: str, up: Any = _as_it_is, length: Any = _as_it_is) -> Any:
-    """``g * x / out``, the adjoint of `x` from that of its length.
+def length_formula(g: Any, out: Any, x: Any, of: str, up: Any = _identity, length: Any = _identity) -> Any:
+    """Compute ``g * x / out``, the cotangent of `x` from that of its length.
 
-    `up` makes what has the shape of `out` fit `x`; `length` makes the length 1 where it can be nothing but 0.
+    `up` broadcasts an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
     """
     if not isinstance(g, Value):  # the first derivatives of plain arrays, and tangents
-        return up(g) * quotient(x, length(up(out)), of)
+        return up(g) * safe_quotient(x, length(up(out)), of)
     corner = np.asarray(to_values(out)) == 0
     known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
     if slope is None:
-        return up(g) * quotient(x, length(up(out)), of)
+        return up(g) * safe_quotient(x, length(up(out)), of)
     known = up(known)
-    return np.where(known, x * up(slope), up(g) * quotient(x, np.where(known, 1, length(up(out))), of))
+    return np.where(known, x * up(slope), up(g) * safe_quotient(x, np.where(known, 1, length(up(out))), of))
 
 
 # ------------------------------------------------------------------------------------------------- choices
 
 
-def choosing(found: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> Any:
-    """What a choice passes on, with how that changes where two things are equal.
+def choice_formula(contribution: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> Any:
+    """Return the contribution of a choice, including its change at a tie.
 
     Parameters
     ----------
-    found : array or Node
-        The adjoint times the share, which jumps at the corner, and there is the mean of both sides.
+    contribution : array or Node
+        The cotangent times the share, which jumps at the corner; there it is the mean of both sides.
     g : array or Node
-        The adjoint.
+        The cotangent.
     out : array or Node
         The value it belongs to.
     corner : callable
-        Where there is a corner; a plain array.
+        Returns where there is a corner, as a plain array.
     moves : callable
-        What is 0 at the corner, and changes by the share's deviation from its mean when it is left.
+        Returns a value that is 0 at the corner and changes as the deviation of the share from its mean.
     of : str
         The operation.
     """
     if not isinstance(g, Value):
-        return found
+        return contribution
     at = corner()
     if not np.any(at):
-        return found
+        return contribution
     flat, slope = slope_at_corner(g, out, at)
     if slope is not None:
-        return found + np.where(flat, slope * moves(), 0)
+        return contribution + np.where(flat, slope * moves(), 0)
     if of not in UNLIKELY or not np.any(flat):
-        return found
+        return contribution
     moved = moves()
-    return found + np.where(flat, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    return contribution + np.where(flat, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
 
 
-def choosing_tangent(found: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
-    """What a choice makes of a tangent, in forward mode."""
-    if not (isinstance(found, Value) or isinstance(t, Value)) or not np.any(corner()):
-        return found
-    return found + moving_from(t, moves(), of)
+def choice_tangent(contribution: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
+    """Return the tangent of a choice, with corners marked."""
+    if not (isinstance(contribution, Value) or isinstance(t, Value)) or not np.any(corner()):
+        return contribution
+    return contribution + mark_corner(t, moves(), of)
 
 
-def moving_from(t: Any, z: Any, of: str) -> Any:
-    """Zeros that remember that a tangent leaves the corner where `z` is 0."""
+def mark_corner(t: Any, z: Any, of: str) -> Any:
+    """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
     return bind(cornered, (t, z), {"of": of})
 
 
-def doubted(found: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
-    """An adjoint, of which nothing is known where `g` is 0 at a corner: its own derivative divides by zero there."""
+def mark_unknown(contribution: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
+    """Return a contribution whose own derivative is undefined where `g` is 0 at a corner: there it divides by zero."""
     if not isinstance(base_of(g), Value):
-        return found
+        return contribution
     at = corner()
     if not np.any(at):
-        return found
+        return contribution
     at = np.logical_and(at, np.asarray(to_values(g)) == 0)
     if not np.any(at):
-        return found
+        return contribution
     moved = moves()
-    return found + np.where(at, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    return contribution + np.where(at, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
 
 
 # ---------------------------------------------------------------------------------------------- reductions
 
 
-class _Corners:
-    """Where elements of a reduction are at a corner, and what their shares of the result are.
+class _ReductionCorners:
+    """The corners of a reduction.
 
     Attributes
     ----------
     rule : Rule
         The reduction.
     shares : callable
-        ``shares(out, x, axis=, **options)``, its partial derivatives, the mean of all sides at a corner.
+        ``shares(out, x, axis=, **options)``, its partial derivatives: the mean of all sides at a corner.
     corner : callable or None
-        ``corner(out, x, shares, axis=, **options)``: at which elements there is one. By default, where several elements
-        share, of which that of the largest share is one.
+        ``corner(out, x, shares, axis=, **options)``: the mask of elements at a corner. By default, those that share the
+        result with others.
     """
 
     def __init__(self, rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None) -> None:
@@ -178,7 +178,7 @@ class _Corners:
         self.along_weights: Any = rule.tangents[0]
 
     def at(self, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
-        """Where they are, and the shares, of plain arrays; `out` has its reduced axes."""
+        """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
         share = np.asarray(self.shares(out, x, axis=axis, **options))
@@ -188,7 +188,7 @@ class _Corners:
         return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
 
     def back(self, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        """The adjoint of the elements."""
+        """Return the cotangent of the elements."""
         found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
             return found
@@ -210,13 +210,13 @@ class _Corners:
             return found
         moved = np.where(at, x - kept, 0)
         return found + np.where(
-            at, restore_axes(g, x, axis, keepdims) * quotient(moved, np.zeros_like(moved), self.rule.opname), 0
+            at, restore_axes(g, x, axis, keepdims) * safe_quotient(moved, np.zeros_like(moved), self.rule.opname), 0
         )
 
     def along(self, t: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        """The tangent of the result."""
+        """Return the tangent of the result."""
         found = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
-        if others or not _recorded(t, out, x):
+        if others or not _any_recorded(t, out, x):
             return found
         kept = restore_axes(out, x, axis, keepdims)
         at, _ = self.at(kept, x, axis, options)
@@ -226,13 +226,13 @@ class _Corners:
         return found + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        """A batch of adjoints: by the weights, unless there is a corner whose derivative is recorded."""
+        """Process a batch of cotangents by the weights, unless a corner is recorded."""
         by_one = position == 0 and not others and isinstance(g, Value) and self._any(out, x, **options)
         return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
     def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        """A batch of tangents."""
-        by_one = not others and _recorded(out, x) and self._any(out, x, **options)
+        """Process a batch of tangents."""
+        by_one = not others and _any_recorded(out, x) and self._any(out, x, **options)
         return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
 
     def _any(self, out: Any, x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
@@ -240,34 +240,34 @@ class _Corners:
 
 
 def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None = None) -> Rule:
-    """Say that a reduction has corners; see `_Corners`."""
-    corners = _Corners(rule, shares, corner)
+    """Declare that a reduction has corners; see `_ReductionCorners`."""
+    corners = _ReductionCorners(rule, shares, corner)
     rule.formulas = [corners.back, *rule.formulas[1:]]
     rule.tangents = [corners.along, *rule.tangents[1:]]
     return rule.one_by_one().batched(corners.pull, corners.push)
 
 
 def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
-    """Say that a reduction is a length: its partial derivatives are ``numerator(x, *others, axis=, **options) / out``.
+    """Declare that a reduction is a length: its partial derivatives are ``numerator(x, *others, axis=, **options) / out``.
 
-    The numerator is None where the options ask for something else; ``length(out, x, axis=, **options)`` is `out`, but 1 where
-    that can be nothing but 0.
+    The numerator is None if the options select another function. ``length(out, x, axis=, **options)`` is `out`, but 1 where
+    that is always 0.
     """
     by_weights: Any = rule.formulas[0]
     pulled, push = rule.batch
 
     def back(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        if _recorded(g, out):
+        if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
             if parts is not None:
                 fixed = functools.partial(length, x=x, axis=axis, **options)
-                return along(g, out, parts, rule.opname, lambda y: restore_axes(y, x, axis, keepdims), fixed)
+                return length_formula(g, out, parts, rule.opname, lambda y: restore_axes(y, x, axis, keepdims), fixed)
         return by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
 
     def pull(
         position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
     ) -> Any:
-        parts = numerator(x, *others, axis=axis, **options) if position == 0 and _recorded(g, out) else None
+        parts = numerator(x, *others, axis=axis, **options) if position == 0 and _any_recorded(g, out) else None
         if parts is None:
             each = pulled or functools.partial(pull_reduction, rule)
             return each(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
@@ -279,7 +279,7 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
             shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])
             return y if keepdims or not x.ndim else np.reshape(y, (y.shape[0], *shape))
 
-        return along(g, out, parts, rule.opname, up, functools.partial(length, x=x, axis=axis, **options))
+        return length_formula(g, out, parts, rule.opname, up, functools.partial(length, x=x, axis=axis, **options))
 
     rule.formulas = [back, *rule.formulas[1:]]
     return rule.batched(pull, push)

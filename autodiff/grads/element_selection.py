@@ -1,4 +1,4 @@
-"""Rules of operations that pick elements: by their positions, by their order, by their place in a matrix."""
+"""Rules of operations that select, repeat, sort or pad elements."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from compgraph.ops import ensure_array
 from ..rules import gather, general, linear, moved_positions, scatter
 
 
-def numbered(x: Any) -> Any:
-    """The positions of all elements, in the shape of `x`."""
+def flat_positions(x: Any) -> Any:
+    """Return the positions of all elements in the flattened array, in the shape of `x`."""
     return np.arange(math.prod(x.shape)).reshape(x.shape)
 
 
-def fetched(t: Any, places: Any) -> Any:
-    """The elements at the places, 0 where a place is negative."""
+def gather_or_zero(t: Any, places: Any) -> Any:
+    """Return the elements at flat positions, 0 where a position is negative."""
     if not math.prod(np.shape(t)):
         return np.zeros(places.shape, t.dtype)
     return np.where(places >= 0, np.ravel(t)[np.maximum(places, 0)], 0)
 
 
-def returned(g: Any, x: Any, places: Any) -> Any:
-    """The transpose of `fetched`."""
+def scatter_back(g: Any, x: Any, places: Any) -> Any:
+    """Add `g` at flat positions to zeros like `x`: the transpose of `gather_or_zero`."""
     there = places >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
     return np.reshape(bind(scatter, (np.ravel(x), g[there], places[there]), {"layout": (1,)}), np.shape(x))
@@ -43,52 +43,52 @@ delete_grad = gather("delete", moved_positions(np.delete))
 # --------------------------------------------------------------------------------------------- sorting
 
 
-def _reordered(out: Any, x: Any, *, axis: Any = -1, **_: Any) -> Any:
-    """Where elements of the same rank stand; equal ones in their order of appearance."""
+def _sort_positions(out: Any, x: Any, *, axis: Any = -1, **_: Any) -> Any:
+    """Return the position of the element of each rank; equal elements are in their original order."""
     if axis is None:
-        return _reordered(out, np.ravel(x), axis=0)
+        return _sort_positions(out, np.ravel(x), axis=0)
     ranks = np.argsort(np.argsort(out, axis=axis, kind="stable"), axis=axis, kind="stable")
     order = np.take_along_axis(np.argsort(x, axis=axis, kind="stable"), ranks, axis)
-    return np.take_along_axis(numbered(x), order, axis)
+    return np.take_along_axis(flat_positions(x), order, axis)
 
 
-sort_grad = gather("sort", _reordered)
-partition_grad = gather("partition", lambda out, x, *, kth, axis=-1, **_: _reordered(out, x, axis=axis))
+sort_grad = gather("sort", _sort_positions)
+partition_grad = gather("partition", lambda out, x, *, kth, axis=-1, **_: _sort_positions(out, x, axis=axis))
 
 # ------------------------------------------------------------------------------------------- diagonals
 
 diagonal_grad = gather("diagonal", moved_positions(np.diagonal))
-diag_grad = gather("diag", lambda out, x, k=0: np.diag(numbered(x) + 1, k) - 1)
-diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(numbered(x) + 1, k) - 1)
+diag_grad = gather("diag", lambda out, x, k=0: np.diag(flat_positions(x) + 1, k) - 1)
+diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(flat_positions(x) + 1, k) - 1)
 
 
-def _traced(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
-    """The adjoint at every place of the diagonal."""
-    places = np.diagonal(numbered(x), offset, axis1, axis2)
-    return returned(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
+def _trace(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
+    """Repeat the cotangent along the diagonal."""
+    places = np.diagonal(flat_positions(x), offset, axis1, axis2)
+    return scatter_back(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
 
 
-trace_grad = linear("trace", _traced).moving()
+trace_grad = linear("trace", _trace).moving()
 
 # ------------------------------------------------------------------------------------------- inserting
 
 
-def _inserted(x: Any, obj: Any, values: Any, axis: Any) -> Any:
-    """Where each element of the result comes from: from `x` as 0, 1, 2, ..., from `values` as -1, -2, -3, ..."""
-    return np.insert(numbered(x), obj, -1 - numbered(ensure_array(values)), axis)
+def _insert_positions(x: Any, obj: Any, values: Any, axis: Any) -> Any:
+    """Return the origin of each element of the result: 0, 1, 2, ... from `x`, and -1, -2, -3, ... from `values`."""
+    return np.insert(flat_positions(x), obj, -1 - flat_positions(ensure_array(values)), axis)
 
 
 insert_grad = (
     general(
         "insert",
-        lambda g, out, x, obj, values, axis=None: returned(g, x, _inserted(x, obj, values, axis)),
+        lambda g, out, x, obj, values, axis=None: scatter_back(g, x, _insert_positions(x, obj, values, axis)),
         None,
-        lambda g, out, x, obj, values, axis=None: returned(g, values, -1 - _inserted(x, obj, values, axis)),
+        lambda g, out, x, obj, values, axis=None: scatter_back(g, values, -1 - _insert_positions(x, obj, values, axis)),
     )
     .tangent(
-        lambda t, out, x, obj, values, axis=None: fetched(t, _inserted(x, obj, values, axis)),
+        lambda t, out, x, obj, values, axis=None: gather_or_zero(t, _insert_positions(x, obj, values, axis)),
         None,
-        lambda t, out, x, obj, values, axis=None: fetched(t, -1 - _inserted(x, obj, values, axis)),
+        lambda t, out, x, obj, values, axis=None: gather_or_zero(t, -1 - _insert_positions(x, obj, values, axis)),
     )
     .moving()
 )
@@ -107,38 +107,40 @@ roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.
 tile_grad = gather("tile", moved_positions(np.tile))
 sliding_window_view_grad = gather(
     "sliding_window_view",
-    lambda out, x, *, window_shape, axis=None, **_: np.lib.stride_tricks.sliding_window_view(numbered(x), window_shape, axis),
+    lambda out, x, *, window_shape, axis=None, **_: np.lib.stride_tricks.sliding_window_view(
+        flat_positions(x), window_shape, axis
+    ),
 )
 
 
 # --------------------------------------------------------------------------------------------- padding
 
 
-def _copied(x: Any, pad_width: Any, mode: Any, reflect_type: str = "even", **_: Any) -> Any:
-    """The positions that each element of a padded array has in `x`; None if some are computed."""
+def _pad_positions(x: Any, pad_width: Any, mode: Any, reflect_type: str = "even", **_: Any) -> Any:
+    """Return the position in `x` of each element of a padded array; None if some are computed."""
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and reflect_type == "even"):
-        return np.pad(numbered(x), pad_width, mode)
+        return np.pad(flat_positions(x), pad_width, mode)
     return None
 
 
 _WIDTHS = "the widths of np.pad"
 
 
-def _pairs(value: Any, ndim: int) -> Any:
-    """What is given for the two ends of each axis."""
+def _pairs_per_axis(value: Any, ndim: int) -> Any:
+    """Return the values for the two ends of each axis."""
     if isinstance(value, dict):
         pairs = {axis % ndim: np.broadcast_to(guarded_value(pair, _WIDTHS), 2).tolist() for axis, pair in value.items()}
         return [pairs.get(axis, [0, 0]) for axis in range(ndim)]
     return np.broadcast_to(guarded_value(value, _WIDTHS), (ndim, 2)).tolist()
 
 
-def _inner(x: Any, pad_width: Any) -> tuple[slice, ...]:
-    """Where `x` stands in the padded array."""
-    return tuple([slice(left, left + n) for (left, _), n in zip(_pairs(pad_width, x.ndim), x.shape, strict=True)])
+def _inner_slices(x: Any, pad_width: Any) -> tuple[slice, ...]:
+    """Return the slices of `x` in the padded array."""
+    return tuple([slice(left, left + n) for (left, _), n in zip(_pairs_per_axis(pad_width, x.ndim), x.shape, strict=True)])
 
 
-def _shares(x: Any, mode: Any) -> Any:
-    """The derivatives of a statistic of the last axis."""
+def _statistic_weights(x: Any, mode: Any) -> Any:
+    """Return the partial derivatives of a statistic of the last axis."""
     if mode == "mean":
         return np.full((1, x.shape[-1]), 1 / x.shape[-1])
     if mode == "median":
@@ -150,8 +152,8 @@ def _shares(x: Any, mode: Any) -> Any:
     return (ties / np.sum(ties, axis=-1, keepdims=True))[..., None, :]
 
 
-def _ends(x: Any, widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
-    """For both ends of the last axis: the weights of each new element, of which elements."""
+def _end_weights(x: Any, widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
+    """Return for both ends of the last axis the weights of each new element and the slice they apply to."""
     count = x.shape[-1]
     if mode in ("reflect", "symmetric"):
         reach = [count, count] if max(widths) >= count else [min(count, width + 1) for width in widths]
@@ -165,26 +167,28 @@ def _ends(x: Any, widths: list[int], mode: Any, lengths: list[Any], reflect_type
         return [(left, slice(0, 1)), (right[::-1], slice(count - 1, count))]
     reach = [count if length is None else min(count, length) for length in lengths]
     places = [slice(0, reach[0]), slice(count - reach[1], count)]
-    return [(_shares(x[..., place], mode), place) for place in places]
+    return [(_statistic_weights(x[..., place], mode), place) for place in places]
 
 
-def _steps(out: Any, x: Any, pad_width: Any, mode: Any, stat_length: Any = None, reflect_type: str = "even", **_: Any) -> Any:
-    """For each axis that is padded: its number, its widths, and the weights of its ends."""
-    widths, lengths = _pairs(pad_width, x.ndim), _pairs(stat_length, x.ndim)
-    inner = _inner(x, pad_width)
+def _padded_axes(
+    out: Any, x: Any, pad_width: Any, mode: Any, stat_length: Any = None, reflect_type: str = "even", **_: Any
+) -> Any:
+    """Return for each padded axis its number, its widths, and the weights of its ends."""
+    widths, lengths = _pairs_per_axis(pad_width, x.ndim), _pairs_per_axis(stat_length, x.ndim)
+    inner = _inner_slices(x, pad_width)
     for axis in range(x.ndim):
         if any(widths[axis]):  # what has been padded before is padded along
             before = np.moveaxis(out[(*(slice(None),) * axis, *inner[axis:])], axis, -1)
-            yield axis, widths[axis], _ends(before, widths[axis], mode, lengths[axis], reflect_type)
+            yield axis, widths[axis], _end_weights(before, widths[axis], mode, lengths[axis], reflect_type)
 
 
 def _pad(g: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
-        return g[_inner(x, pad_width)]
-    places = _copied(x, pad_width, mode, **options)
+        return g[_inner_slices(x, pad_width)]
+    places = _pad_positions(x, pad_width, mode, **options)
     if places is not None:
-        return returned(g, x, places)
-    for axis, widths, ends in reversed([*_steps(out, x, pad_width, mode, **options)]):
+        return scatter_back(g, x, places)
+    for axis, widths, ends in reversed([*_padded_axes(out, x, pad_width, mode, **options)]):
         g = np.moveaxis(g, axis, -1)
         left, count = widths[0], x.shape[axis]
         total = g[..., left : left + count]
@@ -198,10 +202,10 @@ def _pad(g: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **
 def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
         return np.pad(t, pad_width)
-    places = _copied(x, pad_width, mode, **options)
+    places = _pad_positions(x, pad_width, mode, **options)
     if places is not None:
-        return fetched(t, places)
-    for axis, widths, ends in _steps(out, x, pad_width, mode, **options):
+        return gather_or_zero(t, places)
+    for axis, widths, ends in _padded_axes(out, x, pad_width, mode, **options):
         t = np.moveaxis(t, axis, -1)
         left, right = (
             np.broadcast_to(np.sum(weights * t[..., None, near], axis=-1), (*t.shape[:-1], width))
@@ -211,9 +215,9 @@ def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "const
     return t
 
 
-def _only_moves(*, mode: Any = "constant", **_: Any) -> bool:
-    """Whether nothing is computed from several elements."""
+def _only_copies(*, mode: Any = "constant", **_: Any) -> bool:
+    """Whether no element is computed from several."""
     return mode in ("constant", "empty", "edge", "wrap")
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent).moving(_only_moves)
+pad_grad = general("pad", _pad).tangent(_pad_tangent).moving(_only_copies)

@@ -1,8 +1,7 @@
-"""Rules of operations that work element by element, from simple to tricky.
+"""Rules of elementwise operations, from simple to difficult.
 
-Each formula reads ``(adjoint, out, *operands) -> contribution``. Where the derivative of a two-sided limit differs
-from side to side (abs at 0, ties of maximum) the value is the mean of both, which is also what a central
-difference sees.
+Each formula has the form ``(cotangent, out, *operands) -> contribution``. Where the one-sided derivatives differ (abs at 0,
+ties of maximum), the value is their mean, as in a central difference.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from compgraph.graph import to_values
 from compgraph.scipy import zero_to_order
 
 from ..rules import Formula, elementwise, general
-from .corners import along, choosing, choosing_tangent, quotient
+from .corners import choice_formula, choice_tangent, length_formula, safe_quotient
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -56,24 +55,24 @@ divmod_grad = general(
 # --------------------------------------------------------------------------------- powers, exponentials
 
 
-def in_dtype(x: Any, out: Any) -> Any:
-    """`x` in the dtype of the result: complex where ``np.emath`` has it so; and the logarithm of an int8 is of half precision."""
+def to_dtype_of(x: Any, out: Any) -> Any:
+    """Convert `x` to the dtype of the result: complex in ``np.emath``, of half precision in the logarithm of an int8."""
     if out.dtype.kind == "c" and not np.iscomplexobj(x):
         return x + np.zeros((), out.dtype)
     return x if getattr(x, "dtype", out.dtype) == out.dtype else x.astype(out.dtype)
 
 
 def _power_base(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """y x^(y - 1), and 0 for y = 0 also where x = 0."""
-    x = in_dtype(x, out)
+    """y x^(y - 1), and 0 for y = 0 even at x = 0."""
+    x = to_dtype_of(x, out)
     if isinstance(y, (int, float)):
         return g * (y * x ** (y - 1)) if y else np.zeros_like(x) * g
     return g * (y * x ** np.where((y == 0) & (x == 0), 1, y - 1))
 
 
 def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """x^y log x, and 0 where x = 0 and y is positive."""
-    x = in_dtype(x, out)
+    """x^y log x, and 0 at x = 0 for positive y."""
+    x = to_dtype_of(x, out)
     return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
 
 
@@ -96,8 +95,8 @@ logn_grad = elementwise(
 log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).said("1 / (1 + a)")
 
 
-def _less_sum(x: Any, out: Any, y: Any) -> Any:
-    """x - out, the logarithm of the share of x in a sum; 0 where that is infinite for x alone."""
+def _minus_logsum(x: Any, out: Any, y: Any) -> Any:
+    """Compute x - out, the logarithm of the share of x in a sum, without ``inf - inf``."""
     infinite = np.isinf(out)
     return (
         np.where(infinite & (x != y), np.where(x == out, 0, -np.inf), x - np.where(infinite & (x != y), 0, out))
@@ -108,13 +107,13 @@ def _less_sum(x: Any, out: Any, y: Any) -> Any:
 
 logaddexp_grad = elementwise(
     "logaddexp",
-    lambda g, out, x, y: g * np.exp(_less_sum(x, out, y)),
-    lambda g, out, x, y: g * np.exp(_less_sum(y, out, x)),
+    lambda g, out, x, y: g * np.exp(_minus_logsum(x, out, y)),
+    lambda g, out, x, y: g * np.exp(_minus_logsum(y, out, x)),
 ).said("exp(a - y)", "exp(b - y)")
 logaddexp2_grad = elementwise(
     "logaddexp2",
-    lambda g, out, x, y: g * np.exp2(_less_sum(x, out, y)),
-    lambda g, out, x, y: g * np.exp2(_less_sum(y, out, x)),
+    lambda g, out, x, y: g * np.exp2(_minus_logsum(x, out, y)),
+    lambda g, out, x, y: g * np.exp2(_minus_logsum(y, out, x)),
 ).said("2**(a - y)", "2**(b - y)")
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
@@ -122,30 +121,30 @@ logaddexp2_grad = elementwise(
 # On a cut in the plane, only the value of an inverse function says on which side it is taken.
 
 
-def _root(out: Any, root: Any, of_value: Any) -> Any:
-    """The root in the derivative of an inverse function: of real numbers, or by the complex value."""
+def _inverse_root(out: Any, root: Any, of_value: Any) -> Any:
+    """Return the root in the derivative of an inverse function: from the operand if real, from the complex value otherwise."""
     return of_value(out) if out.dtype.kind == "c" else root()
 
 
 sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).said("cos(a)")
 cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x)).said("-sin(a)")
 tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out)).said("1 / cos(a)**2")
-arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)).said(
+arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)).said(
     "1 / sqrt(1 - a**2)"
 )
-arccos_grad = elementwise("arccos", lambda g, out, x: -g / _root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)).said(
+arccos_grad = elementwise("arccos", lambda g, out, x: -g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)).said(
     "-1 / sqrt(1 - a**2)"
 )
 arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x)).said("1 / (1 + a**2)")
 sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x)).said("cosh(a)")
 cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x)).said("sinh(a)")
 tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out)).said("1 - tanh(a)**2")
-arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x * x + 1), np.cosh)).said(
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x * x + 1), np.cosh)).said(
     "1 / sqrt(a**2 + 1)"
 )
-arccosh_grad = elementwise("arccosh", lambda g, out, x: g / _root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)).said(
-    "1 / sqrt(a**2 - 1)"
-)
+arccosh_grad = elementwise(
+    "arccosh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)
+).said("1 / sqrt(a**2 - 1)")
 arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x))).said("1 / (1 - a**2)")
 arctan2_grad = elementwise(
     "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))
@@ -154,43 +153,43 @@ arctan2_grad = elementwise(
 # ------------------------------------------------------------------------------------- corners and ties
 
 
-def _if_larger(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """The share of x in a maximum: all, nothing, half of a tie; where one is nan, both get all of it."""
+def _maximum_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """Return the share of x in a maximum: all, nothing, half at a tie; all of it for both if one is nan."""
     return np.where(x < y, 0, np.where(x == y, 0.5 * g, g))
 
 
-def _if_smaller(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """The share of x in a minimum."""
-    return _if_larger(g, out, y, x)
+def _minimum_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """Return the share of x in a minimum."""
+    return _maximum_share(g, out, y, x)
 
 
-def _if_chosen(g: Any, out: Any, x: Any, y: Any) -> Any:
-    """The share of x in fmax or fmin, which pass over a nan if there is another number."""
+def _fmax_share(g: Any, out: Any, x: Any, y: Any) -> Any:
+    """Return the share of x in fmax or fmin, which skip nan if the other operand is a number."""
     return np.where((x == out) | (y != y), np.where(x == y, 0.5 * g, g), 0)
 
 
-def _if_chosen_second(g: Any, out: Any, x: Any, y: Any) -> Any:
-    return _if_chosen(g, out, y, x)
+def _fmax_share_second(g: Any, out: Any, x: Any, y: Any) -> Any:
+    return _fmax_share(g, out, y, x)
 
 
-def _equal(x: Any, y: Any) -> Any:
-    """Where there is a tie, of plain numbers."""
+def _is_tie(x: Any, y: Any) -> Any:
+    """Return where two operands are equal, as a plain array."""
     return np.asarray(to_values(x)) == np.asarray(to_values(y))
 
 
-def _with_ties(opname: str, of_first: Any, of_second: Any) -> Any:
-    """A choice between two operands, whose shares jump where these are equal."""
+def _choice_of_two(opname: str, of_first: Any, of_second: Any) -> Any:
+    """Declare a choice between two operands, whose shares jump at a tie."""
 
     def back(formula: Any, position: int) -> Any:
         def of(g: Any, out: Any, x: Any, y: Any) -> Any:
             mine = y if position else x
-            return choosing(formula(g, out, x, y), g, out, lambda: _equal(x, y), lambda: 0.5 * (mine - out), opname)
+            return choice_formula(formula(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (mine - out), opname)
 
         return of
 
     def push(formula: Any) -> Any:
         def of(t: Any, out: Any, x: Any, y: Any) -> Any:
-            return choosing_tangent(formula(t, out, x, y), t, lambda: _equal(x, y), lambda: x - y, opname)
+            return choice_tangent(formula(t, out, x, y), t, lambda: _is_tie(x, y), lambda: x - y, opname)
 
         return of
 
@@ -198,46 +197,48 @@ def _with_ties(opname: str, of_first: Any, of_second: Any) -> Any:
     return rule.tangent(push(of_first), push(of_second)).selecting()
 
 
-def _zero(x: Any) -> Any:
+def _is_zero(x: Any) -> Any:
     return np.asarray(to_values(x)) == 0
 
 
-def _abs(of: str) -> tuple[Any, Any]:
-    """The sign; of a complex number the direction, which is no constant, and 0 at 0."""
+def _abs_formulas(of: str) -> tuple[Any, Any]:
+    """Return formula and tangent of abs: the sign; for complex numbers the direction, which is not constant, and 0 at 0."""
 
     def back(g: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
-            return along(g, out, np.conjugate(x), of)
-        return choosing(g * np.sign(x), g, out, lambda: _zero(x), lambda: x, of)
+            return length_formula(g, out, np.conjugate(x), of)
+        return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, of)
 
     def push(t: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
-            return t * quotient(np.conjugate(x), out, of)
-        return choosing_tangent(t * np.sign(x), t, lambda: _zero(x), lambda: x, of)
+            return t * safe_quotient(np.conjugate(x), out, of)
+        return choice_tangent(t * np.sign(x), t, lambda: _is_zero(x), lambda: x, of)
 
     return back, push
 
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
 heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selecting()
-abs_grad = elementwise("abs", _abs("abs")[0]).tangent(_abs("abs")[1]).said("sign(a)")
-fabs_grad = elementwise("fabs", _abs("fabs")[0]).tangent(_abs("fabs")[1]).said("sign(a)")
+abs_grad = elementwise("abs", _abs_formulas("abs")[0]).tangent(_abs_formulas("abs")[1]).said("sign(a)")
+fabs_grad = elementwise("fabs", _abs_formulas("fabs")[0]).tangent(_abs_formulas("fabs")[1]).said("sign(a)")
 # z / abs(z): what moves along z changes only its length
 complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * out) * np.conjugate(out)) / np.abs(z)).tangent(
     lambda t, out, z: (t - np.real(t * np.conjugate(out)) * out) / np.abs(z)
 )
 hypot_grad = (
-    elementwise("hypot", lambda g, out, x, y: along(g, out, x, "hypot"), lambda g, out, x, y: along(g, out, y, "hypot"))
+    elementwise(
+        "hypot", lambda g, out, x, y: length_formula(g, out, x, "hypot"), lambda g, out, x, y: length_formula(g, out, y, "hypot")
+    )
     .tangent(
-        lambda t, out, x, y: t * quotient(x, out, "hypot"),
-        lambda t, out, x, y: t * quotient(y, out, "hypot"),
+        lambda t, out, x, y: t * safe_quotient(x, out, "hypot"),
+        lambda t, out, x, y: t * safe_quotient(y, out, "hypot"),
     )
     .said("a / y", "b / y")
 )
-maximum_grad = _with_ties("maximum", _if_larger, _if_smaller)
-minimum_grad = _with_ties("minimum", _if_smaller, _if_larger)
-fmax_grad = _with_ties("fmax", _if_chosen, _if_chosen_second)
-fmin_grad = _with_ties("fmin", _if_chosen, _if_chosen_second)
+maximum_grad = _choice_of_two("maximum", _maximum_share, _minimum_share)
+minimum_grad = _choice_of_two("minimum", _minimum_share, _maximum_share)
+fmax_grad = _choice_of_two("fmax", _fmax_share, _fmax_share_second)
+fmin_grad = _choice_of_two("fmin", _fmax_share, _fmax_share_second)
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
 ).selecting()
@@ -246,53 +247,53 @@ where_grad = elementwise(
 # clip(x, low, high) is minimum(maximum(x, low), high), where None leaves a side open.
 
 
-def _clip_low(g: Any, x: Any, low: Any, high: Any) -> Any:
-    """The adjoint of the value raised to `low`."""
-    return g if high is None else _if_smaller(g, None, x if low is None else np.maximum(x, low), high)
+def _after_upper_bound(g: Any, x: Any, low: Any, high: Any) -> Any:
+    """Return the cotangent of ``maximum(x, low)``."""
+    return g if high is None else _minimum_share(g, None, x if low is None else np.maximum(x, low), high)
 
 
 def _clip_x(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-    g = _clip_low(g, x, low, high)
-    return g if low is None else _if_larger(g, None, x, low)
+    g = _after_upper_bound(g, x, low, high)
+    return g if low is None else _maximum_share(g, None, x, low)
 
 
 def _clip_min(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-    g = _clip_low(g, x, low, high)
-    return _if_larger(g, None, low, x)
+    g = _after_upper_bound(g, x, low, high)
+    return _maximum_share(g, None, low, x)
 
 
 def _clip_max(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     raised = x if low is None else np.maximum(x, low)
-    return _if_smaller(g, None, high, raised)
+    return _minimum_share(g, None, high, raised)
 
 
-def _at_bound(x: Any, low: Any, high: Any) -> Any:
-    """Where the number lies on a bound."""
-    bounds = [_equal(x, bound) for bound in (low, high) if bound is not None]
+def _is_at_bound(x: Any, low: Any, high: Any) -> Any:
+    """Return where the number equals a bound."""
+    bounds = [_is_tie(x, bound) for bound in (low, high) if bound is not None]
     return np.logical_or.reduce(np.broadcast_arrays(*bounds)) if bounds else np.False_
 
 
-def _at_bounds(formula: Any, position: int) -> Any:
+def _clip_formula(formula: Any, position: int) -> Any:
     def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         mine = (x, low, high)[position]
         found = formula(g, out, x, low, high)
-        return choosing(found, g, out, lambda: _at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
+        return choice_formula(found, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
 
     return back
 
 
-def _along_bounds(formula: Any) -> Any:
+def _clip_tangent(formula: Any) -> Any:
     def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         found = formula(t, out, x, low, high)
-        at = _at_bound(x, low, high)
-        return choosing_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
+        at = _is_at_bound(x, low, high)
+        return choice_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
 
     return push
 
 
 clip_grad = (
-    elementwise("clip", *[_at_bounds(f, i) for i, f in enumerate((_clip_x, _clip_min, _clip_max))])
-    .tangent(*map(_along_bounds, (_clip_x, _clip_min, _clip_max)))
+    elementwise("clip", *[_clip_formula(f, i) for i, f in enumerate((_clip_x, _clip_min, _clip_max))])
+    .tangent(*map(_clip_tangent, (_clip_x, _clip_min, _clip_max)))
     .selecting()
 )
 
@@ -320,7 +321,7 @@ def _i0(g: Any, out: Any, x: Any) -> Any:
 
 
 def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
-    """Im(dz / z), in degrees if wanted; a real number keeps its angle."""
+    """Im(dz / z), in degrees if `deg`; the angle of a real number is constant."""
     if z.dtype.kind != "c":
         return np.zeros_like(z) * g
     return g * ((-1j / DEGREE if deg else -1j) / z)
@@ -328,12 +329,12 @@ def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
 
 def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
     found = g * (np.sign(x) * np.copysign(1, y))
-    return choosing(found, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    return choice_formula(found, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
     found = t * (np.sign(x) * np.copysign(1, y))
-    return choosing_tangent(found, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    return choice_tangent(found, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)
@@ -349,17 +350,18 @@ i0_grad = elementwise("i0", _i0)
 angle_grad = elementwise("angle", _angle)
 
 
-def _one_order_less(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
+def _lower_order(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
+    """Differentiate a value that is exact up to a given order of derivatives."""
     if order == 0:
         raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
     return g * zero_to_order(x, order - 1, what)
 
 
-zero_to_order_grad = elementwise("zero_to_order", _one_order_less)
+zero_to_order_grad = elementwise("zero_to_order", _lower_order)
 
 
 def series(x: Any, coefficients: list[float]) -> Any:
-    """The sum of ``coefficients[k] * x**k``, by Horner's scheme."""
+    """Evaluate ``sum(coefficients[k] * x**k)`` by Horner's scheme."""
     total = 0 * x + coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         total = total * x + coefficient
@@ -367,21 +369,21 @@ def series(x: Any, coefficients: list[float]) -> Any:
 
 
 def near(x: Any, radius: float, coefficients: list[float], far: Formula) -> Any:
-    """A power series in `x` near 0, where the closed form `far` of a smooth function divides 0 by 0."""
+    """Evaluate a power series near 0, where the closed form `far` of a smooth function would divide 0 by 0."""
     close = np.abs(x) < radius
     return np.where(close, series(np.where(close, x, 0), coefficients), far(np.where(close, 0.5, x)))
 
 
 def _nan_to_num(g: Any, out: Any, x: Any, **_: Any) -> Any:
-    """What is replaced is constant; real and imaginary parts are replaced each by itself."""
+    """Return zero for replaced elements; real and imaginary parts are replaced independently."""
     if x.dtype.kind != "c":
         return np.where(np.isfinite(x), g, 0)
     return np.where(np.isfinite(np.real(x)), np.real(g), 0) + 1j * np.where(np.isfinite(np.imag(x)), np.imag(g), 0)
 
 
-def _is_kept(x: Any, **_: Any) -> Any:
-    """Where a number is kept; of a complex one, a part."""
+def _is_finite_part(x: Any, **_: Any) -> Any:
+    """Return where a number, or a part of a complex number, is not replaced."""
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_kept)
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_finite_part)

@@ -1,8 +1,8 @@
 """Rules of Fourier transforms.
 
-A Fourier transform is linear and its matrix symmetric: its adjoint is the same transform of the adjoint, with no
-conjugation, cut or padded to the length of the operand. The transforms between real numbers and half a spectrum
-differ in that each frequency between zero and the highest stands for two.
+A Fourier transform is linear and its matrix symmetric, so the cotangent is the same transform of the cotangent, without
+conjugation, cut or padded to the length of the operand. In transforms between real numbers and half a spectrum, each frequency
+strictly between zero and the highest represents two.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from ..rules import linear
 
 
-def _swapped(norm: Any) -> Any:
-    """The `norm` with which an inverse transform has the factor that the transform has with this one."""
+def _inverse_norm(norm: Any) -> Any:
+    """Return the `norm` for which an inverse transform has the factor of the forward transform with this one."""
     return {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
 
 
-def _fit(g: Any, length: int, axis: int) -> Any:
-    """Cut, or pad with zeros, to a length along an axis, as transforms do: it is its own transpose."""
+def _cut_or_pad(g: Any, length: int, axis: int) -> Any:
+    """Cut or zero-pad to a length along an axis, as transforms do; the operation is its own transpose."""
     axis %= g.ndim
     have = g.shape[axis]
     if have >= length:
@@ -30,7 +30,7 @@ def _fit(g: Any, length: int, axis: int) -> Any:
 
 
 def _weights(g: Any, n: int, axis: int, inner: float) -> Any:
-    """One for frequency zero and the highest of an even number, `inner` for those between, along an axis of `g`."""
+    """Return 1 for frequency zero and the highest of an even number, `inner` for those between, along an axis of `g`."""
     weights = np.full(n // 2 + 1, inner, np.finfo(g.dtype).dtype)
     weights[0] = 1
     if n % 2 == 0:
@@ -39,21 +39,21 @@ def _weights(g: Any, n: int, axis: int, inner: float) -> Any:
 
 
 def _fft(g: Any, length: int, axis: int, norm: Any) -> Any:
-    return _fit(np.fft.fft(g, axis=axis, norm=norm), length, axis)
+    return _cut_or_pad(np.fft.fft(g, axis=axis, norm=norm), length, axis)
 
 
 def _ifft(g: Any, length: int, axis: int, norm: Any) -> Any:
-    return _fit(np.fft.ifft(g, axis=axis, norm=norm), length, axis)
+    return _cut_or_pad(np.fft.ifft(g, axis=axis, norm=norm), length, axis)
 
 
 def _rfft(g: Any, length: int, n: int, axis: int, norm: Any) -> Any:
     halved = np.conjugate(g) * _weights(g, n, axis, 0.5)
-    return _fit(np.fft.irfft(halved, n, axis=axis, norm=_swapped(norm)), length, axis)
+    return _cut_or_pad(np.fft.irfft(halved, n, axis=axis, norm=_inverse_norm(norm)), length, axis)
 
 
 def _irfft(g: Any, length: int, axis: int, norm: Any) -> Any:
     doubled = _weights(g, g.shape[axis], axis, 2)
-    return _fit(np.conjugate(np.fft.rfft(g, axis=axis, norm=_swapped(norm))) * doubled, length, axis)
+    return _cut_or_pad(np.conjugate(np.fft.rfft(g, axis=axis, norm=_inverse_norm(norm))) * doubled, length, axis)
 
 
 def _length(x: Any, n: Any, axis: int) -> int:
@@ -69,20 +69,20 @@ fft_irfft_grad = linear("fft_irfft", lambda g, out, x, n=None, axis=-1, norm=Non
 # hfft(x) is irfft(conj(x)) with the other norm, and ihfft(x) is conj(rfft(x)).
 fft_hfft_grad = linear(
     "fft_hfft",
-    lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, _swapped(norm))),
+    lambda g, out, x, n=None, axis=-1, norm=None: np.conjugate(_irfft(g, x.shape[axis], axis, _inverse_norm(norm))),
 )
 fft_ihfft_grad = linear(
     "fft_ihfft",
     lambda g, out, x, n=None, axis=-1, norm=None: _rfft(
-        np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _swapped(norm)
+        np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _inverse_norm(norm)
     ),
 )
 fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moving()
 fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving()
 
 
-def _steps(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = False) -> list[tuple[int, int, int]]:
-    """The axis, the length before and the length after each of the transforms that make up one of several axes."""
+def _axis_lengths(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = False) -> list[tuple[int, int, int]]:
+    """Return the axis, the length before and the length after each one-dimensional transform of a multidimensional one."""
     if axes is None:
         axes = range(x.ndim if s is None else len(s))
         axes = [i - len(axes) for i in axes]
@@ -100,26 +100,26 @@ def _steps(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = F
 
 
 def _fftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
-    for axis, length, _ in reversed(_steps(x, s, axes)):
+    for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _fft(g, length, axis, norm)
     return g
 
 
 def _ifftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
-    for axis, length, _ in reversed(_steps(x, s, axes)):
+    for axis, length, _ in reversed(_axis_lengths(x, s, axes)):
         g = _ifft(g, length, axis, norm)
     return g
 
 
 def _rfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
-    (last, real_length, n), *others = _steps(x, s, axes, real=True)
+    (last, real_length, n), *others = _axis_lengths(x, s, axes, real=True)
     for axis, length, _ in reversed(others):
         g = _fft(g, length, axis, norm)
     return _rfft(g, real_length, n, last, norm)
 
 
 def _irfftn(g: Any, out: Any, x: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
-    *others, (last, half_length, _) = _steps(x, s, axes, inverse_real=True)
+    *others, (last, half_length, _) = _axis_lengths(x, s, axes, inverse_real=True)
     g = _irfft(g, half_length, last, norm)
     for axis, length, _ in reversed(others):
         g = _ifft(g, length, axis, norm)

@@ -1,7 +1,7 @@
-"""Rules of histograms: by weights, and by elements where these move the edges of the bins.
+"""Rules of histograms with respect to weights, and to samples that determine the edges of the bins.
 
-How many elements a bin holds is piecewise constant in them. What follows them are edges, evenly between the least and
-the greatest element, and with the edges a density, which falls as its bin widens.
+The number of samples in a bin is piecewise constant. The edges depend on the least and the greatest sample, between which they
+are evenly spaced. So do densities, which decrease as their bin widens.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ bincount_grad = general("bincount", None, lambda g, out, x, weights, **_: record
 # ----------------------------------------------------------------------------------------------- edges
 
 
-def _follow(bins: Any, range: Any) -> bool:
-    """Whether the edges of bins follow the least and the greatest element."""
+def _edges_follow_data(bins: Any, range: Any) -> bool:
+    """Whether the edges of bins depend on the least and the greatest sample."""
     return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
 
 
-def _edges(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
-    """The edges lie evenly between the least and the greatest element."""
-    if not _follow(bins, range) or not a.size:
+def _edges_back(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+    """Return the cotangent of the samples from that of evenly spaced edges."""
+    if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(a)
     share = np.linspace(0, 1, g.shape[0])
     least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
@@ -42,21 +42,21 @@ def _edges(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any
 
 
 def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
-    if not _follow(bins, range) or not a.size:
+    if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(out)
     share = np.linspace(0, 1, out.shape[0])
     least, greatest = reductions._min(np.min(a), a), reductions._max(np.max(a), a)
     return np.sum(t * least) * (1 - share) + np.sum(t * greatest) * share
 
 
-histogram_bin_edges_grad = general("histogram_bin_edges", _edges).tangent(_edges_tangent)
+histogram_bin_edges_grad = general("histogram_bin_edges", _edges_back).tangent(_edges_tangent)
 
 # ------------------------------------------------------------------------------------------------ bins
 # The outputs are the bins, and the edges of each axis; the samples of an axis are a column.
 
 
-def _places_of(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
-    """The bin of each element, counted through all axes, and whether it is in any."""
+def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the flat index of the bin of each sample, and whether the sample is in a bin."""
     places, inside = 0, True
     for column, edge in zip(map(ensure_array, columns), map(ensure_array, edges), strict=True):
         place = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
@@ -65,19 +65,19 @@ def _places_of(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
     return np.where(inside, places, 0), inside
 
 
-def _along(values: Any, axis: int, count: int) -> Any:
-    """A vector as an array of so many axes that lies along one of them."""
+def _lay_along(values: Any, axis: int, count: int) -> Any:
+    """Reshape a vector to an array of `count` axes along one of them."""
     return np.reshape(values, (-1, *[1] * (count - 1 - axis)))
 
 
-def _volumes(edges: Sequence[Any]) -> Any:
-    """How large the bins are."""
-    widths = [_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
+def _bin_volumes(edges: Sequence[Any]) -> Any:
+    """Return the volumes of the bins."""
+    widths = [_lay_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
     return functools.reduce(operator.mul, widths)
 
 
-def _columns(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> list[Any]:
-    """What each column is given by the bins and the edges."""
+def _columns_back(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> list[Any]:
+    """Return the cotangent of each column from those of the bins and edges."""
     found = []
     for axis, (column, edge) in enumerate(zip(columns, out[1:], strict=True)):
         total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
@@ -85,61 +85,67 @@ def _columns(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, 
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
             fall, nothing = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
             total = total + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
-        found.append(_edges(total, edge, column, bins[axis], range[axis]))
+        found.append(_edges_back(total, edge, column, bins[axis], range[axis]))
     return found
 
 
 def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> tuple[Any, ...]:
-    """How the bins and the edges move with the columns."""
+    """Return the tangents of the bins and edges from those of the columns."""
     moved = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
     if not density:
         return (None, *moved)
-    wider = [_along(np.diff(m) / np.diff(edge), i, len(moved)) for i, (m, edge) in enumerate(zip(moved, out[1:], strict=True))]
+    wider = [
+        _lay_along(np.diff(m) / np.diff(edge), i, len(moved)) for i, (m, edge) in enumerate(zip(moved, out[1:], strict=True))
+    ]
     return (-out[0] * functools.reduce(operator.add, wider), *moved)
 
 
-def _weights(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> Any:
-    """What the weights are given by the bins."""
+def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> Any:
+    """Return the cotangent of the weights from that of the bins."""
     if g[0] is None:
         return np.zeros_like(weights)
-    places, inside = _places_of(columns, out[1:])
+    places, inside = _bin_indices(columns, out[1:])
     of_bins = g[0]
     if density:
-        of_bins = (g[0] / _volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
+        of_bins = (g[0] / _bin_volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
     return np.where(inside, record_getitem(np.ravel(of_bins), places), 0)
 
 
 def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
-    """How the bins move with the weights."""
-    places, inside = _places_of(columns, out[1:])
+    """Return the tangent of the bins from that of the weights."""
+    places, inside = _bin_indices(columns, out[1:])
     moved = np.where(inside, t, 0)
     like = np.zeros(math.prod(out[0].shape), moved.dtype)
     found = np.reshape(bind(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
     if density:
-        found = (found / _volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
+        found = (found / _bin_volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
     return (found, *[None for _ in columns])
 
 
 # The weights of a histogram are always given by keyword.
 histogram_grad = general(
     "histogram",
-    lambda g, out, a, bins=10, range=None, density=None, **_: _columns(g, out, [a], density, [bins], [range])[0],
-    lambda g, out, a, *, weights, density=None, **_: _weights(g, out, [a], weights, density),
+    lambda g, out, a, bins=10, range=None, density=None, **_: _columns_back(g, out, [a], density, [bins], [range])[0],
+    lambda g, out, a, *, weights, density=None, **_: _weights_back(g, out, [a], weights, density),
 ).tangent(
     lambda t, out, a, bins=10, range=None, density=None, **_: _columns_tangent([t], out, [a], density, [bins], [range]),
     lambda t, out, a, *, weights, density=None, **_: _weights_tangent(t, out, [a], weights, density),
 )
 
 
-def _split(sample: Any) -> list[Any]:
+def _split_columns(sample: Any) -> list[Any]:
     return list(np.unstack(sample, axis=1))
 
 
 histogramdd_grad = general(
     "histogramdd",
-    lambda g, out, sample, *_, bins, range, density: np.stack(_columns(g, out, _split(sample), density, bins, range), axis=1),
-    lambda g, out, sample, weights, *, density, **_: _weights(g, out, _split(sample), weights, density),
+    lambda g, out, sample, *_, bins, range, density: np.stack(
+        _columns_back(g, out, _split_columns(sample), density, bins, range), axis=1
+    ),
+    lambda g, out, sample, weights, *, density, **_: _weights_back(g, out, _split_columns(sample), weights, density),
 ).tangent(
-    lambda t, out, sample, *_, bins, range, density: _columns_tangent(_split(t), out, _split(sample), density, bins, range),
-    lambda t, out, sample, weights, *, density, **_: _weights_tangent(t, out, _split(sample), weights, density),
+    lambda t, out, sample, *_, bins, range, density: _columns_tangent(
+        _split_columns(t), out, _split_columns(sample), density, bins, range
+    ),
+    lambda t, out, sample, weights, *, density, **_: _weights_tangent(t, out, _split_columns(sample), weights, density),
 )

@@ -1,4 +1,8 @@
-"""Rules of what networks need and NumPy lacks."""
+"""Rules of activations, losses, convolutions and pooling.
+
+Cross-correlation is a trilinear form of input, kernel and cotangent; each of its operations computes one of them from the
+other two.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +29,17 @@ from compgraph.nn import (
 from compgraph.ops import ensure_array
 
 from ..rules import Formula, Rule, elementwise, general, reduction
-from .corners import choosing, choosing_tangent
+from .corners import choice_formula, choice_tangent
 
 
 def _relu(g: Any, out: Any, x: Any) -> Any:
-    """All above 0, where nan is taken to be; at 0 nothing."""
-    return choosing(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
+    """g above 0 and at nan, 0 at and below 0."""
+    return choice_formula(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
 
 
 def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
-    """At 0 and below nothing, whatever the tangent is."""
-    return choosing_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
+    """t above 0 and at nan, 0 at and below 0 for any tangent."""
+    return choice_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
 
 
 relu_grad = (
@@ -50,7 +54,7 @@ logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.
 
 
 def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
-    """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
+    """The Jacobian diag(p) - p p^T is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
@@ -66,14 +70,14 @@ softmax_grad = general("softmax", _softmax).tangent(_softmax)
 log_softmax_grad = general("log_softmax", _log_softmax).tangent(_log_softmax_tangent)
 
 
-def _batch(x: Any, rank: int) -> int:
-    """How many examples a loss is averaged over: all axes but the last `rank`."""
+def _batch_size(x: Any, rank: int) -> int:
+    """Return the number of examples that a loss is averaged over: all axes except the last `rank`."""
     count: int = math.prod(x.shape[: x.ndim - rank])
     return max(1, count)
 
 
-def _excess(logits: Any, labels: Any) -> Any:
-    """sum(labels) softmax(logits) - labels, where the labels of one example need not sum to one."""
+def _logit_gradient(logits: Any, labels: Any) -> Any:
+    """sum(labels) softmax(logits) - labels, for labels whose sum need not be one."""
     predicted, labels = softmax(logits), ensure_array(labels)
     if labels.ndim < logits.ndim:
         return predicted - (labels[..., None] == np.arange(logits.shape[-1]))
@@ -82,35 +86,35 @@ def _excess(logits: Any, labels: Any) -> Any:
 
 softmax_cross_entropy_grad = general(
     "softmax_cross_entropy",
-    lambda g, out, logits, labels: _excess(logits, labels) * (g / _batch(logits, 1)),
-    lambda g, out, logits, labels: log_softmax(logits) * (-g / _batch(logits, 1)),
+    lambda g, out, logits, labels: _logit_gradient(logits, labels) * (g / _batch_size(logits, 1)),
+    lambda g, out, logits, labels: log_softmax(logits) * (-g / _batch_size(logits, 1)),
 ).tangent(
-    lambda t, out, logits, labels: np.sum(_excess(logits, labels) * t) / _batch(logits, 1),
-    lambda t, out, logits, labels: -np.sum(log_softmax(logits) * t) / _batch(logits, 1),
+    lambda t, out, logits, labels: np.sum(_logit_gradient(logits, labels) * t) / _batch_size(logits, 1),
+    lambda t, out, logits, labels: -np.sum(log_softmax(logits) * t) / _batch_size(logits, 1),
 )
 sigmoid_cross_entropy_grad = reduction(
     "sigmoid_cross_entropy",
-    lambda out, logits, labels, axis=None: (sigmoid(logits) - labels) / _batch(logits, 0),
-    lambda out, logits, labels, axis=None: logits / -_batch(logits, 0),
+    lambda out, logits, labels, axis=None: (sigmoid(logits) - labels) / _batch_size(logits, 0),
+    lambda out, logits, labels, axis=None: logits / -_batch_size(logits, 0),
 )
 
 
-def _real(kernel: Any) -> Any:
-    """The kernel as `cross_correlate` takes it: a complex one conjugated."""
+def _conjugate_if_complex(kernel: Any) -> Any:
+    """Return the kernel as `cross_correlate` takes it: conjugated if complex."""
     return np.conjugate(kernel) if kernel.dtype.kind == "c" else kernel
 
 
-def _plain(x: Any, kernel: Any, **options: Any) -> Any:
-    """`cross_correlate`, without conjugation."""
-    return cross_correlate(x, _real(kernel), **options)
+def _cross_correlate_unconjugated(x: Any, kernel: Any, **options: Any) -> Any:
+    """Cross-correlate without conjugation."""
+    return cross_correlate(x, _conjugate_if_complex(kernel), **options)
 
 
-def _flipped(kernel: Any) -> Any:
+def _flip_kernel(kernel: Any) -> Any:
     return np.flip(kernel, places(kernel))
 
 
-def _term(compute: Formula, place: int, *others: int) -> Formula:
-    """The formula that calls `compute` with the adjoint or tangent at a place among some of the operands."""
+def _trilinear(compute: Formula, place: int, *others: int) -> Formula:
+    """Return a formula that calls `compute` with the cotangent or tangent inserted at `place` among some of the operands."""
 
     def formula(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
         chosen = [operands[i] for i in others]
@@ -121,20 +125,20 @@ def _term(compute: Formula, place: int, *others: int) -> Formula:
 
 cross_correlate_grad = general(
     "cross_correlate",
-    _term(lambda g, k, x, **o: cross_correlate_back(g, _real(k), x, **o), 0, 1, 0),
-    _term(lambda x, g, k, **o: _real(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
-).tangent(_term(cross_correlate, 0, 1), _term(cross_correlate, 1, 0))
+    _trilinear(lambda g, k, x, **o: cross_correlate_back(g, _conjugate_if_complex(k), x, **o), 0, 1, 0),
+    _trilinear(lambda x, g, k, **o: _conjugate_if_complex(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
+).tangent(_trilinear(cross_correlate, 0, 1), _trilinear(cross_correlate, 1, 0))
 conv_grad = general(
     "conv",
-    _term(lambda g, k, x, **o: cross_correlate_back(g, _flipped(k), x, **o), 0, 1, 0),
-    _term(lambda x, g, k, **o: _flipped(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
-).tangent(_term(conv, 0, 1), _term(conv, 1, 0))
+    _trilinear(lambda g, k, x, **o: cross_correlate_back(g, _flip_kernel(k), x, **o), 0, 1, 0),
+    _trilinear(lambda x, g, k, **o: _flip_kernel(cross_correlate_kernel(x, g, k, **o)), 1, 0, 1),
+).tangent(_trilinear(conv, 0, 1), _trilinear(conv, 1, 0))
 cross_correlate_back_grad = general(
-    "cross_correlate_back", _term(_plain, 0, 1), _term(cross_correlate_kernel, 0, 0, 1), None
-).tangent(_term(cross_correlate_back, 0, 1, 2), _term(cross_correlate_back, 1, 0, 2), None)
+    "cross_correlate_back", _trilinear(_cross_correlate_unconjugated, 0, 1), _trilinear(cross_correlate_kernel, 0, 0, 1), None
+).tangent(_trilinear(cross_correlate_back, 0, 1, 2), _trilinear(cross_correlate_back, 1, 0, 2), None)
 cross_correlate_kernel_grad = general(
-    "cross_correlate_kernel", _term(cross_correlate_back, 1, 1, 0), _term(_plain, 1, 0), None
-).tangent(_term(cross_correlate_kernel, 0, 1, 2), _term(cross_correlate_kernel, 1, 0, 2), None)
+    "cross_correlate_kernel", _trilinear(cross_correlate_back, 1, 1, 0), _trilinear(_cross_correlate_unconjugated, 1, 0), None
+).tangent(_trilinear(cross_correlate_kernel, 0, 1, 2), _trilinear(cross_correlate_kernel, 1, 0, 2), None)
 
 
 def _max_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:
@@ -145,11 +149,11 @@ def _max_pool_tangent(t: Any, out: Any, x: Any, **options: Any) -> Any:
     return max_pool_along(t, x, out, **options)
 
 
-def _back(h: Any, out: Any, g: Any, x: Any, best: Any, **options: Any) -> Any:
+def _max_pool_back(h: Any, out: Any, g: Any, x: Any, best: Any, **options: Any) -> Any:
     return max_pool_along(h, x, best, **options)
 
 
-def _along(g: Any, out: Any, t: Any, x: Any, best: Any, **options: Any) -> Any:
+def _max_pool_along(g: Any, out: Any, t: Any, x: Any, best: Any, **options: Any) -> Any:
     return max_pool_back(g, x, best, **options)
 
 
@@ -161,18 +165,20 @@ def _mean_pool_back(h: Any, out: Any, g: Any, like: Any, **options: Any) -> Any:
     return pooled_mean(h, **options)
 
 
-def _of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
-    """A rule that is zero but for the first of `count` operands."""
+def _rule_of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rule:
+    """Declare a rule that is zero except for the first of `count` operands."""
     rest = [None] * (count - 1)
     return general(opname, pull, *rest).tangent(push, *rest)
 
 
-max_pool_grad = _of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()
-max_pool_back_grad = _of_first("max_pool_back", 3, _back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)).moving()
-max_pool_along_grad = _of_first(
-    "max_pool_along", 3, _along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
+max_pool_grad = _rule_of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()
+max_pool_back_grad = _rule_of_first(
+    "max_pool_back", 3, _max_pool_back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)
 ).moving()
-mean_pool_grad = _of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moving()
-mean_pool_back_grad = _of_first(
+max_pool_along_grad = _rule_of_first(
+    "max_pool_along", 3, _max_pool_along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
+).moving()
+mean_pool_grad = _rule_of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moving()
+mean_pool_back_grad = _rule_of_first(
     "mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o)
 ).moving()

@@ -1,4 +1,4 @@
-"""Rules of statistics: spreads, order statistics, reductions that pass over what is not a number."""
+"""Rules of medians, quantiles, peak-to-peak ranges, and reductions that skip nan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compgraph.values import Value
 
 from ..rules import general, reduction
 from . import reductions
-from .corners import doubted, moving_from
+from .corners import mark_corner, mark_unknown
 
 
 def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
@@ -23,20 +23,20 @@ def _ptp(out: Any, x: Any, axis: Any = None, **_: Any) -> Any:
     return reductions._max(ends[0], x, axis) - reductions._min(ends[1], x, axis)
 
 
-def _at_ends(x: Any, axis: Any = None, **_: Any) -> Any:
-    """Where the ends of the range are."""
+def _is_extreme(x: Any, axis: Any = None, **_: Any) -> Any:
+    """Return where the least and the greatest elements are."""
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 
 
-ptp_grad = reduction("ptp", _ptp).selecting(_at_ends)
+ptp_grad = reduction("ptp", _ptp).selecting(_is_extreme)
 
 # ------------------------------------------------------------------------------------ order statistics
 # Between two neighbours in the sorted row, each weighted by its distance to the other. NumPy itself says where:
 # the quantile of the places 0, 1, 2, ... is a place. Elements equal to a neighbour share its weight.
 
 
-def _rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
-    """The axes of a reduction made one, the last; the order of axes and the shape that lead there."""
+def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
+    """Merge the axes of a reduction into a last one; return also the order of axes and the shape before merging."""
     axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     order = [i for i in range(x.ndim) if i not in axes] + axes
     turned = np.transpose(x, order)
@@ -44,29 +44,29 @@ def _rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
     return np.reshape(turned, (*shape[: x.ndim - len(axes)], math.prod(shape[x.ndim - len(axes) :]))), order, shape
 
 
-def _places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
-    """For rows of so many numbers, the place of each quantile in the sorted row; quantiles come first."""
+def _quantile_places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
+    """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
     found = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
     return np.reshape(found, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
 
 
 def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Any:
-    """For each quantile, the partial derivatives with respect to the elements of each row."""
+    """Return for each quantile the partial derivatives with respect to the elements of each row."""
     options = {k: v for k, v in options.items() if k not in ("keepdims", "overwrite_input")}
     weighted = options.pop("weights", None) is not None
-    rows = _rows(x, axis)[0]
+    rows = _to_rows(x, axis)[0]
     results = np.reshape(out, (np.size(options.get("q", 0)), *rows.shape[:-1]))
     if weighted:
-        return np.stack([_shares(rows, result) for result in results])
+        return np.stack([_tie_shares(rows, result) for result in results])
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
     rank = np.sort(rows, axis=-1)
     weights = []
-    for result, place in zip(results, _places(function, counts, options), strict=True):
+    for result, place in zip(results, _quantile_places(function, counts, options), strict=True):
         low = np.floor(place).astype(int)
         above, upper = place - low, np.minimum(low + 1, np.maximum(counts - 1, 0))
         ends = [np.take_along_axis(rank, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
-        of_low, of_upper = (_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
+        of_low, of_upper = (_tie_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
         weights.append(of_low * (1 - above)[..., None] + of_upper * above[..., None])
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
@@ -74,14 +74,14 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
 ops.enter_piecewise(_row_weights, "row_weights")
 
 
-def _shares(rows: Any, values: Any) -> Any:
-    """Even shares for all elements of a row that equal its value; not a number where none does."""
+def _tie_shares(rows: Any, values: Any) -> Any:
+    """Return even shares for all elements of a row that equal its value; nan if there are none."""
     equal = rows == values[..., None]
     return equal / np.sum(equal, axis=-1, keepdims=True)
 
 
-def _tied(rows: Any, value: Any, weight: Any) -> Any:
-    """Which elements are in the middle together with others: that changes when they part; a function that finds them."""
+def _find_ties(rows: Any, value: Any, weight: Any) -> Any:
+    """Return a function that finds the elements which are tied with others at the quantile."""
 
     def find() -> Any:
         plain, middle, shares = (np.asarray(to_values(x)) for x in (rows, value, weight))
@@ -92,29 +92,31 @@ def _tied(rows: Any, value: Any, weight: Any) -> Any:
 
 
 def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
-    """The rule of a median or of quantiles; `function` finds it where all are numbers."""
+    """Declare the rule of a median or of quantiles; `function` computes it for numbers without nan."""
 
     def formula(g: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
-        rows, order, shape = _rows(x, axis)
+        rows, order, shape = _to_rows(x, axis)
         g = np.reshape(g, (len(weights), *rows.shape[:-1], 1))
         values = np.reshape(out, (len(weights), *rows.shape[:-1], 1))
         total = sum((g[k] * weight for k, weight in enumerate(weights)), start=np.zeros(rows.shape, out.dtype))
         for k, weight in enumerate(weights):
-            total = doubted(total, g[k], _tied(rows, values[k], weight), functools.partial(np.subtract, rows, values[k]), opname)
+            total = mark_unknown(
+                total, g[k], _find_ties(rows, values[k], weight), functools.partial(np.subtract, rows, values[k]), opname
+            )
         return np.transpose(np.reshape(total, shape), np.argsort(order).tolist())
 
     def tangent(t: Any, out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
         weights = bind(_row_weights, (out, x), {"function": function, "skips": skips, "axis": axis, "options": options})
-        rows = _rows(t, axis)[0]
+        rows = _to_rows(t, axis)[0]
         chosen = [np.sum(np.where(weight != 0, rows * weight, 0), axis=-1) for weight in weights]
         if isinstance(x, Value):
-            elements = _rows(x, axis)[0]
+            elements = _to_rows(x, axis)[0]
             values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
             for k, weight in enumerate(weights):
-                tied = _tied(elements, values[k], weight)
+                tied = _find_ties(elements, values[k], weight)
                 moved = functools.partial(np.where, tied(), elements - values[k], 1)
-                chosen[k] = chosen[k] + np.sum(moving_from(rows, moved(), opname), axis=-1)
+                chosen[k] = chosen[k] + np.sum(mark_corner(rows, moved(), opname), axis=-1)
         return np.reshape(np.stack(chosen), out.shape)
 
     return general(opname, formula).tangent(tangent).selecting()

@@ -1,4 +1,4 @@
-"""Rules of polynomials, given by their coefficients or their roots."""
+"""Rules of polynomials, represented by their coefficients or their roots."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:
 
 
 def _polyval_p(g: Any, out: Any, p: Any, x: Any) -> Any:
-    """The powers of x, for each coefficient; a coefficient may be an array, which broadcasts against x."""
+    """Multiply by the powers of x for each coefficient; a coefficient may be an array that broadcasts against x."""
     degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
     terms = g * ensure_array(x) ** degrees
     return np.reshape(unbroadcast(terms, (len(p), *[1] * (out.ndim + 1 - p.ndim), *p.shape[1:])), p.shape)
 
 
 def _convolve(a: Any, b: Any) -> Any:
-    """The coefficients of a product: the outer product with each row moved one place further, summed."""
+    """Return the coefficients of a product: sum the outer product with each row shifted by one position."""
     n, m = len(a), len(b)
     padded = np.concatenate([np.outer(a, b), np.zeros((n, n), b.dtype)], axis=1)
     return np.sum(np.reshape(np.ravel(padded)[: n * (n + m - 1)], (n, n + m - 1)), axis=0)
 
 
 def _correlate(a: Any, b: Any) -> Any:
-    """``sum of a[k + j] b[j]`` for each k: the transpose of a convolution with b."""
+    """Compute ``sum of a[k + j] b[j]`` for each k: the transpose of a convolution with b."""
     return _convolve(a, b[::-1])[len(b) - 1 : len(a)]
 
 
-def _padded(p: Any, length: int) -> Any:
-    """Coefficients with leading zeros."""
+def _pad_leading(p: Any, length: int) -> Any:
+    """Prepend zeros to coefficients."""
     return np.concatenate([np.zeros(length - len(p), p.dtype), p])
 
 
-def _without_zeros(p: Any) -> tuple[int, Any]:
-    """How many leading zeros a polynomial has, and its other coefficients; of zero, the last is one of them."""
+def _strip_leading(p: Any) -> tuple[int, Any]:
+    """Return the number of leading zeros of a polynomial and its other coefficients; the last coefficient always remains."""
     p = np.ravel(p)
     lead = evaluate_guarded("how many leading zeros a polynomial has", _leading_zeros, p)
     return lead, p[lead:]
@@ -55,11 +55,11 @@ def _leading_zeros(p: Any) -> int:
 
 
 def _polymul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
-    return np.reshape(_padded(_correlate(g, _without_zeros(b)[1]), a.size), a.shape)
+    return np.reshape(_pad_leading(_correlate(g, _strip_leading(b)[1]), a.size), a.shape)
 
 
 def _polymul_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
-    return _convolve(np.ravel(t)[_without_zeros(a)[0] :], _without_zeros(b)[1])
+    return _convolve(np.ravel(t)[_strip_leading(a)[0] :], _strip_leading(b)[1])
 
 
 polyval_grad = general("polyval", _polyval_p, _polyval_x).tangent(lambda t, out, p, x: np.polyval(t, x), _polyval_x)
@@ -72,10 +72,10 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 
 
 def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:
-    """The division is by a triangular matrix, whose transpose it is if the order of all coefficients is turned."""
+    """Solve with the transposed triangular matrix: the same division with the order of all coefficients reversed."""
     u, v = np.ravel(u), np.ravel(v)
     quotient, rest = g
-    back = np.zeros_like(u) if rest is None else _padded(rest, len(u))
+    back = np.zeros_like(u) if rest is None else _pad_leading(rest, len(u))
     if len(u) < len(v):
         return back
     total = -_correlate(back, v)
@@ -122,7 +122,7 @@ def _polyint(g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 def _polyint_constants(sign: int, g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
-    """A constant is integrated as often as is left: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; one stands for all."""
+    """Integrate the constants of integration: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; a single constant is repeated."""
     k = np.ravel(k)
     weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
     if sign > 0:
@@ -134,16 +134,16 @@ def _polyint_constants(sign: int, g: Any, out: Any, p: Any, m: int = 1, k: Any =
     return np.concatenate([back, np.zeros(len(k) - m, out.dtype)])
 
 
-def _monic(roots: Any) -> Any:
-    """``numpy.poly``, but complex wherever the roots are: NumPy's is real for pairs of conjugates, and then loses a part."""
+def _monic_from_roots(roots: Any) -> Any:
+    """Compute ``numpy.poly``, but complex for complex roots: NumPy returns real coefficients for conjugate pairs."""
     factors = [np.concatenate([np.ones(1, roots.dtype), -roots[i : i + 1]]) for i in range(len(roots))]
     return functools.reduce(_convolve, factors, np.ones(1, roots.dtype))
 
 
-def _characteristic(out: Any, a: Any) -> list[Any]:
-    """The derivatives of the coefficients of a characteristic polynomial, ``-(a**k + c[1] a**(k-1) + ... + c[k]).T``.
+def _characteristic_derivatives(out: Any, a: Any) -> list[Any]:
+    """Return the derivatives of the coefficients of a characteristic polynomial, ``-(a**k + c[1] a**(k-1) + ... + c[k]).T``.
 
-    These are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so eigenvalues may be equal.
+    They are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so repeated eigenvalues are allowed.
     """
     one = np.eye(a.shape[0])
     adjugate = [one]
@@ -153,30 +153,30 @@ def _characteristic(out: Any, a: Any) -> list[Any]:
 
 
 def _poly(g: Any, out: Any, roots: Any) -> Any:
-    """Less each root, the polynomial of the others."""
+    """The derivative with respect to a root is minus the polynomial of the other roots."""
     if roots.ndim == 2:
-        return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic(out, roots)))
+        return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic_derivatives(out, roots)))
     z = np.ravel(roots)
     if z.size < 2:
         return -g[1:] if z.size else np.zeros_like(z)
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    return np.stack([-np.sum(g[1:] * _monic(kept)) for kept in others])
+    return np.stack([-np.sum(g[1:] * _monic_from_roots(kept)) for kept in others])
 
 
 def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
     if roots.ndim == 2:
-        moved = [np.sum(slope * t) for slope in _characteristic(out, roots)]
+        moved = [np.sum(slope * t) for slope in _characteristic_derivatives(out, roots)]
         return np.stack([np.zeros_like(moved[0]), *moved])
     z, t = np.ravel(roots), np.ravel(t)
     if z.size < 2:
         return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    slopes = np.stack([np.concatenate([np.zeros(1), -_monic(kept)]) for kept in others])
+    slopes = np.stack([np.concatenate([np.zeros(1), -_monic_from_roots(kept)]) for kept in others])
     return np.sum(t[:, None] * slopes, axis=0)
 
 
 def _roots(g: Any, out: Any, p: Any) -> Any:
-    """A root moves by what the change of the polynomial is there, over its slope."""
+    """The derivative of a root is minus the change of the polynomial there, divided by its slope."""
     powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
     return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)
 

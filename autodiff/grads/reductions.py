@@ -1,6 +1,6 @@
 """Rules of reductions: the partial derivatives of the result with respect to each element.
 
-``weights(out, x, axis, ...)``: `out` has kept its reduced axes, with length one.
+In ``weights(out, x, axis, ...)``, `out` keeps its reduced axes with length one.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from compgraph.graph import to_values
 from compgraph.ops import ensure_array
 
 from ..rules import Formula, reduction
-from .corners import of_lengths, quotient, with_corners
-from .cumulative import without_nan
+from .corners import of_lengths, safe_quotient, with_corners
+from .cumulative import replace_nan
 
 
 def _mask(where: Any) -> Any:
-    """1 where an element takes part, 0 elsewhere; None if all do."""
+    """Return 1 for selected elements and 0 for others; None if all are selected."""
     return None if where is True else np.where(where, 1, 0)
 
 
 def _masked(weights: Any, where: Any) -> Any:
-    """Weights, and 0 for elements that take no part."""
+    """Set the weights of unselected elements to 0."""
     return weights if where is True else weights * _mask(where)
 
 
 def _count(x: Any, axis: Any, where: Any) -> Any:
-    """How many elements each result is made of."""
+    """Return the number of elements that contribute to each result."""
     if where is not True:
         if isinstance(where, (tuple, int, float)) and np.any(np.not_equal(where, np.not_equal(where, 0))):
             raise ValueError(f"where={where} is a mask whose numbers NumPy adds up for the count; write it as booleans")
@@ -43,7 +43,7 @@ def _sum(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> Any
 
 
 def _per(number: float, count: Any) -> Any:
-    """A number divided by a count; infinite if that is 0, as for NumPy, also where Python would raise."""
+    """Divide a number by a count; infinite for 0, as in NumPy, even for Python numbers."""
     return number / count if np.ndim(count) or count else math.inf
 
 
@@ -51,16 +51,16 @@ def _mean(out: Any, x: Any, axis: Any = None, where: Any = True, **_: Any) -> An
     return _masked(_per(1, _count(x, axis, where)), where)
 
 
-def _begins(initial: Any, out: Any) -> Any:
-    """1 where a reduction is still what it began with, in its own precision."""
+def _equals_initial(initial: Any, out: Any) -> Any:
+    """Return 1 where a reduction equals its initial value, in its own precision."""
     return np.equal(ensure_array(initial).astype(out.dtype), out).astype(out.dtype)
 
 
 def _shares(losing: Any, out: Any, x: Any, axis: Any, where: Any = True, initial: Any = None, **_: Any) -> Any:
-    """Even shares for all elements that do not lose; `initial` is one more competitor."""
+    """Return even shares for all elements that are not losing; `initial` competes with them."""
     winning = _masked(np.logical_not(losing).astype(x.dtype), where)
     winners = np.add.reduce(winning, axis=axis, keepdims=True)
-    return winning / np.maximum(winners if initial is None else winners + _begins(initial, out), 1)
+    return winning / np.maximum(winners if initial is None else winners + _equals_initial(initial, out), 1)
 
 
 def _max(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
@@ -71,8 +71,8 @@ def _min(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _shares(x > out, out, x, axis, **options)
 
 
-def _central(x: Any, axis: Any, where: Any, mean: Any) -> Any:
-    """x less its mean, zero where masked."""
+def _centered(x: Any, axis: Any, where: Any, mean: Any) -> Any:
+    """Subtract the mean from x; zero for unselected elements."""
     if mean is None:
         mean = np.mean(x, axis=axis, keepdims=True, where=where)
     return _masked(np.conjugate(x - mean), where)
@@ -82,41 +82,41 @@ def _var(
     out: Any, x: Any, axis: Any = None, ddof: Any = 0, correction: Any = None, where: Any = True, mean: Any = None, **_: Any
 ) -> Any:
     freedom = _count(x, axis, where) - (ddof if correction is None else correction)
-    return _central(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
+    return _centered(x, axis, where, mean) * _per(2, np.maximum(freedom, 0) if np.ndim(freedom) else max(freedom, 0))
 
 
-def _deviation(x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
-    """Half the partial derivatives of the variance; 0 where all elements are equal, also if their mean is off by a rounding."""
+def _std_numerator(x: Any, axis: Any = None, where: Any = True, mean: Any = None, **options: Any) -> Any:
+    """Return half the partial derivatives of the variance; exactly 0 for equal elements, despite rounding of their mean."""
     if mean is None:
         x = x - np.mean(x, axis=axis, keepdims=True, where=where)
     return 0.5 * _var(None, x, axis, where=where, mean=mean, **options)
 
 
-def _spread_out(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **_: Any) -> Any:
-    """The deviation; 1 where it is that of a single element from itself, which is always 0."""
+def _std_length(out: Any, x: Any, axis: Any = None, where: Any = True, mean: Any = None, **_: Any) -> Any:
+    """Return the standard deviation; 1 for single elements, whose deviation is always 0."""
     single = np.asarray(to_values(_count(x, axis, where))) <= 1 if mean is None else False
     return np.where(single, 1, out) if np.any(single) else out
 
 
 def _std(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
-    """Those of the variance, halved, over the deviation; 0 where that is 0."""
-    return quotient(_deviation(x, axis, **options), _spread_out(out, x, axis, **options), "std")
+    """Divide half the partial derivatives of the variance by the standard deviation; 0 where that is 0."""
+    return safe_quotient(_std_numerator(x, axis, **options), _std_length(out, x, axis, **options), "std")
 
 
 def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 1, **_: Any) -> Any:
-    """The product of all the other elements, exact where some are zero."""
+    """Return the product of all other elements, exact also if some are zero."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
     last = tuple(range(x.ndim - len(axes), x.ndim))
     x = x if where is True else np.where(where, x, 1)
     moved = np.moveaxis(x, axes, last)
     flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
-    others = _before(flat) * _before(flat[..., ::-1])[..., ::-1]
+    others = _exclusive_products(flat) * _exclusive_products(flat[..., ::-1])[..., ::-1]
     return _masked(np.moveaxis(np.reshape(others, moved.shape), last, axes) * initial, where)
 
 
-def _before(x: Any) -> Any:
-    """The product of the elements before each along the last axis, by a scan that doubles its reach."""
+def _exclusive_products(x: Any) -> Any:
+    """Return the product of the elements before each along the last axis, by recursive doubling."""
     ones = np.ones((*x.shape[:-1], 1), x.dtype)
     products = np.concatenate([ones, x], axis=-1)[..., :-1]
     reach = 1
@@ -127,12 +127,12 @@ def _before(x: Any) -> Any:
     return products
 
 
-def _less(weights: Formula) -> Formula:
-    """The weights of a mean that is given: it is taken from every element."""
+def _negated(weights: Formula) -> Formula:
+    """Return the weights with respect to a given mean, which is subtracted from every element."""
     return lambda *operands, **options: -weights(*operands, **options)
 
 
-_var_mean, _std_mean = _less(_var), _less(_std)
+_var_mean, _std_mean = _negated(_var), _negated(_std)
 
 # What a reduction begins with.
 
@@ -146,9 +146,9 @@ def _prod_initial(out: Any, x: Any, axis: Any = None, where: Any = True, **_: An
 
 
 def _extremum_initial(losing: Any, out: Any, x: Any, axis: Any, initial: Any, where: Any = True, **_: Any) -> Any:
-    """Its share beside all elements that do not lose."""
+    """Return the share of the initial value among all elements that are not losing."""
     winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
-    begins = _begins(initial, out)
+    begins = _equals_initial(initial, out)
     return begins / np.maximum(winners + begins, 1)
 
 
@@ -160,13 +160,13 @@ def _min_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
     return _extremum_initial(x > out, out, x, axis, **options)
 
 
-def _part(*_: Any, where: Any = True, **__: Any) -> Any:
-    """Which elements take part."""
+def _selected(*_: Any, where: Any = True, **__: Any) -> Any:
+    """Return which elements are selected."""
     return where
 
 
 def _is_masked(node: Any) -> bool:
-    """Whether only some elements take part."""
+    """Whether only some elements are selected."""
     return "where" in node.options or "where" in getattr(node.function, "names", ())
 
 
@@ -174,32 +174,32 @@ sum_grad = reduction("sum", _sum, initial=_sum_initial).selecting(begins=_is_mas
 mean_grad = reduction("mean", _mean).selecting(begins=_is_masked).said("1 / n")
 max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).selecting()
 min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selecting()
-prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_part, _is_masked).said("y / a")
-var_grad = reduction("var", _var, None, _var_mean).selecting(_part, _is_masked)
-std_grad = of_lengths(reduction("std", _std, None, _std_mean), _deviation, _spread_out).selecting(_part, _is_masked)
+prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_selected, _is_masked).said("y / a")
+var_grad = reduction("var", _var, None, _var_mean).selecting(_selected, _is_masked)
+std_grad = of_lengths(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selecting(_selected, _is_masked)
 
 
 # ---------------------------------------------------------------------- reductions that pass over nan
 
 
-def _over_nan(weights: Formula, fill: float = 0) -> Formula:
-    """The weights of a reduction in which elements that are not numbers take no part."""
+def _skip_nan(weights: Formula, fill: float = 0) -> Formula:
+    """Return the weights of a reduction that skips nan."""
 
     def present(out: Any, x: Any, where: Any = True, **options: Any) -> Any:
-        return weights(out, without_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
+        return weights(out, replace_nan(x, fill), where=np.logical_and(where, np.logical_not(np.isnan(x))), **options)
 
     return present
 
 
-def _present(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
-    """Which elements take part."""
+def _not_nan(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
+    """Return which elements a reduction that skips nan selects."""
     return np.logical_and(where, np.logical_not(np.isnan(x)))
 
 
-nansum_grad = reduction("nansum", _over_nan(_sum), initial=_sum_initial).selecting()
-nanprod_grad = reduction("nanprod", _over_nan(_prod, 1), initial=_over_nan(_prod_initial, 1)).selecting(_present)
-nanmean_grad = reduction("nanmean", _over_nan(_mean)).selecting()
-nanvar_grad = reduction("nanvar", _over_nan(_var), None, _over_nan(_var_mean)).selecting(_present)
-nanstd_grad = reduction("nanstd", _over_nan(_std), None, _over_nan(_std_mean)).selecting(_present)
-nanmax_grad = reduction("nanmax", _over_nan(_max), initial=_over_nan(_max_initial)).selecting()
-nanmin_grad = reduction("nanmin", _over_nan(_min), initial=_over_nan(_min_initial)).selecting()
+nansum_grad = reduction("nansum", _skip_nan(_sum), initial=_sum_initial).selecting()
+nanprod_grad = reduction("nanprod", _skip_nan(_prod, 1), initial=_skip_nan(_prod_initial, 1)).selecting(_not_nan)
+nanmean_grad = reduction("nanmean", _skip_nan(_mean)).selecting()
+nanvar_grad = reduction("nanvar", _skip_nan(_var), None, _skip_nan(_var_mean)).selecting(_not_nan)
+nanstd_grad = reduction("nanstd", _skip_nan(_std), None, _skip_nan(_std_mean)).selecting(_not_nan)
+nanmax_grad = reduction("nanmax", _skip_nan(_max), initial=_skip_nan(_max_initial)).selecting()
+nanmin_grad = reduction("nanmin", _skip_nan(_min), initial=_skip_nan(_min_initial)).selecting()

@@ -16,7 +16,7 @@ from compgraph.ops import NO_VALUE
 from compgraph.values import Value
 
 from ...rules import general, reduction
-from ..corners import of_lengths, quotient, with_corners
+from ..corners import of_lengths, safe_quotient, with_corners
 from ..reductions import _shares
 from .matrix_inverses import _adjoint, _diagonal, _folded, _half, _inverse, _mirrored, _of_matrices, _product, _swap
 from .repeated_eigenvalues import zero_values
@@ -133,7 +133,7 @@ def _norm(out: Any, x: Any, axis: Any = None, ord: Any = None, **_: Any) -> Any:
     """The partial derivatives of a norm; 0, a subgradient, where the norm or an element is 0."""
     axes = _axes_of(x, axis)
     if _is_euclidean(axes, ord):
-        return quotient(np.conjugate(x), out, "linalg_norm")
+        return safe_quotient(np.conjugate(x), out, "linalg_norm")
     if isinstance(ord, str) or (len(axes) == 2 and abs(ord) == 2):
         matrices = np.moveaxis(x, axes, (-2, -1))
         u, s, vh = np.linalg.svd(matrices, full_matrices=False)
@@ -159,7 +159,7 @@ def _slopes_of(s: Any, shares: Any) -> Any:
     zero = zero_values(s)
     if not isinstance(s, Value) or not np.any(zero & (np.asarray(to_values(shares)) != 0)):
         return np.where(zero, 0, shares)
-    return shares * quotient(s, np.where(zero, 0, s), "linalg_norm")
+    return shares * safe_quotient(s, np.where(zero, 0, s), "linalg_norm")
 
 
 def _winners(s: Any, ord: Any, axis: int = -1) -> Any:
