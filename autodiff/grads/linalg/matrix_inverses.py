@@ -1,4 +1,4 @@
-"""Rules of inverses, and of the products that are no matmul.
+"""Rules of inverses and solutions, and helpers for stacks of matrices.
 
 The formulas are those of M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 differentiation" (2008).
@@ -16,82 +16,82 @@ import numpy as np
 from ...rules import general
 
 
-def _swap(x: Any) -> Any:
-    """The matrices in a stack, transposed."""
+def transpose(x: Any) -> Any:
+    """Transpose the matrices in a stack."""
     return np.swapaxes(x, -1, -2)
 
 
-def _adjoint(x: Any) -> Any:
-    """The matrices in a stack, transposed and conjugated."""
-    return np.conjugate(_swap(x))
+def conj_transpose(x: Any) -> Any:
+    """Transpose and conjugate the matrices in a stack."""
+    return np.conjugate(transpose(x))
 
 
-def _product(*matrices: Any) -> Any:
-    """The matrix product, from the left."""
+def matmul_chain(*matrices: Any) -> Any:
+    """Multiply matrices from the left."""
     return functools.reduce(np.matmul, matrices)
 
 
-def _diagonal(x: Any) -> Any:
-    """The diagonals of the matrices in a stack."""
+def diagonals(x: Any) -> Any:
+    """Return the diagonals of the matrices in a stack."""
     return np.einsum("...ii->...i", x)
 
 
-def _rectangle(s: Any, rows: int, columns: int) -> Any:
-    """Matrices with `s` on their diagonals."""
+def rectangular_diagonal(s: Any, rows: int, columns: int) -> Any:
+    """Return matrices with `s` on their diagonals."""
     k = s.shape[-1]
     return np.matmul(np.eye(rows, k) * s[..., None, :], np.eye(k, columns))
 
 
-def _inverted(s: Any) -> Any:
-    """1 / s, and 0 for 0."""
+def reciprocal_or_zero(s: Any) -> Any:
+    """Compute 1 / s, and 0 for 0."""
     return np.where(s == 0, 0, 1 / np.where(s == 0, 1, s))
 
 
-def _inverse(x: Any, singular: Any) -> Any:
-    """The inverses of the matrices in a stack; infinite and not a number, with NumPy's own error, where there is none."""
+def inverse_or_inf(x: Any, singular: Any) -> Any:
+    """Invert the matrices in a stack; singular ones give inf and nan with NumPy's floating-point error."""
     if not np.any(singular):
         return np.linalg.inv(x)
     return np.linalg.inv(np.where(singular, np.eye(x.shape[-1]), x)) / np.where(singular, 0, 1)
 
 
-def _half(n: int, upper: bool = False) -> Any:
-    """1 in a triangle, 1/2 on the diagonal."""
+def triangle_weights(n: int, upper: bool = False) -> Any:
+    """Return a matrix with 1 in a triangle and 1/2 on the diagonal."""
     half = np.tri(n) - np.eye(n) / 2
     return half.T if upper else half
 
 
-def _mirrored(x: Any, upper: bool = False) -> Any:
-    """The Hermitian matrix of which NumPy reads one triangle."""
-    half = x * _half(x.shape[-1], upper)
-    return half + _adjoint(half)
+def mirror_triangle(x: Any, upper: bool = False) -> Any:
+    """Return the Hermitian matrix of which NumPy reads one triangle."""
+    half = x * triangle_weights(x.shape[-1], upper)
+    return half + conj_transpose(half)
 
 
-def _folded(g: Any, upper: bool = False) -> Any:
-    """The adjoint of the triangle that is read, from that of the Hermitian matrix."""
-    return (g + _adjoint(g)) * _half(g.shape[-1], upper)
+def fold_hermitian(g: Any, upper: bool = False) -> Any:
+    """Return the cotangent of the triangle that is read, given that of the Hermitian matrix."""
+    return (g + conj_transpose(g)) * triangle_weights(g.shape[-1], upper)
 
 
 # ---------------------------------------------------------------------------------------------- inverses
 
-linalg_inv_grad = general("linalg_inv", lambda g, out, a: -_product(_swap(out), g, _swap(out))).tangent(
-    lambda t, out, a: -_product(out, t, out)
+linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpose(out), g, transpose(out))).tangent(
+    lambda t, out, a: -matmul_chain(out, t, out)
 )
 
 
 def _columns(a: Any, b: Any, *vectors: Any) -> tuple[bool, list[Any]]:
-    """Whether the right-hand side of ``solve(a, b)`` is one vector; if so, vectors as columns."""
+    """Return whether the right-hand side of ``solve(a, b)`` is one vector, and the vectors as columns if it is."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
 
 def _solve_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     _, (g, x) = _columns(a, b, g, out)
-    return -np.matmul(np.linalg.solve(_swap(a), g), _swap(x))
+    return -np.matmul(np.linalg.solve(transpose(a), g), transpose(x))
 
 
 def _solve_b(g: Any, out: Any, a: Any, b: Any) -> Any:
     single, (g,) = _columns(a, b, g)
-    solved = np.linalg.solve(_swap(a), g)
+    solved = np.linalg.solve(transpose(a), g)
     return solved[..., 0] if single else solved
 
 
@@ -106,8 +106,8 @@ linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
 )
 
 
-def _of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
-    """Declare a function of matrices to numbers by its partial derivatives, ``weights(out, x, **options)``."""
+def function_of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
+    """Declare a function from matrices to numbers by its partial derivatives, ``weights(out, x, **options)``."""
 
     def formula(g: Any, out: Any, x: Any, **options: Any) -> Any:
         return g[..., None, None] * weights(out[..., None, None], x, **options)
@@ -119,13 +119,13 @@ def _of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
 
 
 def _matrix_power(t: Any, a: Any, n: int) -> Any:
-    """The block of ``[[a, t], [0, a]]**n`` beside the diagonal, the derivative of ``a**n`` along t."""
+    """Return the off-diagonal block of ``[[a, t], [0, a]]**n``, the derivative of ``a**n`` along t."""
     size = a.shape[-1]
     rows = [np.concatenate([a, t], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
     return np.linalg.matrix_power(np.concatenate(rows, axis=-2), n)[..., :size, size:]
 
 
-linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, _swap(a), n)).tangent(
+linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _matrix_power(g, transpose(a), n)).tangent(
     lambda t, out, a, n: _matrix_power(t, a, n)
 )
 
@@ -133,16 +133,16 @@ linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _
 def _tensorinv(t: Any, out: Any, shape: tuple[int, ...], swap: Callable[[Any], Any]) -> Any:
     n = math.isqrt(out.size)
     inverse = swap(np.reshape(out, (n, n)))
-    return np.reshape(-_product(inverse, np.reshape(t, (n, n)), inverse), shape)
+    return np.reshape(-matmul_chain(inverse, np.reshape(t, (n, n)), inverse), shape)
 
 
-linalg_tensorinv_grad = general("linalg_tensorinv", lambda g, out, a, ind=2: _tensorinv(g, out, a.shape, _swap)).tangent(
+linalg_tensorinv_grad = general("linalg_tensorinv", lambda g, out, a, ind=2: _tensorinv(g, out, a.shape, transpose)).tangent(
     lambda t, out, a, ind=2: _tensorinv(t, out, out.shape, lambda x: x)
 )
 
 
 def _tensorsolve_order(a: Any, axes: Any) -> list[int]:
-    """The order in which tensorsolve takes the axes of a."""
+    """Return the order in which tensorsolve takes the axes of a."""
     last = [] if axes is None else [axis % a.ndim for axis in axes]
     return [i for i in range(a.ndim) if i not in last] + last
 

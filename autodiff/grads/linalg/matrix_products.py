@@ -1,4 +1,4 @@
-"""Rules of products: each is linear in each of its operands, so a tangent needs no formula."""
+"""Rules of products. Each is multilinear, so its tangents need no formula."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from compgraph.bind import bind
 from compgraph.ops import OnAxes, einsum, ensure_array, stacked_matmul
 
 from ...rules import Formula, Rule, by_function, makers, multilinear, unbroadcast
-from .matrix_inverses import _product
+from .matrix_inverses import matmul_chain
 
 
 def _swap(x: Any) -> Any:
-    """The matrices in a stack, transposed."""
+    """Transpose the matrices in a stack."""
     return np.swapaxes(x, -1, -2) if x.ndim > 2 else x.T
 
 
@@ -102,7 +102,7 @@ vdot_grad = multilinear(
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
-    """The contracted axes of both operands, from any form tensordot takes."""
+    """Return the contracted axes of both operands, given any form of the argument."""
     if isinstance(axes, (int, np.integer)):
         return list(range(a.ndim - axes, a.ndim)), list(range(axes))
     of_a, of_b = ([axis] if isinstance(axis, (int, np.integer)) else list(axis) for axis in axes)
@@ -133,7 +133,7 @@ tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moving()
 
 
 def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
-    """The subscripts of each operand and of the output, one letter an axis, without dots."""
+    """Return the subscripts of each operand and of the output, with one letter per axis and no ellipsis."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     spare = [c for c in string.ascii_letters if c not in subscripts]
@@ -150,11 +150,11 @@ def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], st
 
 
 def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
-    """Contract the adjoint with the other operands.
+    """Contract the cotangent with the other operands.
 
-    An axis of the operand that nothing else has, or only with length one, was summed: its adjoint is repeated (a
-    factor of ones). A letter that an operand has twice took a diagonal: its adjoint is put back there (an identity
-    matrix).
+    An axis that only this operand has, or the others only with length one, was summed: its cotangent is repeated (a
+    factor of ones). A letter that occurs twice in the operand selected a diagonal: its cotangent is placed there (an
+    identity matrix).
     """
     operands = tuple(ensure_array(x) for x in operands)
     terms, target = _explicit(subscripts, operands)
@@ -183,25 +183,25 @@ stacked_matmul_grad = multilinear(
 )
 
 
-def _last(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """As many axes, at the end."""
+def _last_axes(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return as many trailing axes."""
     return tuple(range(-len(axes), 0))
 
 
 def on_axes_rule(function: OnAxes) -> Rule:
-    """The rule of a product along other axes, from the rule of the product."""
+    """Return the rule of a product along given axes, ``np.vecdot(a, b, axis=0)``, from the rule along the last axes."""
     rule = by_function[function.function]
 
     def formula_of(position: int) -> Formula:
         def formula(g: Any, out: Any, *operands: Any) -> Any:
             *places, to = function.places(len(operands))
-            moved = [np.moveaxis(ensure_array(x), at, _last(at)) for x, at in zip(operands, places, strict=True)]
-            g, out = (np.moveaxis(y, to, _last(to)) for y in (g, out))
+            moved = [np.moveaxis(ensure_array(x), at, _last_axes(at)) for x, at in zip(operands, places, strict=True)]
+            g, out = (np.moveaxis(y, to, _last_axes(to)) for y in (g, out))
             if function.options.get("keepdims", False):
                 g, out = g[..., 0], out[..., 0]
             formula: Any = rule.formulas[position]
             found = unbroadcast(formula(g, out, *moved), moved[position].shape)
-            return np.moveaxis(found, _last(places[position]), places[position])
+            return np.moveaxis(found, _last_axes(places[position]), places[position])
 
         return formula
 
@@ -214,7 +214,7 @@ makers[OnAxes] = on_axes_rule
 
 
 def _kron_parts(g: Any, x: Any, other: Any, mine: int) -> Any:
-    """The adjoint of a Kronecker product, contracted with the other factor; axes alternate between the factors."""
+    """Contract the cotangent of a Kronecker product with the other factor; axes alternate between the factors."""
     nd = max(x.ndim, other.ndim)
     shapes = [(1,) * (nd - y.ndim) + y.shape for y in (x, other)]
     pairs = [shape[k] for k in range(nd) for shape in (shapes if mine == 0 else shapes[::-1])]
@@ -229,28 +229,28 @@ kron_grad = multilinear(
 ).moving()
 
 
-def _in_space(x: Any, axis: int) -> Any:
-    """Vectors along the last axis; those in the plane with a third component, 0."""
+def _to_3d(x: Any, axis: int) -> Any:
+    """Move the vectors to the last axis, with a third component of 0 for vectors of the plane."""
     x = np.moveaxis(x, axis, -1)
     return x if x.shape[-1] == 3 else np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
 
 
 def _cross(mine: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    """a x b is perpendicular to both: the adjoint turns around, b x g and g x a."""
+    """Compute the cross product of the other operand and the cotangent: b x g, or g x a."""
     axis = options.get("axis")
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
-    x, other = operands[mine], _in_space(ensure_array(operands[1 - mine]), axes[1 - mine])
+    x, other = operands[mine], _to_3d(ensure_array(operands[1 - mine]), axes[1 - mine])
     length = np.shape(x)[axes[mine]]
     if length == np.shape(operands[1 - mine])[axes[1 - mine]] == 2:
         g = g[..., None] * np.array([0, 0, 1])
     else:
         g = np.moveaxis(g, axes[2], -1)
     turned = np.cross(other, g) if mine == 0 else np.cross(g, other)
-    return _unrepeated(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
+    return _unbroadcast_and_move(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
 
 
-def _unrepeated(g: Any, x: Any, axis: int) -> Any:
-    """An adjoint with repetition undone, before its last axis moves back to its place."""
+def _unbroadcast_and_move(g: Any, x: Any, axis: int) -> Any:
+    """Undo broadcasting, then move the last axis back to its place."""
     return np.moveaxis(unbroadcast(g, x.shape), -1, axis)
 
 
@@ -267,7 +267,7 @@ vecdot_grad = multilinear(
 
 def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
     x, other = (np.moveaxis(ensure_array(y), axis, -1) for y in (x, other))
-    return _unrepeated(g[..., None] * other, x, axis)
+    return _unbroadcast_and_move(g[..., None] * other, x, axis)
 
 
 linalg_vecdot_grad = multilinear(
@@ -288,14 +288,14 @@ vecmat_grad = multilinear(
 
 
 def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
-    """The adjoint between the transposed products of the factors before and after."""
+    """Multiply the cotangent by the transposed products of the factors before and after."""
     last = len(operands) - 1
     factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim < 2 else x for i, x in enumerate(operands)]
     g = np.reshape(g, (factors[0].shape[0], factors[-1].shape[1]))
     if position:
-        g = np.matmul(_product(*factors[:position]).T, g)
+        g = np.matmul(matmul_chain(*factors[:position]).T, g)
     if position < last:
-        g = np.matmul(g, _product(*factors[position + 1 :]).T)
+        g = np.matmul(g, matmul_chain(*factors[position + 1 :]).T)
     return np.reshape(g, operands[position].shape)
 
 

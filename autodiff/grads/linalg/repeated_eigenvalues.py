@@ -1,15 +1,14 @@
-"""What can be known of a derivative where eigenvalues, or singular values, are equal within rounding.
+"""Derivatives at eigenvalues, or singular values, that are equal up to rounding.
 
-The vectors of equal values are one basis of many for the space they span; the next matrix has another, turned by any
-amount, and values that part from each other there. From the adjoints of values and of vectors at one basis
+The vectors of equal values are one of many bases of the space that they span. A nearby matrix has another basis, arbitrarily
+rotated, and distinct values. The cotangents of values and of vectors at one basis determine
 
-* what is made of the values alone has its derivative if all equal values count alike in it (``w.sum()``);
-* what is made of the vectors alone has it if the basis does not matter (``v[:, :2] @ v[:, :2].T``);
-* what is made of both (``v * f(w) @ v.T``) has a derivative that these adjoints do not tell: the part between the
-  vectors of equal values is missing.
+* the derivative of a function of the values alone, if it is symmetric in all equal values (``w.sum()``),
+* the derivative of a function of the vectors alone, if the basis does not matter (``v[:, :2] @ v[:, :2].T``),
+* not that of a function of both (``v * f(w) @ v.T``): the part between the vectors of equal values is missing.
 
-The second derivative of the first kind is of the third, except where the weights of the values are constants. All
-that is missing, or is not defined, is announced by a warning.
+The second derivative of the first kind is of the third kind, unless the weights of the values are constants. A missing or
+undefined part gives a warning.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from ...rules import linear
 
 
 def _rounding(w: Any) -> Any:
-    """What rounding makes of values."""
+    """Return the rounding error of values."""
     return np.max(np.abs(w), axis=-1, keepdims=True, initial=0) * (w.shape[-1] * np.finfo(w.dtype).eps)
 
 
 def equal_pairs(w: Any) -> Any:
-    """Which values are equal within rounding: a table of all pairs."""
+    """Return which values are equal up to rounding, as a table of all pairs."""
     return evaluate_guarded("which values of a decomposition are equal", _equal, w)
 
 
@@ -43,7 +42,7 @@ def _equal(w: Any) -> Any:
 
 
 def zero_values(w: Any) -> Any:
-    """Which values are zero within rounding."""
+    """Return which values are zero up to rounding."""
     return evaluate_guarded("which values of a decomposition are zero", _zero, w)
 
 
@@ -51,18 +50,18 @@ def _zero(w: Any) -> Any:
     return np.abs(w) <= _rounding(w)
 
 
-def _others(w: Any) -> Any:
-    """The pairs of different values that are equal."""
+def _equal_off_diagonal(w: Any) -> Any:
+    """Return the pairs of different positions whose values are equal."""
     return equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)
 
 
-def _among_zeros(w: Any) -> Any:
-    """The pairs of different values that are zero."""
-    return _others(w) & zero_values(w)[..., None, :]
+def _zero_pairs(w: Any) -> Any:
+    """Return the pairs of different positions whose values are zero."""
+    return _equal_off_diagonal(w) & zero_values(w)[..., None, :]
 
 
 def check_independent(opname: str, v: Any) -> None:
-    """Warn if eigenvectors are nearly dependent: the matrix is defective, or nearly so."""
+    """Warn if eigenvectors are nearly dependent, that is, the matrix is nearly defective."""
     if evaluate_guarded("whether eigenvectors are nearly dependent", _are_dependent, v):
         warnings.warn(
             f"a matrix that is nearly defective in the derivative of {opname}: its eigenvectors are nearly dependent, so the "
@@ -83,13 +82,13 @@ def _are_dependent(v: Any) -> bool:
 
 
 def _matters(change: Any, where: Any, of: Any) -> bool:
-    """Whether a table of changes has more than rounding somewhere; `of` is what it was computed from."""
+    """Whether a table of changes exceeds rounding somewhere; `of` is the array it was computed from."""
     size = np.max(np.abs(np.asarray(to_values(of))), initial=0)
     return bool(np.any(np.where(where, np.abs(np.asarray(to_values(change))), 0) > 1e3 * np.finfo(size.dtype).eps * size))
 
 
-def _both_ways(table: Any, sign: int) -> Any:
-    """A table and the conjugate of its transpose."""
+def _plus_conj_transpose(table: Any, sign: int) -> Any:
+    """Return a table plus or minus its conjugate transpose."""
     table = np.asarray(to_values(table))
     return table + sign * np.conjugate(np.swapaxes(table, -1, -2))
 
@@ -107,8 +106,8 @@ def _warn(opname: str, what: str) -> None:
 _MISSING = "for what is made of both values and vectors, the part between vectors of equal values is missing"
 
 
-def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = None) -> None:
-    """Warn of adjoints that do not tell the derivative.
+def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any = None) -> None:
+    """Warn of cotangents that do not determine the derivative.
 
     Parameters
     ----------
@@ -117,13 +116,13 @@ def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = No
     w : array_like
         Its values.
     of_values : array_like or None
-        The adjoint of the values.
+        The cotangent of the values.
     turn : array_like or None
-        The adjoint of the vectors, by the vectors; of singular vectors, the sum for both sides.
+        The product of the vectors and their cotangent; for singular vectors, the sum for both sides.
     against : array_like or None
         The difference for both sides.
     """
-    where = _others(w)
+    where = _equal_off_diagonal(w)
     if not where.any():
         return
     if of_values is not None and turn is not None:
@@ -133,13 +132,13 @@ def check_back(opname: str, w: Any, of_values: Any, turn: Any, against: Any = No
         if _matters(weights[..., None, :] - weights[..., :, None], where, weights):
             _warn(opname, "it depends on which of the equal values comes first, so it is one of many")
     elif turn is not None:
-        changed = _matters(turn if opname == "linalg_eig" else _both_ways(turn, -1), where, turn)
-        if changed or (against is not None and _matters(_both_ways(against, -1), _among_zeros(w), against)):
+        changed = _matters(turn if opname == "linalg_eig" else _plus_conj_transpose(turn, -1), where, turn)
+        if changed or (against is not None and _matters(_plus_conj_transpose(against, -1), _zero_pairs(w), against)):
             _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
 
 
-def check_lost(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = ()) -> None:
-    """Warn where a matrix that is not square has lost rank: vectors of zero turn into what is beside them at once.
+def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = ()) -> None:
+    """Warn if a rectangular matrix has lost rank: the vectors of zero values change discontinuously.
 
     Parameters
     ----------
@@ -148,9 +147,9 @@ def check_lost(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
     a : array_like
         The matrix.
     of_values : array_like or None
-        The adjoint of the values.
+        The cotangent of the values.
     moved : tuple of array_like
-        How the vectors move, or would, into what belongs to no singular value; those of one value in each column.
+        The change of the vectors towards vectors without a singular value, one column per value.
     """
     if a.shape[-2] == a.shape[-1]:
         return
@@ -172,30 +171,30 @@ def _warn_of_zeros(what: str) -> None:
     )
 
 
-def check_along(opname: str, w: Any, inner: Any) -> None:
-    """Warn of tangents that mix vectors of equal values: they part in another basis than the one at hand."""
-    where = _others(w)
+def check_tangent(opname: str, w: Any, inner: Any) -> None:
+    """Warn of tangents that mix vectors of equal values: these separate along another basis."""
+    where = _equal_off_diagonal(w)
     if not where.any():
         return
-    for part in _with_tangents(inner):
-        mixing = _both_ways(part, 1) if opname == "linalg_svd" else part
-        if _matters(mixing, where, part) or (opname == "linalg_svd" and _matters(part, _among_zeros(w), part)):
+    for part in _value_and_tangents(inner):
+        mixing = _plus_conj_transpose(part, 1) if opname == "linalg_svd" else part
+        if _matters(mixing, where, part) or (opname == "linalg_svd" and _matters(part, _zero_pairs(w), part)):
             _warn(opname, _MISSING)
             return
 
 
-def _with_tangents(x: Any) -> Iterator[Any]:
-    """The numbers of a value, and those of its tangents in outer derivatives: they too may mix, where the value does not."""
+def _value_and_tangents(x: Any) -> Iterator[Any]:
+    """Yield the plain value, and those of its tangents in outer derivatives, which may mix vectors even if the value does not."""
     while getattr(x, "level", 0):
         tangent = x.derivative()
         if tangent is not None:
-            yield from _with_tangents(tangent)
+            yield from _value_and_tangents(tangent)
         x = x.primal
     yield to_values(x)
 
 
 def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
-    """Matrices with the adjoint of `w`, values by the decomposition `of`, on their diagonals."""
+    """Return matrices with the cotangent of `w`, values by the decomposition `of`, on their diagonals."""
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
@@ -203,14 +202,14 @@ ops.enter(diagonal_matrix, "diagonal_matrix")
 
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
-    """`diagonal_matrix`, recorded, so that its rule sees what is asked of vectors of equal values."""
+    """Compute `diagonal_matrix`, recorded so that its rule can check equal values."""
     equal_pairs(w)  # which are equal is all that its rule asks
     return bind(diagonal_matrix, (values, np.asarray(to_values(w))), {"of": of})
 
 
 def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:
-    """If the weights of equal values change at all, those between them do, by an amount that is not known."""
-    if _matters(g if of == "linalg_eig" else _both_ways(g, 1), _others(w), g):
+    """Warn if the weights of equal values change: the derivative between them would change by an unknown amount."""
+    if _matters(g if of == "linalg_eig" else _plus_conj_transpose(g, 1), _equal_off_diagonal(w), g):
         _warn(of, "in its own derivative, the part between vectors of equal values is missing")
     return np.einsum("...ii->...i", g)
 

@@ -18,8 +18,8 @@ from compgraph.values import Value
 from ....rules import Rule, general
 from ...linalg import (
     adjoint,
-    check_along,
-    check_back,
+    check_cotangent,
+    check_tangent,
     diagonal,
     eig,
     eig_tangent,
@@ -55,7 +55,7 @@ def _of_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any
     if b is None:
         return eig((gw, gv), (w, v), a), None
     turn = None if gv is None else np.matmul(swap(v), _free(gv, v))
-    check_back("linalg_eig", w, gw, turn)
+    check_cotangent("linalg_eig", w, gw, turn)
     middle: Any = 0 if turn is None else inverse_gaps(w) * turn
     if gw is not None:
         middle = middle + on_diagonal(gw, w, "linalg_eig")
@@ -69,7 +69,7 @@ def _pair_tangent(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tupl
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
     moved = np.matmul(t, v)
     inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -moved * w[..., None, :] if position else moved)
-    check_along("linalg_eig", w, inner)
+    check_tangent("linalg_eig", w, inner)
     turned = np.matmul(v, inverse_gaps(w) * inner)
     scale = np.real(np.sum(np.conjugate(v) * turned, axis=-2, keepdims=True))
     return diagonal(inner), turned - v * scale

@@ -23,8 +23,8 @@ from compgraph.scipy import banded_matrices
 from ....rules import Rule, general
 from ...linalg import (
     adjoint,
-    check_along,
-    check_back,
+    check_cotangent,
+    check_tangent,
     diagonal,
     equal_pairs,
     folded,
@@ -94,7 +94,7 @@ class _Pair:
             gv = np.matmul(swap(self.inverse), gv)
             beside = -np.matmul(gv, swap(self.v))
         turn = None if gv is None else np.matmul(swap(u), gv)
-        check_back(_NAME, w, gw, turn)
+        check_cotangent(_NAME, w, gw, turn)
         middle: Any = 0 if turn is None else inverse_gaps(w) * turn
         if gw is not None:
             middle = middle + on_diagonal(gw, w, _NAME)
@@ -118,7 +118,7 @@ class _Pair:
         if dc is not None:
             change = product(adjoint(u), dc, u)
             inner = inner - change * w[..., None, :]
-        check_along(_NAME, w, inner)
+        check_tangent(_NAME, w, inner)
         turn = inverse_gaps(w) * inner
         if dc is not None:
             turn = turn - np.where(equal_pairs(w), change, 0) / 2
