@@ -9,5 +9,5 @@ from .jacobian_node import JacobianNode, jacobian, real_inputs, require_no_jacob
 from .jvp import jvp
 from .tangent_node import TangentNode
 
-# What users have; what else is imported here is for other rooms.
+# The public names; the other imports are for other packages.
 __all__ = ["JacobianNode", "TangentNode", "jacobian", "jvp", "variables"]

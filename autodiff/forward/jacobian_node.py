@@ -112,7 +112,7 @@ class JacobianNode(TangentNode):
         index = index if isinstance(index, tuple) else (index,)
         if not any(i is Ellipsis for i in index):
             index = (*index, ...)
-        last = np.moveaxis(window, 0, -1)  # as the last axis, that of directions stays last whatever the index
+        last = np.moveaxis(window, 0, -1)  # as the last axis, that of directions is not indexed
         last[*index, slice(None)] = 0 if tangent is None else np.moveaxis(tangent, 0, -1)
 
     @classmethod
@@ -135,7 +135,7 @@ def _no_directions(out: Any) -> Any:
 
 def _jacobian_node_in(value: Any) -> JacobianNode | None:
     """The first JacobianNode among a value, its primal and its tangent, and theirs; None if there is none."""
-    kind = type(value)  # not isinstance, which reads __class__ where the answer is no
+    kind = type(value)  # isinstance reads __class__, which is reported differently
     if issubclass(kind, JacobianNode):
         return value  # type: ignore[no-any-return]
     if not issubclass(kind, TangentNode):
@@ -186,7 +186,9 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one for each input")
     found = []
     for position, value in enumerate(values):
-        array = as_argument(value, f"variables: input {position}", "use it as it is: what is no input is a constant")
+        array = as_argument(
+            value, f"variables: input {position}", "use it directly: all values that are not inputs are constants"
+        )
         if array.dtype.kind == "c":
             raise TypeError(
                 f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "
@@ -256,7 +258,7 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
     for array, start in zip(arrays, itertools.accumulate(sizes, initial=0), strict=False):
         units = np.zeros((inputs.size, math.prod(array.shape)), array.dtype)
         np.fill_diagonal(units[start:], 1)
-        own = bind(ops.input_of, (array,))  # the caller, or the computation, may write into it
+        own = bind(ops.input_of, (array,))  # may be written in place
         nodes.append(JacobianNode.of(own, units.reshape(inputs.size, *array.shape), level, inputs))
     for node, name in zip(nodes, names or (), strict=False):
         node.name = name

@@ -180,7 +180,7 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
     if around:
         primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))
     is_shared = bool(around) and is_broadcast(primal, len(around))
-    own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write into it
+    own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
     made = make(own, tangent)
     return wrap_batch(made, around, is_array=not is_scalar, borrows_values=is_shared) if around else made
 

@@ -37,7 +37,7 @@ from compgraph.values import (
     reported_class,
 )
 
-from ..batching import next_level as next_level  # of derivatives and vmaps: levels tell nested ones apart
+from ..batching import next_level as next_level  # levels distinguish nested derivatives and vmaps
 from ..rules import DerivativeBuffer, Rule, RuleErrors, by_function, conform, push
 
 
@@ -113,9 +113,9 @@ class TangentNode(TransformTracer):
     def primal(self) -> Any:
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
-            buffer = self.root.primal  # a node, or one with a tangent, was written into it, and it became one too
+            buffer = self.root.primal  # became a node, because one was written into it
             primal = bind(window, (buffer,), place_in(buffer.raw_value, self.raw_value))
-            if not isinstance(primal, Value):  # nothing is recorded here
+            if not isinstance(primal, Value):  # not recorded
                 return primal
             self._primal = primal
             if not self.raw_value.flags.writeable:
@@ -174,8 +174,8 @@ class TangentNode(TransformTracer):
     def _carrying(self, out: Any, tangent: Any) -> Any:
         """An output with its tangent."""
         if out is not None and not hasattr(out, "dtype"):
-            raise TypeError(f"the result, a {type(out).__name__}, holds no numbers of NumPy's; convert the operands to floats")
-        if out is None or out.dtype.kind not in "fc":  # a node like any other, seen not to have lost its graph
+            raise TypeError(f"the result, a {type(out).__name__}, is not a NumPy array; convert the operands to floats")
+        if out is None or out.dtype.kind not in "fc":  # a constant node, so that its graph is not reported as lost
             return out if out is None or isinstance(out, Value) else inert_leaf(out)
         return self.like(out, None if tangent is None else self.conformed(tangent, out))
 
@@ -191,7 +191,7 @@ class TangentNode(TransformTracer):
             )
         if is_blocked_level(level):
             value = value.primal if type(value) is cls and value.level == level else value
-        require_writeable(target)  # asked here, since windows cut anew are always writeable
+        require_writeable(target)  # checked here, because new windows are always writeable
         has_tangent = type(value) is cls and value.level == level
         primal, tangent = (value.primal, value.derivative()) if has_tangent else (value, None)
         root = target if target.root is None else target.root
@@ -206,13 +206,13 @@ class TangentNode(TransformTracer):
         shadow: Any = root._shadow
         place = shadow.window(target.raw_value) if carries else None
         into = target.primal
-        root._shadow = HALF if carries else shadow  # whatever interrupts, value and tangent belong together
+        root._shadow = HALF if carries else shadow  # an interrupted write leaves value and tangent inconsistent
         try:
             if isinstance(into, Value):
                 store(into, index, primal, casting)
             else:
                 put_plain(into, index, primal, casting)
-        except (ValueError, TypeError, IndexError):  # NumPy has refused, and changed nothing
+        except (ValueError, TypeError, IndexError):  # raised by NumPy before any change
             root._shadow = shadow
             raise
         if carries:
@@ -240,7 +240,7 @@ def _viewed(out: Any, nodes: Sequence[TangentNode]) -> Any:
         for operand in nodes:
             if type(operand.raw_value) is np.ndarray and owner_of(operand.raw_value) is owner:
                 root = operand if operand.root is None else operand.root
-                return None if overlaps_itself(root.raw_value) else root  # a broadcast number is never written into
+                return None if overlaps_itself(root.raw_value) else root  # broadcast values are never written
     return None
 
 
@@ -267,7 +267,7 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
     met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
     like: Any = max(met, key=lambda n: n.level, default=None)
-    if like is None or not (like.level or is_recording()):  # tangents are computed also where no graph is recorded
+    if like is None or not (like.level or is_recording()):  # tangents are computed even without recording
         return
     for node in nodes:
         root = node if node.root is None else node.root

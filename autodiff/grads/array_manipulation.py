@@ -35,7 +35,7 @@ def _transpose_back(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
-# Of operations with any number of operands (`SharedFormulas`).
+# Operations with any number of operands (`SharedFormulas`).
 
 
 def _split_concatenated(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
@@ -97,7 +97,7 @@ def _scatter_tangents(tangents: Any, out: Any, like: Any, *flat: Any, layout: tu
     return bind(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
 
 
-# The first operand of scatter only gives the shape.
+# The first operand of scatter determines only the shape.
 scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moving()
 scatter_grad.tangents = SharedFormulas(_scatter_tangents, fixed=1)
 

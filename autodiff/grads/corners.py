@@ -23,8 +23,8 @@ from compgraph.values import Value
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_at_corner
 
-# Choices of which a corner is met by accident alone. Of others it is met all the time, where padding, a buffer of zeros or a
-# unit that is switched off makes equal numbers that nothing moves: there the mean of both sides is what is taken.
+# Choices whose corners occur only by accident. The corners of others are common: padding, buffers of zeros and inactive units
+# make ties of constants. For them the mean of both sides is used.
 UNLIKELY = frozenset({"abs", "fabs"})
 
 
@@ -84,7 +84,7 @@ def length_formula(g: Any, out: Any, x: Any, of: str, up: Any = _identity, lengt
 
     `up` broadcasts an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
     """
-    if not isinstance(g, Value):  # the first derivatives of plain arrays, and tangents
+    if not isinstance(g, Value):  # first derivatives of plain arrays, and tangents
         return up(g) * safe_quotient(x, length(up(out)), of)
     corner = np.asarray(to_values(out)) == 0
     known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
@@ -206,7 +206,7 @@ class _ReductionCorners:
             return found
         if slope is not None:
             return found + np.where(at, restore_axes(slope, x, axis, keepdims) * share * (x - kept), 0)
-        if self.corner is None:  # as of all choices; see `UNLIKELY`
+        if self.corner is None:  # as for all choices; see `UNLIKELY`
             return found
         moved = np.where(at, x - kept, 0)
         return found + np.where(

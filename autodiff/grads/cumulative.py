@@ -93,7 +93,7 @@ nancumprod_grad = (
 )
 
 # ---------------------------------------------------------------------------------------- differences
-# ediff1d puts other numbers before and behind the differences.
+# ediff1d adds other numbers before and after the differences.
 
 
 def _ediff1d(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
@@ -137,12 +137,12 @@ def _ediff1d_begin_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begi
 ediff1d_grad = general("ediff1d", _ediff1d, _ediff1d_end, _ediff1d_begin).tangent(
     _ediff1d_tangent, _ediff1d_end_tangent, _ediff1d_begin_tangent
 )
-# What unwrap adds are whole periods.
+# unwrap adds whole periods, which are constant.
 unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
 
 # --------------------------------------------------------------------------------------- convolutions
-# convolve(a, v)[n] = sum over k of a[k] v[n - k], of which the mode cuts the ends; correlate(a, v) is
-# convolve(a, conj(v[::-1])), but cuts the middle of other results where v is the longer one.
+# convolve(a, v)[n] = sum over k of a[k] v[n - k]; the mode cuts the ends. correlate(a, v) is convolve(a, conj(v[::-1])), but cuts
+# different ends if v is longer.
 
 
 def _undo_mode(g: Any, a: Any, v: Any, turned: bool = False) -> Any:

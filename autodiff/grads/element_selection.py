@@ -177,7 +177,7 @@ def _padded_axes(
     widths, lengths = _pairs_per_axis(pad_width, x.ndim), _pairs_per_axis(stat_length, x.ndim)
     inner = _inner_slices(x, pad_width)
     for axis in range(x.ndim):
-        if any(widths[axis]):  # what has been padded before is padded along
+        if any(widths[axis]):  # axes are padded in order, including the padding before
             before = np.moveaxis(out[(*(slice(None),) * axis, *inner[axis:])], axis, -1)
             yield axis, widths[axis], _end_weights(before, widths[axis], mode, lengths[axis], reflect_type)
 

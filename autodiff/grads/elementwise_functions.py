@@ -38,7 +38,7 @@ radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180)).sai
 rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
 degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
 
-# x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is whole, but x / y may round to the next.
+# x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is an integer, but x / y may round to the next one.
 remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y)).said(
     "1", "-floor(a / b)"
 )
@@ -118,7 +118,7 @@ logaddexp2_grad = elementwise(
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
-# On a cut in the plane, only the value of an inverse function says on which side it is taken.
+# On a branch cut, only the value of an inverse function determines the side.
 
 
 def _inverse_root(out: Any, root: Any, of_value: Any) -> Any:
@@ -221,7 +221,7 @@ nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
 heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selecting()
 abs_grad = elementwise("abs", _abs_formulas("abs")[0]).tangent(_abs_formulas("abs")[1]).said("sign(a)")
 fabs_grad = elementwise("fabs", _abs_formulas("fabs")[0]).tangent(_abs_formulas("fabs")[1]).said("sign(a)")
-# z / abs(z): what moves along z changes only its length
+# z / abs(z): a change along z affects only the length
 complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * out) * np.conjugate(out)) / np.abs(z)).tangent(
     lambda t, out, z: (t - np.real(t * np.conjugate(out)) * out) / np.abs(z)
 )
@@ -244,7 +244,7 @@ where_grad = elementwise(
 ).selecting()
 
 
-# clip(x, low, high) is minimum(maximum(x, low), high), where None leaves a side open.
+# clip(x, low, high) is minimum(maximum(x, low), high), and None omits a bound.
 
 
 def _after_upper_bound(g: Any, x: Any, low: Any, high: Any) -> Any:

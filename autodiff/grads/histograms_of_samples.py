@@ -52,7 +52,7 @@ def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, 
 histogram_bin_edges_grad = general("histogram_bin_edges", _edges_back).tangent(_edges_tangent)
 
 # ------------------------------------------------------------------------------------------------ bins
-# The outputs are the bins, and the edges of each axis; the samples of an axis are a column.
+# The outputs are the bins and the edges of each axis; the samples of one axis are a column.
 
 
 def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:

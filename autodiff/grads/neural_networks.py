@@ -45,7 +45,7 @@ def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
 relu_grad = (
     elementwise("relu", _relu)
     .tangent(_relu_tangent)
-    .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is a number, 0
+    .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is 0, not a structural zero
 )
 sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
 softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("1 / (1 + exp(-a))")

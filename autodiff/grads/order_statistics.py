@@ -31,8 +31,8 @@ def _is_extreme(x: Any, axis: Any = None, **_: Any) -> Any:
 ptp_grad = reduction("ptp", _ptp).selecting(_is_extreme)
 
 # ------------------------------------------------------------------------------------ order statistics
-# Between two neighbours in the sorted row, each weighted by its distance to the other. NumPy itself says where:
-# the quantile of the places 0, 1, 2, ... is a place. Elements equal to a neighbour share its weight.
+# A quantile interpolates between two neighbors in the sorted row. Its place is computed by NumPy: the quantile of the places
+# 0, 1, 2, ... is a place. Elements equal to a neighbor share its weight.
 
 
 def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:

@@ -68,7 +68,7 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 )
 
 
-# polydiv(u, v) is (q, r) with u = conv(q, v) + r, where r has lost leading zeros.
+# polydiv(u, v) is (q, r) with u = conv(q, v) + r, and leading zeros of r are removed.
 
 
 def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:

@@ -134,7 +134,7 @@ def _negated(weights: Formula) -> Formula:
 
 _var_mean, _std_mean = _negated(_var), _negated(_std)
 
-# What a reduction begins with.
+# Weights of the initial value of a reduction.
 
 
 def _sum_initial(*_: Any, **__: Any) -> Any:

@@ -91,8 +91,8 @@ class Fold:
         if not np.allclose(value, by_numpy, rtol=float(np.sqrt(eps)), atol=float(rounding), equal_nan=True):
             name = f"np.{self.ufunc.__name__}"
             raise RuntimeError(
-                f"the value of {name}.{method} is not that of its steps one by one, so its derivative is not known: NumPy's "
-                f"vectorised loops give wrong values here on some machines; use {name}.accumulate(x, axis), whose last value "
+                f"the value of {name}.{method} differs from that of its steps, so its derivative is unknown. NumPy's "
+                f"vectorized loops give wrong values here on some machines. Use {name}.accumulate(x, axis), whose last value "
                 "is the reduction"
             )
         return self

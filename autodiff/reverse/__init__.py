@@ -10,5 +10,5 @@ from .structural_zeros import holds_nan
 from .support_rules import SeedSupport
 from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, owned_arrays, owned_nodes, sweep, sweep_supports
 
-# What users have; what else is imported here is for other rooms.
+# The public names; the other imports are for other packages.
 __all__ = ["Gradients", "check_gradient", "gradient", "gradients", "jacobian", "unbroadcast_adjoint", "variables"]

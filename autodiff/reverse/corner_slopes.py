@@ -17,7 +17,7 @@ from .replay import Tape
 from .sweep import collect, sweep
 from .tangent_sweep import push_through
 
-# Operations between a value and its adjoint that are looked at: each corner of a chain has all the later ones between.
+# The bound on operations between a value and its cotangent. All later corners of a chain are in between.
 MOST = 256
 LENGTHS = frozenset({"abs", "fabs", "hypot", "linalg_norm", "std"})
 
@@ -44,7 +44,7 @@ def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     where = corner & (g.raw_value == 0)
     if not np.any(where):
         return where, None
-    guarded_value(g == 0, "where an adjoint is 0")  # where the graph is run with other numbers, this does not hold
+    guarded_value(g == 0, "where a cotangent is 0")  # may fail if the graph is replayed with other values
     guarded_value(out + 0, "what has a corner")
     nodes, duplicates = _graph_between(g, out)
     if nodes is None or _depends_on_others(nodes, g, where, duplicates):
@@ -58,7 +58,7 @@ def find_slope(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
             return where, np.zeros_like(g.raw_value)
         plain = slope.raw_value if isinstance(slope, Value) else slope
         apart = np.abs(mixed - plain * others)
-        if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # nan among them
+        if not np.all(np.where(where, apart, 0) <= _rounding(mixed)):  # false also for nan
             return where, None
     return where, np.where(where, _as_limit(slope), 0)
 

@@ -137,7 +137,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         seed = seed_of(node, adjoint)
         found = sweep(nodes, node, seed, set(wanted), False)
         return Gradients(owned_arrays(found, wanted, seed), node.opname)
-    if adjoint is not None:  # without one it is recomputed
+    if adjoint is not None:  # otherwise the derivative is recomputed on replay
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = run_isolated(_sweep_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
@@ -245,7 +245,7 @@ def seed_of(node: Any, adjoint: Any) -> Any:
     if given.shape != node.shape:
         raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
     if given.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; give its parts one by one")
+        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
     return conform(given, node)
 
 
@@ -342,8 +342,8 @@ def _unbatched_node(value: Any) -> Any:
     """Return the node that holds the values of all batch elements."""
     if not isinstance(value.values, Value):
         raise ValueError(
-            f"gradient: the {describe(value)} is of no graph, as the arguments are that vmap gives to a function; differentiate "
-            "a function of them by autodiff.grad, within vmap"
+            f"gradient: the {describe(value)} has no graph, because it is an argument of a function within vmap. Use "
+            "autodiff.grad of a function of it within vmap"
         )
     return value.values
 

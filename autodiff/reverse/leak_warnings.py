@@ -17,7 +17,7 @@ from compgraph.guards import SHOWN, Leak, Recipe, open_leaks, sort_recipes
 from compgraph.tracing import is_tracing
 from compgraph.values import Value, VariableNode
 
-_MULTIPLES = 180  # an angle that is a multiple of pi / 180 is taken for a written number
+_MULTIPLES = 180  # a multiple of pi / 180 counts as a literal angle
 
 
 def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list[Leak]:
@@ -91,7 +91,7 @@ def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> b
     if operand is taken:
         return True
     if isinstance(operand, np.ndarray) and operand.size != 1:
-        if not has_source(escape.code, escape.instruction):  # it may have been handed to NumPy: plain.fill(x), np.sin([x, y])
+        if not has_source(escape.code, escape.instruction):  # possibly passed to NumPy: plain.fill(x), np.sin([x, y])
             return operand.dtype.kind in "fc"
         return isinstance(taken, np.ndarray) and _is_duplicate(operand, taken)
     is_array = isinstance(operand, np.ndarray)

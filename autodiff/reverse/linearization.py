@@ -21,7 +21,7 @@ from .sweep import collect, connected_zeros, depends_on_outside, ids_on_paths, s
 from .tangent_sweep import push_through
 
 _memory = attrgetter("memory")
-MOST = 64_000_000  # bytes that the adjoints of one node may take in one batch
+MOST = 64_000_000  # bytes of the cotangents of one node in one batch
 
 
 class Linearization:
@@ -78,7 +78,7 @@ class Linearization:
         `support` is the support of the seeds, or True if all their zeros are structural; see `structural_zeros`.
         """
         inputs = self.inputs
-        if self.written and active_watcher() is not None:  # debugging looks at each contribution as it comes
+        if self.written and active_watcher() is not None:  # the watcher checks each contribution
             each = [self.pull_one(seed, support) for seed in seeds]
             return [np.stack(parts) for parts in zip(*each, strict=True)]
         with self.recording():

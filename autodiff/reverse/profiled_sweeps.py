@@ -24,7 +24,7 @@ _put = dict.__setitem__
 def parts_of(cotangent: Any) -> list[Any]:
     """Return the arrays of a cotangent, also of a lazy one."""
     if type(cotangent) is ScatteredCotangent:
-        parts = [cotangent.dense, *cotangent.updates[-1:]]  # those before were told already
+        parts = [cotangent.dense, *cotangent.updates[-1:]]  # the others were recorded before
     else:
         parts = list(cotangent.cotangents.values()) if type(cotangent) is OutputCotangents else [cotangent]
     return [part.raw_value if isinstance(part, Value) else part for part in parts]
@@ -85,7 +85,7 @@ class ProfiledCotangents(dict[Any, Any]):
         steps, profiler.top = profiler.top, self.around
         profiler.merge_steps(steps)
         if self.entry is not None:
-            for cotangent in found.values():  # what was put together last
+            for cotangent in found.values():  # the last materialized ones
                 for part in parts_of(cotangent):
                     profiler.track(self.entry, part)
         profiler.record_sweep(self.start)
@@ -114,7 +114,7 @@ def profile_pass(
     profiled_sweep = ProfiledCotangents(cotangents, errors, profiler)
     found: dict[Any, Any] = {}
     log = errors.log
-    errors.log = [] if log is None else log  # a sweep with a log puts in each piece of an adjoint by itself
+    errors.log = [] if log is None else log  # a sweep with a log assigns each update of a cotangent
     try:
         found = sweep(profiled_sweep)
     finally:

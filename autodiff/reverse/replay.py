@@ -74,7 +74,7 @@ def build_tape(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Tape:
 
     if type(output.raw_value) is ndarray:
         read(output, np.inf)
-    for node in queue:  # the list grows while it is walked
+    for node in queue:  # the list grows during the loop
         if id(node) in stop:
             continue
         args = node.args
@@ -87,7 +87,7 @@ def build_tape(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Tape:
                 read(operand, node.sequence_number)
     for memory, count in taken.items():
         queue.extend(memory.log[count:])
-    # Leaves may be younger than their readers: a variable that was updated, a buffer that was looked at late.
+    # Leaves may be younger than their readers: an updated variable, a buffer that became a node late.
     events = Tape(sorted([event for event in queue if event.args], key=by_sequence_number, reverse=True))
     events.extend([event for event in queue if not event.args])
     events.roots = roots
@@ -102,12 +102,12 @@ class Replay:
         self.rules, self.errors = rules, errors
         self.roots = events.roots if type(events) is Tape else {}
         self.root_with = {root.memory: root for root in self.roots.values() if root is not None and root.memory}
-        self.pending_undo: dict[Memory, list[Write]] = defaultdict(list)  # what the copies of buffers still hold
+        self.pending_undo: dict[Memory, list[Write]] = defaultdict(list)  # writes that the copies of buffers still contain
         self.value_buffers: dict[Any, BufferCopy] = {}
         self.cotangent_buffers: dict[Any, DerivativeBuffer] = {}
-        self.cotangents: dict[int, Any] = {}  # by the ids of the nodes
-        self.owned: set[int] = set()  # the nodes whose adjoints are arrays allocated here
-        self.conform: Callable[[Any, Any], Any] = conform  # a contribution in the shape and dtype of its operand
+        self.cotangents: dict[int, Any] = {}  # by node id
+        self.owned: set[int] = set()  # the nodes whose cotangents were allocated here
+        self.conform: Callable[[Any, Any], Any] = conform  # replaced for batches
         self.watcher = active_watcher()
 
     def buffer_values(self, root: Any) -> BufferCopy:
@@ -138,12 +138,12 @@ class Replay:
     def operands_seen(self, node: Any) -> tuple[list[Any], Any]:
         """Return the operands of a node as it saw them, and its own value."""
         args, sequence_number, roots, recorded = node.args, node.sequence_number, self.roots, self.create_graph
-        if not roots and not recorded:  # nothing was written
+        if not roots and not recorded:  # no writes
             return [a.raw_value if type(a) in KINDS else a for a in args], node.raw_value
         out = (
             self.value_seen(node, node, sequence_number + 0.5) if recorded or roots.get(id(node)) is not None else node.raw_value
         )
-        if node.function is ops.getitem and isinstance(args[0], Value):  # it asks for no number of what may be large
+        if node.function is ops.getitem and isinstance(args[0], Value):  # the formula uses no value of the operand
             whole = args[0] if recorded else args[0].raw_value
             return [whole, *[self.value_seen(a, node, sequence_number) for a in args[1:]]], out
         if recorded:
@@ -172,7 +172,7 @@ class Replay:
             self.cotangents[key] = (
                 contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, self.owned)
             )
-        elif overlaps_itself(node.raw_value):  # its adjoint has no place in the shadow, that of its operand has
+        elif overlaps_itself(node.raw_value):  # the cotangent of its operand is in the buffer, its own is not
             contribution = self.conform(self.materialize(contribution, node), node.raw_value)
             self.propagate(
                 node, contribution, [a if not isinstance(a, Value) else a.raw_value for a in node.args], node.raw_value
@@ -219,7 +219,7 @@ class Replay:
             if watch is not None and type(contribution) not in LAZY_COTANGENTS:
                 watch.swept(node, position, contribution)
             if type(contribution) is ndarray and contribution.base is not None and self.roots:
-                contribution = contribution.copy()  # it may be a window of what is undone later
+                contribution = contribution.copy()  # it may be a view of a buffer that is undone later
             self.accumulate(operand, contribution, cotangent)
         self.errors.at = before
 
@@ -247,7 +247,7 @@ class Replay:
         """Return the cotangent of a stored value, and clear it in the cotangent buffer."""
         place, index = cotangent_buffer.window(write.window), write.index
         cotangent = place[index]
-        if type(cotangent) not in ops.SAME_BITS:  # else it is a number of its own
+        if type(cotangent) not in ops.SAME_BITS:  # else a scalar
             cotangent = keep_last_writes(write, conjugate_complex(cotangent.copy("K")))
         place[index] = 0
         extra = write.args[0].raw_value.ndim - cotangent.ndim if write.parent_argnums else 0
@@ -309,7 +309,7 @@ def _run_replay(
                 cotangent = replay.materialize(cotangent, event)
         else:
             is_view = root is not event
-            if is_view and key not in asked:  # its adjoint is in the shadow, and remains there
+            if is_view and key not in asked:  # its cotangent remains in the buffer
                 continue
             cotangent = replay.cotangent_at(root, event.raw_value)
         if cotangent is not None:
@@ -326,7 +326,7 @@ def ids_on_paths_through_writes(events: Tape, output: Any, wanted: set[Any]) -> 
     """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
     asked = set(map(id, wanted))
-    written: set[Any] = set()  # memories that hold something needed
+    written: set[Any] = set()  # memories with needed values
     roots = events.roots
 
     def hold(node: Any) -> bool:

@@ -31,10 +31,10 @@ from compgraph.values import Value
 from ..rules import OutputCotangents, RuleErrors, by_function
 from .support_rules import MaskedRules, RecordingSupportRules, as_support
 
-# once(rules, errors, seed, create_graph) -> {node: adjoint}: one pass over a graph, by the rules of a mapping from functions.
+# single_pass(rules, errors, seed, create_graph) -> {node: cotangent}: one pass over a graph; `rules` maps functions to rules.
 Pass = Callable[[Any, RuleErrors, Any, bool], dict[Any, Any]]
 _function_of = attrgetter("function")
-CORNERS = frozenset({"over", "cornered"})  # by which rules say that a second derivative does not exist; see `grads.corners`
+CORNERS = frozenset({"over", "cornered"})  # mark undefined second derivatives; see `grads.corners`
 
 
 def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: bool, support: Any = None) -> dict[Any, Any]:
@@ -63,7 +63,7 @@ def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: 
     found: dict[Any, Any] = {}
     refused = None
     careful = records_for_replay.get() if create_graph else False
-    if active_watcher() is not None:  # debugging looks at each contribution as it comes
+    if active_watcher() is not None:  # the watcher checks each contribution
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
@@ -126,7 +126,7 @@ def _begins(function: Any) -> Any:
         return False
     try:
         return by_function[function].begins
-    except TypeError:  # it has no rule, and no adjoint passes
+    except TypeError:  # no rule, so no cotangent
         return False
 
 
@@ -174,7 +174,7 @@ def holds_nan(values: Iterable[Any]) -> bool:
             if holds_nan(plain):
                 return True
         elif plain is not None and plain.size:
-            # Nan if one is, or for complex infinities. Unlike np.dot it looks at no flags: large numbers overflow, unseen.
+            # Nan if any element is, or for complex infinities. Unlike np.dot, vdot ignores overflow.
             total = np.vdot(plain, plain) if plain.ndim else plain
             if total != total:
                 return True
@@ -208,9 +208,7 @@ class _RecordedSweep:
         }
 
 
-_sweeps_by_seed: dict[
-    int, tuple[Any, list[_RecordedSweep]]
-] = {}  # by the identity of the node that sweeps started from, while it lives
+_sweeps_by_seed: dict[int, tuple[Any, list[_RecordedSweep]]] = {}  # by the id of the seed node, while it lives
 
 
 def _remember(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:

@@ -88,7 +88,7 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
     if _propagates_zeros(rule, options):
         if rule.kind == "multilinear":
             operands = tuple([np.ones(np.shape(x)) for x in operands])
-        if rule.opname in ("window", "laid"):  # where a part lies is told in bytes
+        if rule.opname in ("window", "laid"):  # offsets are in bytes
             s = s.astype(out.dtype)
         return _pulled(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":
@@ -247,7 +247,7 @@ class RecordingSupportRules(dict[Any, Rule]):
 
         def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
             s = self._support_at_node(s)
-            touched = SeedSupport(s) if _has_own_sweep(options) else None  # what is shared is no product
+            touched = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
             found = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
             return [self._record(each, touched) for each in found]
 
@@ -255,7 +255,7 @@ class RecordingSupportRules(dict[Any, Rule]):
         return made
 
     def _support_at_node(self, s: Any) -> Any:
-        if s is self.cached[0]:  # that of the operand before
+        if s is self.cached[0]:  # the same cotangent as for the previous operand
             return self.cached[1]
         at, found = self.errors.at, as_support(s)
         known = self.known.get(at.sequence_number)
@@ -322,7 +322,7 @@ class MaskedRules(dict[Any, Rule]):
         """Mask the value of a formula; errors since `before` are dropped if only masked elements caused them."""
         pending: Any = self.errors.pending
         if support is not None and (isinstance(support, Value) or not np.all(support)):
-            missing = np.ndim(found) - np.ndim(support)  # broadcasting is undone later
+            missing = np.ndim(found) - np.ndim(support)  # axes of broadcasting
             if axes and missing > 0:
                 support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
             found, changed = np.where(support != 0, found, 0)[()], True
@@ -336,8 +336,8 @@ def _is_finite(value: Any) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ forward
-# Where a tangent is not chosen, the rules of choosing forget it. But zeros that a tangent starts with, one of a basis, are
-# structural, and so are those of adjoints in a gradient that is differentiated along a direction.
+# The rules of selections drop tangents that are not selected. The zeros of basis tangents are structural, and so are those of
+# cotangents in a gradient that is differentiated along a direction.
 
 
 def push_support(node: Any, supports: list[Any], create_graph: bool, count: int) -> Any:

@@ -76,7 +76,7 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
         Nodes and joints; a `Tape`, which also has writes, if a buffer was written in place.
     """
     last = frozenset(map(id, stop))
-    ends: list[Any] = []  # found, but not expanded
+    ends: list[Any] = []  # not expanded
     found = CollectedNodes((output,))
     late = False
     seen = found.ids = {id(output)}
@@ -157,7 +157,7 @@ def _plain_pass(
     nodes: list[Any], cotangents: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """Make one pass over a graph without writes by rules of plain arrays; see `structural_zeros.Pass`."""
-    found, owned = dict[Any, Any](), set[int]()  # owned: the operands whose adjoints are arrays allocated here
+    found, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
     asked, last = set(map(id, wanted)), set(map(id, ends))
     stations, formulas_of = asked | last, dict[Any, Any]()
     take, waiting, log = cotangents.pop, cotangents.get, errors.log
@@ -178,7 +178,7 @@ def _plain_pass(
         function, edges, options, out, count = node.function, node.parent_argnums, node.options, node.raw_value, len(args)
         if (formulas := formulas_of.get(function)) is None:
             formulas = formulas_of[function] = rules[function].formulas
-        if count == 2:  # written out, as the calls below: a star costs as much as the arithmetic
+        if count == 2:  # unrolled, as the calls below: unpacking costs as much as the arithmetic
             a, b = args
             if edges is LEFT:
                 operands = a.raw_value, b
@@ -199,7 +199,7 @@ def _plain_pass(
             earlier = waiting(key)
             if (
                 type(earlier) is ScatteredCotangent and formula is scatter_lazily and log is None
-            ):  # a loop over elements comes here each turn
+            ):  # each iteration of a loop over elements
                 earlier.append(cotangent, operands[1:])
                 continue
             if options or count > 2:
@@ -326,7 +326,7 @@ def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
     results: dict[Any, Any] = {}
     used: set[int] = set()
     for key, node in found.items():
-        if not isinstance(node, Value):  # zeros of an operand that is only looked at
+        if not isinstance(node, Value):  # zeros of an inactive operand
             results[key] = node
             continue
         owner = id(owner_of(node.raw_value))
@@ -413,7 +413,7 @@ class BatchedReplay(Replay):
         """Return the cotangents of a stored value, and clear them in the cotangent buffer."""
         index = write.index if isinstance(write.index, tuple) else (write.index,)
         whole = index if any(part is Ellipsis for part in index) else (*index, ...)
-        last = np.moveaxis(cotangent_buffer.window(write.window), 0, -1)  # behind all others, the batch axis stays where it is
+        last = np.moveaxis(cotangent_buffer.window(write.window), 0, -1)  # as the last axis, the batch axis is not indexed
         cotangent = conjugate_complex(np.copy(np.moveaxis(last[*whole, slice(None)], -1, 0)))
         last[*whole, slice(None)] = 0
-        return keep_last_writes(write, cotangent)  # that axes of length one are missing in front is seen to with what is given
+        return keep_last_writes(write, cotangent)  # `accumulate` inserts missing leading axes

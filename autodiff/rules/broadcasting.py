@@ -145,7 +145,7 @@ def as_cotangent(value: Any, node: Any) -> Any:
     if given.dtype.kind not in "biufc":
         raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {given.dtype}")
     if given.dtype.kind == "c" and node.dtype.kind != "c":
-        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; give its parts one by one")
+        raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
     if given.shape != node.shape:
         try:
             given = np.broadcast_to(given, node.shape)

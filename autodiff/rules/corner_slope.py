@@ -11,14 +11,14 @@ from typing import Any
 from compgraph import ops
 from compgraph.values import Value
 
-# limit(g, out, corner) -> where it is known, and the slope of g by out; None for the slope if it is known nowhere.
-Limit = Callable[[Any, Any, Any], tuple[Any, Any]]
-_limit: list[Limit] = []
+# finder(g, out, corner) -> where the slope is known, and the slope of g with respect to out; None if it is known nowhere.
+SlopeFinder = Callable[[Any, Any, Any], tuple[Any, Any]]
+_finder: list[SlopeFinder] = []
 
 
-def register_slope_finder(limit: Limit) -> None:
+def register_slope_finder(finder: SlopeFinder) -> None:
     """Set the function that finds the slope of a cotangent with respect to the value it belongs to."""
-    _limit[:] = [limit]
+    _finder[:] = [finder]
 
 
 def limit_value(x: Any) -> Any:
@@ -31,6 +31,6 @@ ops.enter(limit_value, "limit_value")
 
 def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:
     """Return where the cotangent is 0 at a corner, and its slope there if that can be determined."""
-    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _limit:
+    if not (isinstance(g, Value) and isinstance(out, Value)) or g.level or out.level or not _finder:
         return False, None
-    return _limit[0](g, out, corner)
+    return _finder[0](g, out, corner)

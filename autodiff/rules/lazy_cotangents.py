@@ -32,7 +32,7 @@ class ScatteredCotangent:
     """
 
     __slots__ = ("dense", "indices", "updates")
-    __array_ufunc__ = None  # an array to the left of + leaves the addition to us
+    __array_ufunc__ = None  # array + self calls __radd__ below
 
     def __init__(self, update: Any, index: tuple[Any, ...]) -> None:
         self.updates, self.indices = [update], [index]
@@ -146,7 +146,9 @@ class OutputCotangents:
 
 
 LAZY_COTANGENTS: frozenset[Any] = frozenset({ScatteredCotangent, OutputCotangents})
-PLAIN = frozenset({np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]})  # the adjoints of a sweep that records nothing
+PLAIN = frozenset(
+    {np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]}
+)  # the types of cotangents in a sweep that is not recorded
 
 
 def add_contribution(earlier: Any, contribution: Any, cotangent: Any, key: int, owned: set[int]) -> Any:
@@ -163,7 +165,9 @@ def add_contribution(earlier: Any, contribution: Any, cotangent: Any, key: int, 
     owned : set of int
         The ids of operands whose cotangents are sums that were allocated here.
     """
-    if type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1:  # one element takes longer in place
+    if (
+        type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1
+    ):  # in-place addition is slower for one element
         if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN:
             contribution += earlier
             return contribution

@@ -98,25 +98,25 @@ class Rule:
         ValueError
             If the node belongs to another operation, or the cotangent does not broadcast to it.
         """
-        made_by: Any = node
+        operation: Any = node
         cotangent: Any = as_cotangent(adjoint, node)
         if isinstance(node.function, ops.Output):
-            made_by = node.args[0]
-            cotangent = OutputCotangents({node.function.index: cotangent}).materialize(made_by)
-        if made_by.function is None or by_function[made_by.function].opname != self.opname:
+            operation = node.args[0]
+            cotangent = OutputCotangents({node.function.index: cotangent}).materialize(operation)
+        if operation.function is None or by_function[operation.function].opname != self.opname:
             raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
-        formulas = by_function[made_by.function].formulas
-        values, out = plain_operands(made_by), plain_result(made_by)
-        found: list[Any] = [None] * ops.operand_count(made_by.function, len(values))
-        for position in made_by.parent_argnums[: len(found)]:
-            operand = made_by.args[position]
+        formulas = by_function[operation.function].formulas
+        values, out = plain_operands(operation), plain_result(operation)
+        results: list[Any] = [None] * ops.operand_count(operation.function, len(values))
+        for position in operation.parent_argnums[: len(results)]:
+            operand = operation.args[position]
             formula = None if type(operand) in INERT else formulas[position]
             if formula is not None:
-                contribution = formula(cotangent, out, *values, **made_by.options)
+                contribution = formula(cotangent, out, *values, **operation.options)
                 if type(contribution) in LAZY_COTANGENTS:
                     contribution = contribution.materialize(operand)
-                found[position] = conform(contribution, operand.raw_value)
-        return found if len(found) > 1 else [*found, None]
+                results[position] = conform(contribution, operand.raw_value)
+        return results if len(results) > 1 else [*results, None]
 
     def tangent(self, *formulas: Formula | None) -> Rule:
         """Set the tangent formulas of a general rule and return the rule."""
@@ -209,8 +209,8 @@ class Rule:
 # --------------------------------------------------------------------------------------------- look-up
 
 rules: dict[str, Rule] = {}  # by opname
-makers: dict[type, Callable[[Any], Rule]] = {}  # for kinds of callable of which each has a rule of its own
-user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables that cannot keep them; see `ops.attached`
+makers: dict[type, Callable[[Any], Rule]] = {}  # factories of rules, by the type of the callable
+user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables without attributes; see `ops.attached`
 
 
 def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
@@ -230,20 +230,20 @@ class RulesByFunction(dict[Any, Rule]):
     """Rules by the function of a node; a missing one is looked up by opname."""
 
     def __missing__(self, function: Any) -> Rule:
-        own = kept(function, "rule")
-        if own is not None:
-            return own  # type: ignore[no-any-return]  # and do not hold it
+        own_rule = kept(function, "rule")
+        if own_rule is not None:
+            return own_rule  # type: ignore[no-any-return]  # not cached, so that the function can be freed
         if type(function) in makers:
             rule = makers[type(function)](function)
         else:
             opname = ops.opname_of(function)
-            found = user_rules.get(function) or rules.get(opname)
-            if found is None:
+            known = user_rules.get(function) or rules.get(opname)
+            if known is None:
                 raise TypeError(
                     f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
                     "passing with cg.stop_gradient"
                 )
-            rule = found
+            rule = known
         self[function] = rule
         return rule
 
@@ -255,8 +255,8 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
     """Return the tangent of an operation's output, given the tangents of its operands (None where zero)."""
     if rule.kind == "linear":
         count = len(primals) - len(function.counts) if isinstance(function, ops.Keyworded) else len(primals)
-        moved = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
-        return bind(function, (*moved, *primals[count:]), options)
+        complete = [_or_zeros(t, x) for t, x in zip(tangents[:count], primals[:count], strict=True)]
+        return bind(function, (*complete, *primals[count:]), options)
     if type(rule.tangents) is SharedFormulas:
         return rule.tangents.formula(tangents, out, *primals, **options)
     total = None
@@ -291,23 +291,23 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
     """Return the rule of a call whose last operands were passed by keyword; formulas receive those as options."""
     parameters = ops.operand_names(function.function)
 
-    def among(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
+    def with_options(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
         def call(position: int, cotangent: Any, out: Any, *operands: Any, **options: Any) -> Any:
             cut = len(operands) - len(function.names)
             name = function.names[position - cut] if position >= cut else ""
             place = parameters.index(name) if name in parameters else position
             formula = formulas[place] if place < len(formulas) and (not name or name in parameters) else None
             if formula is None and position >= cut:
-                raise TypeError(f"{rule.opname}: the derivative with respect to {name} is not known; give a plain value")
+                raise TypeError(f"{rule.opname}: the derivative with respect to {name} is unknown. Pass a plain value")
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
             return formula(cotangent, out, *operands[:cut], **function.named(operands[cut:]), **options)
 
         return VariadicFormulas(call)
 
-    made = Rule(rule.opname, rule.kind, among(rule.formulas), among(rule.tangents) if len(rule.tangents) else ())
-    made.carries, made.begins, made.part = rule.carries, rule.begins, rule.part
-    return made.batchable() if rule.is_batchable else made
+    wrapped = Rule(rule.opname, rule.kind, with_options(rule.formulas), with_options(rule.tangents) if len(rule.tangents) else ())
+    wrapped.carries, wrapped.begins, wrapped.part = rule.carries, rule.begins, rule.part
+    return wrapped.batchable() if rule.is_batchable else wrapped
 
 
 def _output_rule(function: ops.Output) -> Rule:

@@ -56,7 +56,7 @@ class RuleErrors:
         self.reached: list[tuple[int, Any]] = []
         set_to = np.geterr()
         self._raised: Sequence[str] = ()
-        if set_to == _DEFAULT_ERRSTATE:  # what follows takes as long as a small rule
+        if set_to == _DEFAULT_ERRSTATE:  # the code below takes as long as a small rule
             self._errstate: Any = np.errstate(call=self._warn, divide="call", over="call", invalid="call")
             return
         self._raised = [kind for kind, action in set_to.items() if action == "raise"] if raising else ()
@@ -73,7 +73,7 @@ class RuleErrors:
             operands = [a for a in self.at.args if not isinstance(a, MultiOutput)]
             shapes = ", ".join(str(np.shape(a.raw_value if isinstance(a, Value) else a)) for a in operands)
             error.add_note(f"in the derivative of {self.at.opname}, whose operands have shapes {shapes}{self._location()}")
-        self.at = self._errstate = None  # it refers to this object, and no graph should wait for the garbage collector
+        self.at = self._errstate = None  # breaks a reference cycle, so that graphs are freed without the garbage collector
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function within this context."""
@@ -116,9 +116,9 @@ class RuleErrors:
 
     def _message(self, error: str) -> str:
         opname = self.at.opname if self.at is not None else ops.opname_of(self.function)
-        if self.at is not None and "of" in self.at.options:  # it is a step in the derivative of another operation
+        if self.at is not None and "of" in self.at.options:  # a step of the derivative of another operation
             opname = f"the derivative of {self.at.options['of']}"
         return (
             f"{error} in the derivative of {opname}: it is infinite or undefined at this value. Keep the value away from the "
-            f"point, or leave it out of what is differentiated: np.where(safe, f(x), 0), f(x)[safe]{self._location()}"
+            f"point, or mask it: np.where(safe, f(x), 0), f(x)[safe]{self._location()}"
         )

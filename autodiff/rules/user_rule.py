@@ -188,7 +188,7 @@ def _checked(made: Rule, function: Any) -> Rule:
     """The rule, that compares itself with central differences the first time each of its formulas is used."""
     count = len(made.formulas)
     tangents: Sequence[Any] = made.tangents
-    if made.kind in ("linear", "multilinear"):  # what follows from the kind is written out, so that it can be checked
+    if made.kind in ("linear", "multilinear"):  # explicit formulas, so that they can be checked
         tangents = [functools.partial(_by_kind, function.function, made.kind, k) for k in range(count)]
     back = [_Checked(function, k, f, "reverse") for k, f in enumerate(made.formulas)]
     along = [_Checked(function, k, t, "forward") for k, t in enumerate(tangents)]

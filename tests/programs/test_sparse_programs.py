@@ -202,7 +202,7 @@ def test_second_derivatives_of_ufunc_methods(ufunc: Any, method: str) -> None:
     try:
         expected = columns(ad.grad(f), x, 1e-5)
     except RuntimeError as error:
-        if "is not that of its steps one by one" not in str(error):
+        if "differs from that of its steps" not in str(error):
             raise
         return  # NumPy's own loops are wrong on some machines, and this says so
     np.testing.assert_allclose(ad.grad(f)(x), columns(f, x, 1e-6), rtol=1e-6, atol=1e-7)

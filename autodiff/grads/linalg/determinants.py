@@ -18,9 +18,9 @@ from compgraph.protocols import stop_gradient
 from ...rules import general
 from .matrix_inverses import conj_transpose, function_of_matrices, inverse_or_inf, matmul_chain, transpose
 
-# Singular values below this part of the largest are small: the k-th order loses about the (k - 1)-th power of it in digits.
+# Singular values below this fraction of the largest are small: order k loses about its (k - 1)-th power in accuracy.
 _SMALL = 1e-4
-# Up to this size a small block is left to products and sums, which lose about a digit for every two rows.
+# Small blocks up to this size use products and sums, which lose about a digit per two rows.
 _FEW = 8
 
 
@@ -65,7 +65,7 @@ def _cofactors_by_blocks(x: Any, small: int) -> Any:
         return np.linalg.det(x)[..., None, None] * transpose(np.linalg.inv(x))
     if small == n:
         return transpose(_faddeev_leverrier(x)[1])
-    u, _, vh = np.linalg.svd(stop_gradient(x))  # whatever they turn by, the cofactors are the same
+    u, _, vh = np.linalg.svd(stop_gradient(x))  # constants: the cofactors do not depend on the rotation
     adjugate = _adjugate_of_blocks(matmul_chain(conj_transpose(u), x, conj_transpose(vh)), n - small)
     sign = np.linalg.det(u) * np.linalg.det(vh)
     return sign[..., None, None] * transpose(matmul_chain(conj_transpose(vh), adjugate, conj_transpose(u)))

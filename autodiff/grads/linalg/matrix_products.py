@@ -93,7 +93,7 @@ outer_grad = multilinear(
 ).moving()
 
 
-# vdot conjugates its first operand; the conjugate of the adjoint's coefficient goes back to it.
+# vdot conjugates its first operand, whose cotangent is conjugated in turn.
 vdot_grad = multilinear(
     "vdot",
     lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
@@ -257,7 +257,7 @@ def _unbroadcast_and_move(g: Any, x: Any, axis: int) -> Any:
 cross_grad = multilinear("cross", functools.partial(_cross, 0), functools.partial(_cross, 1))
 
 
-# vecdot and vecmat conjugate their first operand; the conjugate of the adjoint's coefficient goes back to it.
+# vecdot and vecmat conjugate their first operand, whose cotangent is conjugated in turn.
 vecdot_grad = multilinear(
     "vecdot",
     lambda g, out, a, b: np.conjugate(g[..., None] * b),

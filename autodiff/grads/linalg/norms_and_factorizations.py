@@ -55,7 +55,7 @@ def cholesky_tangent(t: Any, out: Any, a: Any, upper: bool = False) -> Any:
 
 linalg_cholesky_grad = general("linalg_cholesky", cholesky).tangent(cholesky_tangent)
 
-# a = q r; of a wide matrix, the square part in front settles q.
+# a = q r; the leading square part of a wide matrix determines q.
 
 
 def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
@@ -63,7 +63,7 @@ def _qr_parts(out: Any, a: Any, mode: str) -> tuple[Any, Any, int]:
     tall = a.shape[-2] > a.shape[-1]
     if mode not in ("reduced", "complete", "r") or (mode == "complete" and tall):
         what = f"mode={mode!r}" + (" of a tall matrix" if mode == "complete" else "")
-        raise TypeError(f"np.linalg.qr: the derivative with {what} is not known; use mode='reduced'")
+        raise TypeError(f"np.linalg.qr: the derivative with {what} is not implemented. Use mode='reduced'")
     q, r = np.linalg.qr(a) if mode == "r" else out
     return q, r, q.shape[-1]
 
@@ -105,7 +105,7 @@ def qr(g: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
 
 def qr_tangent(t: Any, out: Any, a: Any, mode: str = "reduced") -> Any:
     """Return the tangents of q and r."""
-    if not a.size:  # whatever else is made of nothing never changes
+    if not a.size:  # the factors of an empty matrix are constant
         return np.zeros_like(out) if mode == "r" else tuple(map(np.zeros_like, out))
     q, r, k = _qr_parts(out, a, mode)
     count, inverse = _pivot_columns(a, r, k)

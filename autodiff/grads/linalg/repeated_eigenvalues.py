@@ -103,7 +103,7 @@ def _warn(opname: str, what: str) -> None:
     )
 
 
-_MISSING = "for what is made of both values and vectors, the part between vectors of equal values is missing"
+_MISSING = "in functions of both values and vectors, the part between vectors of equal values is missing"
 
 
 def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any = None) -> None:
@@ -157,9 +157,9 @@ def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
     if not np.any(zero):
         return
     if of_values is not None and _matters(of_values, zero, of_values):
-        _warn_of_zeros("for what is made of both values and vectors, the part beside vectors of zero is missing")
+        _warn_of_zeros("in functions of both values and vectors, the part beside vectors of zero is missing")
     elif any(_matters(part, zero[..., None, :], part) for part in moved):
-        _warn_of_zeros("the vectors of zero move at once, or are missing in what is made of both values and vectors")
+        _warn_of_zeros("the vectors of zero are discontinuous, or are missing in functions of both values and vectors")
 
 
 def _warn_of_zeros(what: str) -> None:
@@ -203,7 +203,7 @@ ops.enter(diagonal_matrix, "diagonal_matrix")
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:
     """Compute `diagonal_matrix`, recorded so that its rule can check equal values."""
-    equal_pairs(w)  # which are equal is all that its rule asks
+    equal_pairs(w)  # the rule depends only on which values are equal
     return bind(diagonal_matrix, (values, np.asarray(to_values(w))), {"of": of})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sc
 
 from ....rules import Rule
-from ...elementwise_functions import in_dtype, near
+from ...elementwise_functions import near, to_dtype_of
 from .ufunc_rules import DEGREE, ROOT_2PI, several, special
 
 LN2 = math.log(2.0)
@@ -25,11 +25,13 @@ special_rel_entr_grad = special(
 )  # fmt: skip
 special_kl_div_grad = special("kl_div", lambda g, out, x, y: g * np.log(x / y), lambda g, out, x, y: g * (1 - x / y))
 special_xlogy_grad = special(
-    "xlogy", lambda g, out, x, y: g * np.log(in_dtype(y, out)), lambda g, out, x, y: g * (x / np.where((x == 0) & (y == 0), 1, y))
+    "xlogy",
+    lambda g, out, x, y: g * np.log(to_dtype_of(y, out)),
+    lambda g, out, x, y: g * (x / np.where((x == 0) & (y == 0), 1, y)),
 )
 special_xlog1py_grad = special(
     "xlog1py",
-    lambda g, out, x, y: g * np.log1p(in_dtype(y, out)),
+    lambda g, out, x, y: g * np.log1p(to_dtype_of(y, out)),
     lambda g, out, x, y: g * (x / np.where((x == 0) & (y == -1), 1, 1 + y)),
 )
 special_huber_grad = special(
