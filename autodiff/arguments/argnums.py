@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.interception import lent
+from compgraph.interception import as_borrowed
 from compgraph.trees import flatten, unflatten
 from compgraph.values import Borrowed
 
@@ -139,7 +139,7 @@ class Arguments:
 
     def __call__(self, *leaves: Any) -> Any:
         """Call the function with other leaves. Its other arguments are borrowed: a write copies them."""
-        args, kwargs = list(map(lent, self.args)), {name: lent(value) for name, value in self.kwargs.items()}
+        args, kwargs = list(map(as_borrowed, self.args)), {name: as_borrowed(value) for name, value in self.kwargs.items()}
         for key, tree in zip(self.selected, unflatten(self.structure, leaves), strict=True):
             if isinstance(key, int):
                 args[key] = tree

@@ -14,12 +14,12 @@ import numpy as np
 from compgraph.context import Setting
 from compgraph.interception import (
     UNSEEDED,
-    Watching,
-    asked_for_draws,
-    asking_for_draws,
-    generators_behind,
-    known,
-    state_of,
+    DrawMonitor,
+    draw_handler,
+    draw_unmonitored,
+    generator_state,
+    reachable_generators,
+    with_draw_handler,
 )
 
 from ..arguments import flatten
@@ -55,11 +55,11 @@ _SIZES = {
 
 def draw_interception(randomness: str, level: int, batch_size: int) -> dict[ContextVar[Any], Any]:
     """The changes of the context of a vmap by which random draws inside it are intercepted."""
-    outer = asked_for_draws()
+    outer = draw_handler()
     if randomness == "error":
-        return asking_for_draws(_raise_for_draw)
+        return with_draw_handler(_raise_for_draw)
     if randomness == "same":
-        return asking_for_draws(outer)
+        return with_draw_handler(outer)
 
     def intercept(name: str, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name in _ADVICE or kwargs.get("out") is not None:
@@ -69,10 +69,10 @@ def draw_interception(randomness: str, level: int, batch_size: int) -> dict[Cont
             raise TypeError(_UNSEEN_MESSAGE.format(name))
         one = draw if outer is None else lambda *args, **kwargs: outer(name, draw, args, kwargs)
         is_pythons = isinstance(getattr(draw, "__self__", None), random.Random)
-        with Setting(asking_for_draws(None)):
-            return known(_draw_each, name, one, args, kwargs, level, batch_size, is_pythons)
+        with Setting(with_draw_handler(None)):
+            return draw_unmonitored(_draw_each, name, one, args, kwargs, level, batch_size, is_pythons)
 
-    return asking_for_draws(intercept)
+    return with_draw_handler(intercept)
 
 
 def _raise_for_draw(name: str, draw: object, args: object, kwargs: object) -> Any:
@@ -135,32 +135,32 @@ def _draw_at_once(name: str, draw: Callable[..., Any], args: Sequence[Any], kwar
 _GLOBAL: Any = np.random.mtrand._rand
 
 
-class DrawWatch(Watching):
+class DrawWatch(DrawMonitor):
     """Detects draws from generators that cannot be intercepted, by comparing their states before and after the call.
 
     The global generator of `numpy.random` is always watched, because libraries draw from it. Draws of other threads are
-    ignored, unless the function is known to reach it.
+    ignored, unless the function is draw_unmonitored to reach it.
     """
 
     def __init__(self, f: object, arguments: Sequence[object]) -> None:
-        reached = generators_behind(f, arguments)
+        reached = reachable_generators(f, arguments)
         self._generators = [generator for generator in reached if generator is not _GLOBAL]
         self._reaches_global = len(self._generators) < len(reached) or "scipy.stats" in sys.modules
         self._drawn_from: Any = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Store the current states."""
-        self._before = _global_state(), [state_of(generator) for generator in self._generators]
+        self._before = _global_state(), [generator_state(generator) for generator in self._generators]
 
-    def settle(self) -> None:
+    def check(self) -> None:
         """Compare the states with the stored ones."""
         if self._drawn_from is None:
             shared, others = self._before
-            if _global_state() != shared and (self._reaches_global or not Watching.others_draw):
+            if _global_state() != shared and (self._reaches_global or not DrawMonitor.other_threads_draw):
                 self._drawn_from = _GLOBAL
             elif others:
                 pairs = zip(self._generators, others, strict=True)
-                self._drawn_from = next((generator for generator, state in pairs if state_of(generator) != state), None)
+                self._drawn_from = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_unused(self) -> None:
         """Raise a TypeError if the function drew from a watched generator."""
@@ -183,7 +183,7 @@ def _global_state() -> Any:
         if isinstance(owner, np.random.MT19937):
             _words = (ctypes.c_uint32 * (_WORDS + 1)).from_address(owner.ctypes.state_address)
     if _words is None:
-        return state_of(_GLOBAL)
+        return generator_state(_GLOBAL)
     state = _words[_WORDS], _words[0], _words[1]  # the position; all words are replaced after 624 draws
     if state != _without_cache:
         has_cached, cached = _GLOBAL.get_state()[3:]

@@ -14,7 +14,7 @@ from compgraph.bind import to_concrete
 from compgraph.context import run_isolated
 from compgraph.frames import is_internal
 from compgraph.graph import breadth_first
-from compgraph.interception import intercepted, lent
+from compgraph.interception import as_borrowed, intercept
 from compgraph.profiling import EXAMPLES, patch_method
 from compgraph.scipy import enter_imported
 from compgraph.tracing import Tracing, is_tracing, user_line_of
@@ -186,7 +186,7 @@ def _run(f: Callable[..., Any], arguments: Any, level: int, size: int, randomnes
     intercepts = randomness != "same"
     draws = draw_interception(randomness, level, size)
     scope = vmap_scope(_scope_title(f, size), level, size, BufferWrapper(level, size), draws)
-    with Tracing(), scope, intercepted(f, values, intercepts, kept=values) as interception:
+    with Tracing(), scope, intercept(f, values, intercepts, unchanged=values) as interception:
         if not intercepts or interception.is_closed:
             return _call(f, args, kwargs)
         with DrawWatch(f, values) as watch:
@@ -204,7 +204,7 @@ def _scope_title(f: object, size: int) -> str:
 def _call(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call the function; explains errors of NumPy that only batched values cause, and adds the user's line to our own."""
     try:
-        return f(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
+        return f(*map(as_borrowed, args), **{name: as_borrowed(value) for name, value in kwargs.items()})
     except IndexError as error:
         if "arrays used as indices" not in str(error):
             raise

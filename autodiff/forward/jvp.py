@@ -12,7 +12,7 @@ from compgraph.bind import bind, to_concrete
 from compgraph.context import buffers_wrapped, is_recording, run_isolated
 from compgraph.graph import walk
 from compgraph.guards import collecting_leaks, note_lengths
-from compgraph.interception import intercepted
+from compgraph.interception import intercept
 from compgraph.scipy import enter_imported
 from compgraph.storage import memory_of
 from compgraph.tracing import Tracing
@@ -130,7 +130,7 @@ def run_with_tangents(
     make : callable
         ``make(primal, tangent, level)`` returns the node that stands in for a leaf.
     given, kept : sequence
-        The arguments, and those that the function receives unchanged; see `intercepted`.
+        The arguments, and those that the function receives unchanged; see `intercept`.
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
     """
@@ -148,7 +148,7 @@ def run_with_tangents(
 
     def run() -> Any:
         enter_imported()
-        with Tracing(records=True), wrapped, intercepted(f, given, kept=kept) as opened, collecting_leaks() as escapes:
+        with Tracing(records=True), wrapped, intercept(f, given, unchanged=kept) as opened, collecting_leaks() as escapes:
             result = call_with_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)

@@ -13,7 +13,7 @@ from compgraph.bind import bind, to_concrete
 from compgraph.context import is_recording, run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_lengths
-from compgraph.interception import intercepted
+from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import Value
 
@@ -102,7 +102,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
     live = is_recording()
     with Tracing(records=True):
         inputs = [argument_tracer(p if live else to_values(p)) for p in points]
-        with intercepted(f), collecting_leaks() as escapes:
+        with intercept(f), collecting_leaks() as escapes:
             result = flat(*inputs)
         outs, results = flatten(result)
         outs = [as_constant(out, escapes) for out in outs]

@@ -19,7 +19,7 @@ from compgraph.bind import bind, to_concrete
 from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_lengths
-from compgraph.interception import intercepted
+from compgraph.interception import intercept
 from compgraph.ops import input_of
 from compgraph.scipy import enter_imported
 from compgraph.tracing import Tracing
@@ -136,7 +136,7 @@ class Trace:
                 if is_python_arithmetic(leaf):
                     mark_python_number(self.points[-1])
             with (
-                intercepted(self.arguments.f, self.arguments.values(), kept=self.arguments.constants()) as opened,
+                intercept(self.arguments.f, self.arguments.values(), unchanged=self.arguments.constants()) as opened,
                 collecting_leaks() as self.escapes,
             ):
                 leaves, points = self.arguments.leaves, self.points

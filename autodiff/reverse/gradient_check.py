@@ -10,7 +10,7 @@ import numpy as np
 from compgraph.context import run_isolated
 from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks
-from compgraph.interception import intercepted
+from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import ArgumentNode, Value, new_leaf
 
@@ -65,7 +65,7 @@ def check_gradient(
     if gradients is None:
 
         def run() -> Any:
-            with Tracing(), intercepted(f), collecting_leaks() as escapes:
+            with Tracing(), intercept(f), collecting_leaks() as escapes:
                 inputs = [new_leaf(a.copy(), ArgumentNode, None) for a in args]
                 return inputs, f(*inputs), escapes
 

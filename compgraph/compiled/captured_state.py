@@ -41,7 +41,7 @@ import numpy as np
 
 from ..context import default_float
 from ..frames import is_heap_type
-from ..interception import state_of
+from ..interception import generator_state
 from ..values import TRACEABLE, Value
 from .bytecode_analysis import AttributeChain, CodeSummary, analyze_code, impurity_of, is_library
 from .compile_errors import NotCompilableError
@@ -164,7 +164,7 @@ class CapturedState:
 
     def drawn_generator(self) -> str | None:
         """Return the label of a random generator that was drawn from, or None."""
-        return next((label for generator, state, label in self._generator_states if state_of(generator) != state), None)
+        return next((label for generator, state, label in self._generator_states if generator_state(generator) != state), None)
 
     # ------------------------------------------------------------------------------------------ search
 
@@ -311,7 +311,7 @@ class CapturedState:
         elif issubclass(kind, _GENERATORS):
             if self.attributes & _STATE_ATTRIBUTES:
                 self._reject(f"{label} is a random generator, whose state it may read")
-            self._generator_states.append((value, state_of(value), label))
+            self._generator_states.append((value, generator_state(value), label))
         elif issubclass(kind, np.ndarray) and (kind in _ARRAYS or _is_user_object(kind)):
             self._visit_array(value, kind, label)
         elif kind in _BUFFERS:

@@ -11,7 +11,7 @@ import numpy as np
 from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
 from ..executor import Schedule, TripCountFamily, needed
 from ..guards import Guard, collecting_leaks, guards_among, is_length_guard
-from ..interception import UNSEEDED, Watching, asking_for_draws, generators_behind, intercepted, lent, state_of
+from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
 from ..scipy import enter_imported
 from ..tracing import Tracing
 from ..values import ArgumentNode, ConstantNode, ScalarNode, Value, new_leaf, next_sequence_number
@@ -194,7 +194,7 @@ def _call_function(
     """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
     unused = UnusedResults(derives)
     given = (*args, *kwargs.values())
-    with intercepted(f, given, True) as opened, collecting_leaks() as escapes:
+    with intercept(f, given, True) as opened, collecting_leaks() as escapes:
         watch = None if opened.is_closed else DrawDetector(f, given)
         with (
             Setting(reject_draws()),
@@ -202,8 +202,8 @@ def _call_function(
             recording_for_replay() if nan_safe else Setting({}),
             unused.collecting(),
         ):
-            named = {name: lent(value) for name, value in kwargs.items()}
-            returned = call_function(partial(f, **named), [*map(lent, args)])
+            named = {name: as_borrowed(value) for name, value in kwargs.items()}
+            returned = call_function(partial(f, **named), [*map(as_borrowed, args)])
     if watch is not None:
         watch.require_none()
     return returned, escapes, unused
@@ -235,30 +235,30 @@ _DRAWS = "it draws random numbers ({}); draw outside, and pass the numbers as an
 
 def reject_draws() -> dict[Any, Any]:
     """Return context settings in which patched draws of random numbers raise a NotCompilableError."""
-    return asking_for_draws(_reject_draw)
+    return with_draw_handler(_reject_draw)
 
 
 def _reject_draw(name: str, draw: Any, args: Any, kwargs: Any) -> Any:
     raise NotCompilableError(_DRAWS.format(name if name == UNSEEDED else f"random.{name}"))
 
 
-class DrawDetector(Watching):
+class DrawDetector(DrawMonitor):
     """Detects draws from generators that are not patched, by their states."""
 
     def __init__(self, f: Any, arguments: Iterable[Any]) -> None:
-        self._generators = generators_behind(f, arguments)
+        self._generators = reachable_generators(f, arguments)
         self._before: list[Any] = []
         self._drawn: Any = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Record the states of the generators."""
-        self._before = [state_of(generator) for generator in self._generators]
+        self._before = [generator_state(generator) for generator in self._generators]
 
-    def settle(self) -> None:
+    def check(self) -> None:
         """Note a generator that was drawn from."""
         if self._drawn is None:
             pairs = zip(self._generators, self._before, strict=True)
-            self._drawn = next((generator for generator, state in pairs if state_of(generator) != state), None)
+            self._drawn = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_none(self) -> None:
         """Raise a NotCompilableError if a generator was drawn from, perhaps by another thread, so it is not permanent."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..interception import is_bound_here
+from ..interception import is_introspection_patch
 from ..values import TRACEABLE
 from .pure_functions import is_patch
 
@@ -163,7 +163,7 @@ def original(value: Any) -> Any:
     """Return the library function that a patch currently replaces (`MISSING` for a builtin), or the value itself."""
     if is_patch(value):
         return value.__wrapped__
-    return MISSING if is_bound_here(value) else value
+    return MISSING if is_introspection_patch(value) else value
 
 
 def _is_same_memory(one: Any, other: Any) -> bool:

@@ -1,22 +1,38 @@
-"""How functions that have no protocol, SciPy's above all, come to ask the nodes among their arguments.
+"""Interception: support for nodes in code that dispatches by no protocol, such as SciPy.
 
-NumPy asks arrays by its protocols (``__array_function__``); SciPy has none. So the Python functions of SciPy that users call
-are given other code, once, that looks for nodes among the arguments; everything else about them stays. What is done when a node
-is found stands in the room `scipy`. ``README.md`` tells the whole.
+NumPy dispatches to nodes by its protocols (``__array_function__``); SciPy has none. So the code of SciPy's public Python
+functions is replaced, once, by code that looks for nodes among the arguments; nothing else about them changes. The package
+`scipy` selects the function that runs for nodes. ``README.md`` lists what is patched, when, and why.
 """
 
-from .arrivals import Arrivals, is_loading
-from .draws import UNSEEDED, Watching, asked_for_draws, asking_for_draws, known
-from .exchanged import exchange, holds_node, original_of, switch
-from .fft_backend import behind
-from .generators import generators_behind, state_of
-from .import_hooks import adapt_imported
-from .libraries import is_library
-from .names import intercepted, interception, lent
-from .questions import is_bound_here
+from .activation import intercept, interception
+from .borrowing import as_borrowed
+from .callers import is_library
+from .code_patches import argument_has_node, enable_code_patches, patch_code, python_implementation, unpatched
+from .import_hooks import ImportHook, adapt_imported, is_loading
+from .introspection import is_introspection_patch
+from .random_functions import UNSEEDED, DrawMonitor, draw_handler, draw_unmonitored, with_draw_handler
+from .random_generators import generator_state, reachable_generators
 
 __all__ = [
-    "UNSEEDED", "Arrivals", "Watching", "adapt_imported", "asked_for_draws", "asking_for_draws", "behind", "exchange",
-    "generators_behind", "holds_node", "intercepted", "interception", "is_bound_here", "is_library", "is_loading", "known",
-    "lent", "original_of", "state_of", "switch",
+    "UNSEEDED",
+    "DrawMonitor",
+    "ImportHook",
+    "adapt_imported",
+    "argument_has_node",
+    "as_borrowed",
+    "draw_handler",
+    "draw_unmonitored",
+    "enable_code_patches",
+    "generator_state",
+    "intercept",
+    "interception",
+    "is_introspection_patch",
+    "is_library",
+    "is_loading",
+    "patch_code",
+    "python_implementation",
+    "reachable_generators",
+    "unpatched",
+    "with_draw_handler",
 ]  # fmt: skip

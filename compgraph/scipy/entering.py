@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import ops
 from ..graph import flatten_sequences
-from ..interception import behind, exchange
+from ..interception import patch_code, python_implementation
 from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
 from ..values import INERT, BatchedValueError, Value
 from .own_code import run_own_code
@@ -48,7 +48,7 @@ def enter(policy: Policy, only: str | None = None) -> None:
             _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
         elif kind == "instead":
             HANDLERS[function] = _instead(policy.instead[name])
-        elif kind == "own_code" and behind(function) is not None:  # scipy.special.sinc is a function of NumPy
+        elif kind == "own_code" and python_implementation(function) is not None:  # scipy.special.sinc is a function of NumPy
             HANDLERS[function] = _own_code(policy, name, function)
         _exchange(policy, name, function, kind, only is not None)
 
@@ -127,7 +127,7 @@ def _with_fixed_options(
 
 
 def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
-    answering = behind(function)
+    answering = python_implementation(function)
     if answering is None:
         return  # written in C: tracers raise there
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
@@ -138,7 +138,7 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
     answer: Any = handle
     if answering.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):  # whose methods change nothing
         answer = _each_if_it_differs(answer, f"{policy.module}.{name}")
-    exchange(answering, answer, always=name in policy.calling, again=again)
+    patch_code(answering, answer, always=name in policy.calling, replace=again)
 
 
 def _each_if_it_differs(answer: Any, name: str) -> Any:
@@ -159,7 +159,7 @@ def _each_if_it_differs(answer: Any, name: str) -> Any:
 
 def _refuse(policy: Policy, name: str, found: Any) -> None:
     function = _function(found)
-    answering = behind(function)
+    answering = python_implementation(function)
     if answering is None or function in HANDLERS or function in ops.OPNAMES:
         return
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
@@ -172,4 +172,4 @@ def _refuse(policy: Policy, name: str, found: Any) -> None:
             return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken
         raise TypeError(unsupported(full, advice))
 
-    exchange(answering, answer)
+    patch_code(answering, answer)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..context import reset_after_fork
-from ..interception import Arrivals, adapt_imported, is_loading
+from ..interception import ImportHook, adapt_imported, is_loading
 from ..values import before_variables
 from .entering import enter
 from .policy import Policy
@@ -57,7 +57,7 @@ def enter_imported() -> None:
         if not _seen:
             # A policy that is imported first imports SciPy's module, which is entered when the policy is complete.
             policies = {f"{__package__}.{family}" for family in FAMILIES.values()}
-            sys.meta_path.insert(0, Arrivals({*FAMILIES, *policies}, _arrived))
+            sys.meta_path.insert(0, ImportHook({*FAMILIES, *policies}, _arrived))
         _seen = len(sys.modules)
         _waiting.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
         _enter_waiting()

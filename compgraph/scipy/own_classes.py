@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .. import ops
-from ..interception import original_of
+from ..interception import unpatched
 from ..protocols import HANDLERS
 from ..tracing import Tracing, is_tracing
 from ..values import TRACEABLE
@@ -36,7 +36,7 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
     kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
 
     def create(self: Any, *args: Any, **kwargs: Any) -> None:
-        function = original_of(inspect.getattr_static(kind(), "__init__"))
+        function = unpatched(inspect.getattr_static(kind(), "__init__"))
         if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
             return
@@ -117,7 +117,7 @@ def _rebound(attribute: Any) -> Any:
 
 @functools.cache
 def _rebound_method(function: FunctionType) -> Callable[..., Any]:
-    make = functools.cache(lambda: rebound(original_of(function)))
+    make = functools.cache(lambda: rebound(unpatched(function)))
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:

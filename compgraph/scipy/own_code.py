@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from .. import arrays
 from ..bind import to_concrete
 from ..graph import stack_nested
-from ..interception import holds_node, original_of
+from ..interception import argument_has_node, unpatched
 from ..tracing import is_tracing
 from ..values import TRACEABLE, Value, as_buffer, unwrap_buffer
 
@@ -67,7 +67,7 @@ _plain_full = _traceable(np.full)
 
 
 def _full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, order: Any = "C", *, device: object = None) -> Any:
-    return (arrays.full if holds_node(fill_value) else _plain_full)(shape, fill_value, dtype, order)
+    return (arrays.full if argument_has_node(fill_value) else _plain_full)(shape, fill_value, dtype, order)
 
 
 def _like(constructor: Function) -> Function:
@@ -321,16 +321,16 @@ def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None
         kind = holder if inspect.isclass(holder) else type(holder)
         owner = next((base for base in kind.__mro__ if last in vars(base)), None)
     function = value.__dict__["__init__"] if inspect.isclass(value) else getattr(value, "__func__", value)
-    original = original_of(function)
+    original = unpatched(function)
     return original, rebound(original), owner
 
 
 def carries_node(value: object) -> bool:
     """Whether a value is a node, holds one, or is an object of SciPy with an attribute that does."""
-    if holds_node(value):
+    if argument_has_node(value):
         return True
     attributes = getattr(value, "__dict__", None) if is_scipys(type(value)) else None
-    return attributes is not None and any(map(holds_node, attributes.values()))
+    return attributes is not None and any(map(argument_has_node, attributes.values()))
 
 
 def is_scipys(definition: type | FunctionType) -> bool:
@@ -409,9 +409,9 @@ _KEPT = {"__new__", "__dict__", "__weakref__", "__module__", "__doc__", "__init_
 
 def _rebound_method(value: Any) -> Any:
     if isinstance(value, FunctionType):
-        return rebound(original_of(value))
+        return rebound(unpatched(value))
     if isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, FunctionType):
-        return type(value)(rebound(original_of(value.__func__)))
+        return type(value)(rebound(unpatched(value.__func__)))
     if isinstance(value, property):
         return property(*[f and rebound(f) for f in (value.fget, value.fset, value.fdel)])
     return value

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from compgraph import ops
-from compgraph.interception import exchange
+from compgraph.interception import patch_code
 
 from .boxes import getval
 
@@ -114,7 +114,7 @@ class _Listed(list[Any]):
 
 def accept_iterators() -> None:
     """Let ``np.stack``, ``np.vstack``, ``np.hstack``, ``np.dstack`` and ``np.column_stack`` take iterators of arrays."""
-    exchange(ops.sequence_of_arrays, _listed, always=True)
+    patch_code(ops.sequence_of_arrays, _listed, always=True)
 
 
 def _listed(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

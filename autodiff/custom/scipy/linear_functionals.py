@@ -15,7 +15,7 @@ import numpy as np
 from compgraph.bind import bind
 from compgraph.context import is_recording, recording_on
 from compgraph.graph import stack_nested, walk
-from compgraph.interception import intercepted
+from compgraph.interception import intercept
 from compgraph.storage import root_of
 from compgraph.tracing import Tracing
 from compgraph.values import ACTIVE, MultiOutput, Value, describe, next_sequence_number, require_unbatched
@@ -162,7 +162,7 @@ class Functional:
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
-        with Tracing(), intercepted(self.f):  # as in the first call of the function
+        with Tracing(), intercept(self.f):  # as in the first call of the function
             found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:

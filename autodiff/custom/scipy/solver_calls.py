@@ -14,7 +14,7 @@ from compgraph import ops
 from compgraph.bind import bind, stack_object_array
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, flatten_sequences, to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from compgraph.values import INERT, Value
 
 from ...arguments import flatten, unflatten
@@ -104,7 +104,7 @@ class Call:
 
     def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, kept: str = "") -> None:
         self.name = function.__name__
-        self._own = original_of(function)
+        self._own = unpatched(function)
         names, needed = _parameters(function)
         self.given = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(self.given) < len(args) + len(kwargs) or any(name not in self.given for name in needed):

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from ...graph import stack_nested
-from ...interception import original_of
+from ...interception import unpatched
 from ...values import Value
 from .matrix_methods import add
 from .node_matrices import FORMATS, built, is_recorded, numbered, plain_class, read, settled
@@ -72,7 +72,7 @@ def _of_kind(kind: Any, matrix: Any) -> Any:
 
 def diagonals(name: str) -> Function:
     """The answer of `diags` and `diags_array`."""
-    own = original_of(getattr(scipy.sparse, name))
+    own = unpatched(getattr(scipy.sparse, name))
 
     def answer(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         offsets = args[0] if args else options.get("offsets", 0)
@@ -97,13 +97,13 @@ def _in_format(matrix: Any, name: Any) -> Any:
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
-    found = original_of(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
+    found = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
     return _in_format(read(found, np.ravel(data)), format)
 
 
 def of_blocks(name: str) -> Function:
     """The answer of functions that put matrices beside each other."""
-    own = original_of(getattr(scipy.sparse, name))
+    own = unpatched(getattr(scipy.sparse, name))
 
     def answer(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         elements: list[Any] = []
@@ -138,7 +138,7 @@ def of_blocks(name: str) -> Function:
 def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
     one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
-    own = original_of(scipy.sparse.kron)
+    own = unpatched(scipy.sparse.kron)
     ones = [built(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
     left, right = own(numbered(one), ones[1], "coo"), own(ones[0], numbered(two), "coo")
     return _in_format(built(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
@@ -152,7 +152,7 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's n
 
 def triangle(name: str) -> Function:
     """The answer of `tril` and `triu`."""
-    own = original_of(getattr(scipy.sparse, name))
+    own = unpatched(getattr(scipy.sparse, name))
 
     def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
         source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))

@@ -159,7 +159,7 @@ def _refused(what: str, instead: str) -> Callable[..., Any]:
 class Recorded:
     """The methods of sparse matrices whose elements are nodes; what is not among them is refused."""
 
-    _holds_node = True  # see `interception.exchanged.contains_node`
+    _holds_node = True  # see `interception.code_patches.argument_has_node`
     __array_priority__ = 1000.0
     __array_ufunc__ = None
     data: Any

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from ...interception import original_of
+from ...interception import unpatched
 from ...protocols import primitive
 
 
@@ -101,7 +101,7 @@ def summing(targets: Any, count: int) -> Any:
 @primitive(opname="scipy_sparse_times")
 def times(x: Any, *, matrix: Any) -> Any:
     """``matrix @ x`` with a plain sparse matrix of any format."""
-    return original_of(type(matrix).__matmul__)(matrix, x)
+    return unpatched(type(matrix).__matmul__)(matrix, x)
 
 
 @primitive(opname="scipy_sparse_matmul")

@@ -13,7 +13,7 @@ import scipy.spatial.distance
 import scipy.special
 
 from ...graph import to_values
-from ...interception import original_of
+from ...interception import unpatched
 from ..steps import array, floating, plain
 
 Formula = Callable[..., Any]
@@ -149,7 +149,7 @@ def of_vectors(name: str) -> Formula:
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
         given = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
         kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
-        own = original_of(getattr(scipy.spatial.distance, name))
+        own = unpatched(getattr(scipy.spatial.distance, name))
         own(*map(to_values, given), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
         return formula(*given, **kwargs)
 

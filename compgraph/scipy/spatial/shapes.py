@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial
 
-from ...interception import original_of
+from ...interception import unpatched
 from ...values import Value
 from ..steps import array, floating, hold_nodes, plain
 from .distances import minkowski_distance
@@ -32,7 +32,7 @@ def procrustes(data1: Any, data2: Any) -> Any:
 def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-07) -> Any:
     """``scipy.spatial.geometric_slerp``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
     start, end, t = floating(start), floating(end), floating(t)
-    own = original_of(scipy.spatial.geometric_slerp)
+    own = unpatched(scipy.spatial.geometric_slerp)
     own(plain(start), plain(end), plain(t), tol)  # raises and warns where SciPy does
     if np.array_equal(plain(start), plain(end)):
         raise ValueError("scipy.spatial.geometric_slerp: between a point and itself the path has no direction, and no derivative")
@@ -67,7 +67,7 @@ class Tree:
 def tree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
     """The making of a ``KDTree``."""
     data = floating(data)
-    original_of(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
+    unpatched(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
     if isinstance(data, Value):
         self._nodes = data
         hold_nodes(self, Tree)
@@ -76,7 +76,7 @@ def tree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
 def nearest(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
     """``KDTree.query``: which points are nearest is a choice; the distances to them are recorded."""
     x = array(x)
-    numbers, where = original_of(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
+    numbers, where = unpatched(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)
     if self.boxsize is not None:
         raise TypeError("scipy.spatial.KDTree: distances around a torus (boxsize=) are not recorded")
     points = self.data

@@ -12,7 +12,7 @@ import scipy.stats as st
 from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
 from scipy.stats._stats_py import _validate_distribution
 
-from ...interception import original_of
+from ...interception import unpatched
 from ..own_code import carries_node, rebound, replace_functions
 
 
@@ -87,7 +87,7 @@ def _refusing(name: str, advice: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if any(map(carries_node, (self, *args, *kwargs.values()))):
             raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
-        return original_of(getattr(st.gaussian_kde, name))(self, *args, **kwargs)
+        return unpatched(getattr(st.gaussian_kde, name))(self, *args, **kwargs)
 
     return method
 

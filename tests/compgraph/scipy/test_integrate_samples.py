@@ -17,7 +17,7 @@ from scipy.integrate import (
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from tests.support.arguments import real
 from tests.support.for_each import for_each
 from tests.support.scipy_checks import Rows, functions
@@ -85,7 +85,7 @@ def test_values_of_samples(name: str, y: Any) -> None:
     """In the graph there are SciPy's own numbers, of its shapes and dtypes."""
     function = getattr(scipy.integrate, name)
     ad.grad(lambda x: trapezoid(x * np.ones(3)))(1.0)  # the family is entered
-    wanted = original_of(function)(y)
+    wanted = unpatched(function)(y)
     found = function(cg.constant(y))
     assert found.shape == wanted.shape
     assert found.dtype == wanted.dtype

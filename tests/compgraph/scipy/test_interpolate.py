@@ -30,7 +30,7 @@ from scipy.interpolate import (
 )
 
 import autodiff as ad
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from tests.support.arguments import real
 from tests.support.for_each import for_each
 from tests.support.scipy_checks import Rows, checked, functions
@@ -161,9 +161,9 @@ FIRST: dict[str, list[tuple[Any, ...]]] = {
         ("knots", lambda y: splev(Z, splrep(MANY, y, t=[1.0, 2.0])), np.sin(MANY)),
         ("integral", lambda a, b, y: splint(a, b, splrep(X, y)), -0.3, 2.0, Y),
         ("slopes and sums", lambda y, z: splev(z, splder(splrep(X, y))) + splev(z, splantider(splrep(X, y))), Y, Z),
-        ("of numbers", lambda z: splev(z, original_of(splrep)(X, Y), der=1), Z),
-        ("zero beyond", lambda z: splev(z, original_of(splrep)(X, Y), ext=1), np.array([-0.5, 1.0, 4.4])),
-        ("the ends beyond", lambda z: splev(z, original_of(splrep)(X, Y), ext=3), np.array([-0.5, 1.0, 4.4])),
+        ("of numbers", lambda z: splev(z, unpatched(splrep)(X, Y), der=1), Z),
+        ("zero beyond", lambda z: splev(z, unpatched(splrep)(X, Y), ext=1), np.array([-0.5, 1.0, 4.4])),
+        ("the ends beyond", lambda z: splev(z, unpatched(splrep)(X, Y), ext=3), np.array([-0.5, 1.0, 4.4])),
         ("a curve", lambda c: np.stack(splev(Z, (KNOTS, [c, c * c], 3))), C),
         ("a BSpline", lambda c, z: splev(z, BSpline(KNOTS, c, 3)) + splint(0, z[0], BSpline(KNOTS, c, 3)), C, Z),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from compgraph.graph import stack_nested, to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from compgraph.scipy import exact_to
 from compgraph.values import Value
 
@@ -39,7 +39,7 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     for name in ("fun_jac", "bc_jac"):
         if options.get(name) is not None:
             options[name] = _plainly(options[name])
-    own = original_of(scipy.integrate.solve_bvp)
+    own = unpatched(scipy.integrate.solve_bvp)
     found = own(rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options)
     if not (rate.seen or ends.seen):
         return found

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from compgraph.graph import stack_nested, to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
@@ -27,7 +27,7 @@ def solve_ivp(
     vectorized: bool = False, args: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """``scipy.integrate.solve_ivp``."""
-    own = original_of(scipy.integrate.solve_ivp)
+    own = unpatched(scipy.integrate.solve_ivp)
     if args is not None and not np.iterable(args):
         return own(fun, t_span, y0, args=args)  # raises
     given = () if args is None else tuple(args)
@@ -206,7 +206,7 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
         return to_values(problem.rate(t, y))
 
     tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
-    own = original_of(scipy.integrate.solve_ivp)
+    own = unpatched(scipy.integrate.solve_ivp)
     solved = own(counted, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances)
     if not solved.success:
         raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {solved.message}")
@@ -226,7 +226,7 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *given:
     problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(stack_nested(y0)))
     watch = Watch(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
     jacobian = None if Dfun is None else (lambda *x: to_values(stack_nested(Dfun(*x, *args))))
-    own = original_of(scipy.integrate.odeint)
+    own = unpatched(scipy.integrate.odeint)
     options = {name: to_values(value) for name, value in options.items()}
     times = stack_nested(t)
     found = own(watch, to_values(stack_nested(y0)), to_values(times), (), jacobian, *given, **options)

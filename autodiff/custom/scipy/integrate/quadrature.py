@@ -12,7 +12,7 @@ import scipy
 from numpy.polynomial.legendre import leggauss
 
 from compgraph.graph import to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
@@ -35,12 +35,12 @@ def quad(
     """``scipy.integrate.quad``."""
     args = args if isinstance(args, tuple) else (args,)
     if isinstance(func, _C_FUNCTION):
-        return original_of(scipy.integrate.quad)(
+        return unpatched(scipy.integrate.quad)(
             func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func
         )
     if complex_func:
         return _complex(func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
-    own = original_of(scipy.integrate.quad)
+    own = unpatched(scipy.integrate.quad)
     options = {
         "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": to_values(points), "weight": weight, "wvar": wvar,
         "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
@@ -64,7 +64,7 @@ def quad(
 
 def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any) -> Any:
     """``scipy.integrate.quad_vec``."""
-    own = original_of(scipy.integrate.quad_vec)
+    own = unpatched(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)
     g = (lambda x: f(x, *args)) if args else f
     start, end = float(to_values(a)), float(to_values(b))
@@ -90,7 +90,7 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
 def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
     """Both parts of a complex function, one after the other."""
     watch = Watch(lambda x: func(x, *args))
-    plain = original_of(scipy.integrate.quad)(watch, to_values(a), to_values(b), (), full_output, *to_values(options), True)
+    plain = unpatched(scipy.integrate.quad)(watch, to_values(a), to_values(b), (), full_output, *to_values(options), True)
     if not watch.seen and not isinstance(a, Value) and not isinstance(b, Value):
         return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
@@ -119,7 +119,7 @@ def _by_components(integrate: Function, g: Function) -> Any:
 
 def _nested(name: str) -> Function:
     """SciPy's own code, which asks `quad` for each variable."""
-    return lambda *args, **kwargs: original_of(getattr(scipy.integrate, name))(*args, **kwargs)
+    return lambda *args, **kwargs: unpatched(getattr(scipy.integrate, name))(*args, **kwargs)
 
 
 nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))

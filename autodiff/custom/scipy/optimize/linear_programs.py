@@ -12,7 +12,7 @@ import numpy as np
 import scipy.optimize
 
 from compgraph.graph import stack_nested, to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 
 from ..solver_calls import Call, carrying, has_node, unmoved, with_value
 
@@ -196,7 +196,7 @@ def milp(*args: Any, **kwargs: Any) -> Any:
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
     """``scipy.optimize.isotonic_regression``: the mean of each block."""
     y, weights = np.atleast_1d(stack_nested(y)), None if weights is None else np.atleast_1d(stack_nested(weights))
-    own = original_of(scipy.optimize.isotonic_regression)
+    own = unpatched(scipy.optimize.isotonic_regression)
     found = own(to_values(y), weights=to_values(weights), increasing=increasing)
     starts = found.blocks[:-1]
     w = np.ones(y.shape[0]) if weights is None else weights

@@ -18,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from compgraph.context import NoGraph
 from compgraph.graph import stack_nested, to_values
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 
 from ....operators import grad, jacrev
 from ..solver_calls import Call, Callback, has_node
@@ -138,7 +138,7 @@ def _pressing(name: str, near: list[Active], slope: Any, rows: Any, room: Any, f
     """Of what nearly holds as equations, what has a multiplier; and the multipliers."""
     signs = np.where(free, -1.0, 1.0)[:, None] * rows  # of an equation with either sign
     columns = np.concatenate([rows, signs[free]]).T
-    found = original_of(scipy.optimize.nnls)(columns, slope)[0]
+    found = unpatched(scipy.optimize.nnls)(columns, slope)[0]
     multipliers = found[: free.size].copy()
     multipliers[free] -= found[free.size :]
     presses = free | (multipliers > np.maximum(room, WEAK * max(1.0, float(np.max(np.abs(slope))))))

@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from ....graph import stack_nested, to_values
-from ....interception import original_of
+from ....interception import unpatched
 from ....protocols import unsupported
 from ....values import Value
 from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
@@ -49,7 +49,7 @@ def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
     if power < 0:
         raise ValueError("exponent must be >= 0")
     if power == 0:
-        return original_of(scipy.sparse.linalg.matrix_power)(plain_matrix(A), 0)
+        return unpatched(scipy.sparse.linalg.matrix_power)(plain_matrix(A), 0)
     found = A
     for _ in range(int(power) - 1):
         found = matmul(found, A)
@@ -77,8 +77,8 @@ def expm_multiply(
         A = scipy.sparse.csr_array(A)  # noqa: N806
     data, pattern = parts_of(A)
     plain = plain_matrix(A)
-    value = original_of(scipy.sparse.linalg.expm_multiply)(plain, to_values(x))
-    steps = max(1, math.ceil(float(original_of(scipy.sparse.linalg.norm)(plain, 1))))
+    value = unpatched(scipy.sparse.linalg.expm_multiply)(plain, to_values(x))
+    steps = max(1, math.ceil(float(unpatched(scipy.sparse.linalg.norm)(plain, 1))))
     for _ in range(steps):
         term = x
         for k in range(1, TERMS + 1):
@@ -100,7 +100,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
     if data.dtype.kind == "c":
         raise TypeError(unsupported("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
     with_vectors = options.pop("return_eigenvectors", True)
-    own = original_of(scipy.sparse.linalg.eigsh)
+    own = unpatched(scipy.sparse.linalg.eigsh)
 
     def find(numbers: Any) -> Any:
         w, v = own(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
@@ -125,7 +125,7 @@ def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (
     if data.dtype.kind == "c":
         raise TypeError(unsupported("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
     m, n = pattern.shape
-    own = original_of(scipy.sparse.linalg.svds)
+    own = unpatched(scipy.sparse.linalg.svds)
 
     def find(numbers: Any) -> Any:
         u, s, vh = own(pattern.matrix(numbers[: pattern.count]), k, **options)

@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from ....graph import stack_nested, to_values
-from ....interception import holds_node, original_of
+from ....interception import argument_has_node, unpatched
 from ....protocols import primitive, unsupported
 from ....tracing import is_tracing
 from ....values import Value
@@ -37,13 +37,13 @@ class Factorization:
 
     def __init__(self, matrix: Any, data: Any, options: dict[str, Any]) -> None:
         self.options, self.data = options, data
-        self.lu = original_of(scipy.sparse.linalg.splu)(matrix, **options)
+        self.lu = unpatched(scipy.sparse.linalg.splu)(matrix, **options)
 
     def of(self, data: Any, pattern: Any) -> Any:
         """The factorization with elements."""
         if data is self.data:
             return self.lu
-        return original_of(scipy.sparse.linalg.splu)(pattern.matrix(data).tocsc(), **self.options)
+        return unpatched(scipy.sparse.linalg.splu)(pattern.matrix(data).tocsc(), **self.options)
 
 
 @primitive(opname="scipy_sparse_linalg_factored")
@@ -61,7 +61,7 @@ def incomplete(b: Any, *, lu: Any, trans: str = "N") -> Any:
 @primitive(opname="scipy_sparse_linalg_expm_multiply")
 def expm_multiply(x: Any, *, matrix: Any) -> Any:
     """``expm(matrix) @ x`` with a plain matrix."""
-    return original_of(scipy.sparse.linalg.expm_multiply)(matrix, x)
+    return unpatched(scipy.sparse.linalg.expm_multiply)(matrix, x)
 
 
 @primitive(opname="scipy_sparse_linalg_eigenpairs")
@@ -114,7 +114,7 @@ def spsolve_triangular(
     unit_diagonal: bool = False,
 ) -> Any:
     """``scipy.sparse.linalg.spsolve_triangular``."""
-    own = original_of(scipy.sparse.linalg.spsolve_triangular)
+    own = unpatched(scipy.sparse.linalg.spsolve_triangular)
     value = own(plain_matrix(A), to_values(stack_nested(b)), lower=lower, unit_diagonal=unit_diagonal)
     matrix = A.tocsr()
     if unit_diagonal:
@@ -170,8 +170,8 @@ class Incomplete:
 
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.splu``; SciPy's own object where there are no nodes and nothing is traced."""
-    own = original_of(scipy.sparse.linalg.splu)
-    if not holds_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
+    own = unpatched(scipy.sparse.linalg.splu)
+    if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
         return own(A, *args, **options)
     names = ("permc_spec", "diag_pivot_thresh", "relax", "panel_size", "options")
     _require_square("splu", A)
@@ -180,16 +180,16 @@ def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name
 
 def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.spilu``, of plain matrices."""
-    if holds_node(A):
+    if argument_has_node(A):
         raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
-    lu = original_of(scipy.sparse.linalg.spilu)(A, *args, **options)
+    lu = unpatched(scipy.sparse.linalg.spilu)(A, *args, **options)
     return lu if not is_tracing() else Incomplete(lu)
 
 
 def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.factorized``."""
-    if not holds_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
-        return original_of(scipy.sparse.linalg.factorized)(A)
+    if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
+        return unpatched(scipy.sparse.linalg.factorized)(A)
     return splu(A.tocsc()).solve
 
 
@@ -198,7 +198,7 @@ def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 
 def iterative(name: str) -> Solver:
     """The answer of a solver that iterates: the value is its own, the derivative that of the solution."""
-    own = original_of(getattr(scipy.sparse.linalg, name))
+    own = unpatched(getattr(scipy.sparse.linalg, name))
 
     def answer(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A

@@ -10,7 +10,7 @@ from scipy.integrate import ODEintWarning, odeint, solve_bvp, solve_ivp
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.interception import original_of
+from compgraph.interception import unpatched
 from tests.support.for_each import for_each
 from tests.support.scipy_checks import Rows, checked, functions
 
@@ -152,7 +152,7 @@ def test_values_are_scipys(method: str) -> None:
         return np.sum(kept[-1].y)
 
     ad.grad(f)(Y0)
-    wanted = original_of(solve_ivp)(predators, (0, 1.5), Y0, method, args=(0.7, 1.1))
+    wanted = unpatched(solve_ivp)(predators, (0, 1.5), Y0, method, args=(0.7, 1.1))
     found = kept[0]
     np.testing.assert_array_equal(found.t, wanted.t)
     np.testing.assert_allclose(found.y.value, wanted.y, rtol=4e-16)
@@ -187,7 +187,7 @@ def test_jacobians_agree() -> None:
 def test_a_fit_beside_a_penalty() -> None:
     """The rate of growth that data were made with is where the gradient vanishes."""
     times = np.linspace(0, 2, 9)
-    data = original_of(odeint)(lambda y, t: 0.8 * y * (1 - y), 0.1, times)[:, 0]
+    data = unpatched(odeint)(lambda y, t: 0.8 * y * (1 - y), 0.1, times)[:, 0]
 
     def loss(p: Any) -> Any:
         path = odeint(lambda y, t, r: r * y * (1 - y), 0.1, times, args=(p,), **FINE)[:, 0]

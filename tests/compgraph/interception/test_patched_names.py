@@ -14,10 +14,10 @@ from numpy import zeros as made_by_name
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.interception import intercepted
-from compgraph.interception.making import answers
+from compgraph.interception import intercept
+from compgraph.interception.patched_names import _differentiation_patches
 
-ORIGINALS = {(id(space), name): (space, name, space[name]) for space, name, _ in answers()}
+ORIGINALS = {(id(space), name): (space, name, space[name]) for space, name, _ in _differentiation_patches()}
 X = np.array([0.8, 1.3])
 TABLE = np.ones(2)
 
@@ -129,7 +129,7 @@ def test_turned_off() -> None:
 
 
 def test_it_is_not_turned_off_meanwhile() -> None:
-    with pytest.raises(RuntimeError, match="being differentiated"):
+    with pytest.raises(RuntimeError, match="while a function is differentiated"):
         ad.grad(lambda x: cg.interception(False) or filled(x))(X)
     assert is_restored()
 
@@ -203,20 +203,20 @@ def test_nested_parameters_and_operators_hide_nothing_that_makes_arrays() -> Non
         return np.sum(np.tanh(x @ p["layers"][0][0] + p["b"]) ** 2)
 
     p = {"layers": [(np.ones((2, 3)), np.ones(3))], "b": np.ones(3)}
-    with intercepted(ad.grad(ad.grad(f)), (p, X)) as opened:
+    with intercept(ad.grad(ad.grad(f)), (p, X)) as opened:
         assert opened.is_closed
     hidden = {"layers": [(np.ones((2, 3)), lambda: np.zeros(2))]}
     looped: list[Any] = []
     looped.append(looped)
     for argument in (hidden, {filled: 1}, looped, [X] * 100):
-        with intercepted(ad.grad(f), (argument, X)) as opened:
+        with intercept(ad.grad(f), (argument, X)) as opened:
             assert not opened.is_closed
 
 
 def test_what_a_partial_within_an_operator_holds_is_looked_at() -> None:
     """It may make arrays, as ``filled`` does."""
     inner = functools.partial(lambda g, x: np.sum(x), [filled])
-    with intercepted(ad.grad(inner), (X,)) as opened:
+    with intercept(ad.grad(inner), (X,)) as opened:
         assert opened.is_closed is False
     of_model = functools.partial(lambda model, x: model.run(x), types.SimpleNamespace(run=filled))
     assert ad.vmap(ad.grad(of_model))(np.stack([X, X])).tolist() == [[1.6, 0.0]] * 2

@@ -1,0 +1,221 @@
+"""When the patches of this package are active: while a function is differentiated, and from the first variable on.
+
+Patches are applied when the first context of `intercept` opens and after_restore when the last closes, under a lock. They are
+applied to the whole process, and call the originals for other threads and for library code. A context that an interrupt kept
+from being closed is closed when it is garbage-collected.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..arrays import after_restore
+from ..context import callbacks_lock
+from ..frames import source_lines
+from ..tracing import is_compiling
+from ..values import before_variables
+from .borrowing import clear_views, rebind_reached, replace_held, restore_places, restore_variables
+from .captured_arrays import NOT_VISITED, PlaceSearch
+from .code_patches import enable_code_patches, patch_code
+from .introspection import bind_introspection, unbind_introspection
+from .node_sequences import active_contexts, interception_switch, patch_dispatchers, top_level_recording
+from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
+from .reachability import Held, Reach, bound_with, cell_contents, function_of, is_closed, namespace_of, numpy_names, reach_of
+from .undispatched_functions import init_poly1d, run_vectorized
+
+_has_patched_code = _has_variable = False
+after_restore += [DIFFERENTIATION.reapply_to_numpy, TOP_LEVEL.reapply_to_numpy]
+
+
+class Interception:
+    """A context, created by `intercept`: patches are active until it is left or garbage-collected.
+
+    Attributes
+    ----------
+    is_closed : bool
+        Whether all that runs in it is known, so that no names had to be replaced; see `reachability.is_closed`.
+    captured : list of array
+        The borrowed arrays and the nodes that the function captures: in globals, closures and default values.
+    """
+
+    __slots__ = ("__weakref__", "captured", "is_closed")
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.captured: list[Any] = []
+
+    def __enter__(self) -> Interception:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for reference in weakref.getweakrefs(self):
+            _close(reference)
+
+
+def intercept(
+    f: Callable[..., Any],
+    arguments: Iterable[Any] = (),
+    reports_draws: bool = False,
+    unchanged: Sequence[Any] = (),
+) -> Interception:
+    """A context in which `f` is to be called with `arguments`.
+
+    In it nodes can be written into arrays that `f` creates. Arrays that `f` reaches by name (globals, closures, default
+    values), or by attributes and items of objects that it reaches by name or receives `unchanged`, are borrowed. With
+    `reports_draws`, all random functions of NumPy and Python are patched as well.
+    """
+    context = Interception()
+    if not interception_switch.is_on:
+        return context
+    function = function_of(f)
+    if not isinstance(function, FunctionType):
+        function = getattr(type(function), "__call__", None)  # noqa: B004  (of a callable object: its method)
+    if not isinstance(function, FunctionType):
+        function = None
+    patch_numpy_code()
+    with callbacks_lock:
+        reference = weakref.ref(context, _close)
+        active_contexts.add(reference)
+        groups = (TOP_LEVEL, DIFFERENTIATION, DRAWS) if reports_draws else (TOP_LEVEL, DIFFERENTIATION)
+        if function is None:
+            for group in groups:
+                group.apply(())
+            return context
+        held = Held(function)
+        reached = [reach_of(other) for other in held.functions]
+        bound = (f, *bound_with(f))
+        arguments = (*arguments, *bound[1:])
+        context.is_closed = is_closed(held, reached, arguments)
+        _patch_introspection(held, reached, arguments, context.is_closed)
+        if not context.is_closed:
+            for group in groups:
+                group.apply(other.__globals__ for other in held.functions)
+        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(held, reached):
+            return context
+        search = PlaceSearch()
+        rebind_reached(held, reached, search, context.captured)
+        if not is_compiling():  # probably in another thread, while the caller still uses these objects
+            search.add((*bound, *unchanged))
+            replace_held(reference, held, search, context.captured, not reports_draws)
+        clear_views()
+    return context
+
+
+def _reaches_nothing(held: Held, reached: list[Reach]) -> bool:
+    """Whether a function holds nothing, and reaches by name nothing but modules and builtins."""
+    if len(held.functions) > 1 or held.cells:
+        return False
+    function, reach = held.functions[0], reached[0]
+    is_bare = not (function.__defaults__ or function.__kwdefaults__ or function.__dict__)
+    return is_bare and not reach.variables and not reach.functions and not numpy_names(function)
+
+
+def _patch_introspection(held: Held, reached: list[Reach], arguments: Iterable[Any], is_closed: bool) -> None:
+    """Bind the patches of `introspection` for the functions that are reached and for the classes of objects."""
+    if is_closed and not any(reach.checks_classes for reach in reached):
+        return
+    functions, values = list(held.functions), [*arguments, *map(cell_contents, held.cells)]
+    for function, reach in zip(held.functions, reached, strict=True):
+        for _, _, reference in reach.functions:
+            other = function_of(reference())
+            if isinstance(other, FunctionType):
+                functions.append(other)
+        values += [namespace_of(home, function.__globals__).get(name) for home, name in reach.variables]
+        values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    bind_introspection(functions, values)
+
+
+def patch_numpy_code() -> None:
+    """Patch, once, the Python functions of NumPy that have no protocol or do not look into lists."""
+    global _has_patched_code
+    if not _has_patched_code:
+        patch_dispatchers()
+        patch_code(vars(np.vectorize)["__call__"], run_vectorized)
+        patch_code(vars(np.poly1d)["__init__"], init_poly1d)
+        _has_patched_code = True
+
+
+def _record_sequences() -> None:
+    """Let NumPy's functions record lists that hold nodes, from the first variable on."""
+    global _has_variable
+    _has_variable = True
+    if not top_level_recording.is_on and interception_switch.is_on:
+        with callbacks_lock:
+            patch_numpy_code()
+            frame = source_lines.user_frame(2)
+            TOP_LEVEL.apply([] if frame.f_code is None else [frame.f_globals])
+            top_level_recording.is_on = True
+
+
+before_variables.append(_record_sequences)
+
+
+def _close(reference: weakref.ref[Any]) -> None:
+    with callbacks_lock:
+        if reference not in active_contexts:
+            return
+        restore_places(reference)
+        if len(active_contexts) > 1:
+            active_contexts.discard(reference)
+            return
+        DIFFERENTIATION.restore()
+        DRAWS.restore()
+        if not top_level_recording.is_on:
+            TOP_LEVEL.restore()
+        unbind_introspection()
+        restore_variables()
+        active_contexts.discard(reference)  # comes last: after an interrupt, the garbage collector completes the restoring
+
+
+def interception(on: bool = True) -> None:
+    """Turn interception on or off: support for nodes in functions that dispatch by no protocol. It is on by default.
+
+    On: while a function is differentiated, ``np.zeros`` and other constructors return arrays that nodes can be written into; and
+    SciPy's Python functions look for nodes among their arguments. Off: all patches are undone at once, in the whole process; code
+    that does not dispatch to nodes then raises.
+
+    Parameters
+    ----------
+    on : bool
+        Whether it is turned on or off.
+
+    Raises
+    ------
+    RuntimeError
+        If it is turned off while a function is differentiated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import autodiff as ad
+    >>> import compgraph as cg
+    >>> def f(x):
+    ...     y = np.zeros(2)
+    ...     y[0] = x**2
+    ...     return y.sum()
+    >>> print(ad.grad(f)(3.0))
+    6.0
+    >>> cg.interception(False)
+    >>> ad.grad(f)(3.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    compgraph.LeakError: ...
+    >>> cg.interception(True)
+    """
+    with callbacks_lock:
+        if active_contexts and not on:
+            raise RuntimeError(
+                "interception cannot be turned off while a function is differentiated; call it after the operator has returned"
+            )
+        interception_switch.is_on = bool(on)
+        if not on:
+            top_level_recording.is_on = False
+            TOP_LEVEL.restore()
+    enable_code_patches(interception_switch.is_on)
+    if interception_switch.is_on and _has_variable:
+        _record_sequences()

@@ -1,0 +1,88 @@
+"""Classification of callers by file: user code, installed libraries, NumPy, and the two packages here.
+
+Patched functions look up the file of their caller in one of the tables below, a dictionary access once the file is known.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from collections.abc import Callable
+from types import FrameType
+
+import numpy as np
+
+from ..frames import is_internal, source_lines
+from ..inplace import contains_node
+from ..tracing import has_compiled_code
+
+_POLYNOMIALS = os.path.join(os.path.dirname(np.__file__), "polynomial")
+_SCIPY = f"{os.sep}scipy{os.sep}"
+
+
+@functools.cache  # computed on first use, because it would slow down `import compgraph`
+def _library_paths() -> tuple[str, ...]:
+    return (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen")
+
+
+@functools.cache
+def is_library(filename: str) -> bool:
+    """Whether a file belongs to Python, to an installed package, or to the two packages here."""
+    return is_internal(filename) or filename.startswith(_library_paths()) or filename in sys.builtin_module_names
+
+
+@functools.cache
+def is_user_module(module: object) -> bool:
+    """Whether a module, given by its name, is the user's."""
+    if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
+        return False
+    return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")
+
+
+class _FileTable(dict[str, bool]):
+    """A predicate of filenames, with its results cached."""
+
+    def __init__(self, predicate: Callable[[str], bool]) -> None:
+        self._predicate = predicate
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = result = self._predicate(filename)
+        return result
+
+
+def _receives_patches(filename: str) -> bool:
+    if filename.startswith("<frozen"):  # the import of a compiled module, which runs C code
+        return False
+    is_own = is_internal(filename) and "polynomial" not in filename and not filename.endswith("functools.py")
+    return not is_own and not (_SCIPY in filename and is_library(filename))
+
+
+# Whether calls from a file get the patched constructors. Not those from our own packages; nor from NumPy, except for its
+# polynomials, which work on nodes; nor from SciPy.
+RECEIVES_PATCHES = _FileTable(_receives_patches)
+
+# Whether all new arrays for code of a file are buffers. Libraries with compiled code, such as pandas, pass their arrays to C code
+# that reads memory. They get buffers only where the calling function works on tracers (see `works_on_tracers`).
+RECEIVES_BUFFERS = _FileTable(lambda filename: "polynomial" in filename or not has_compiled_code(filename))
+
+# Whether lists with nodes in calls from a file are recorded outside of operators: user code, and NumPy's polynomials.
+RECORDS_SEQUENCES = _FileTable(lambda filename: not is_library(filename) or filename.startswith(_POLYNOMIALS))
+
+
+def works_on_tracers(frame: FrameType) -> bool:
+    """Whether a variable of a running library function, or of the library functions that called it, holds a tracer.
+
+    Functions of this package that convert an operand, by its ``__array__``, hold tracers, but do not call on their behalf.
+    """
+    caller: FrameType | None = frame
+    while (
+        caller is not None
+        and is_library(caller.f_code.co_filename)
+        and not source_lines.is_package_code(caller.f_code.co_filename)
+    ):
+        if any(map(contains_node, caller.f_locals.values())):
+            return True
+        caller = caller.f_back
+    return False

@@ -1,0 +1,290 @@
+"""NumPy's array constructors as functions that are differentiated see them: they return buffers, and take nodes.
+
+``np.zeros(n)`` cannot know that a node will be written into the array that it creates. While a function is differentiated, the
+names of constructors refer to the functions here, for calls from user code. From the first variable on, the functions that
+convert lists (`AT_TOP_LEVEL`) are replaced for good, and record lists with nodes outside of operators as well.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..frames import frame_up, is_internal
+from ..graph import stack_nested
+from ..guards import note_points, note_taken
+from ..inplace import contains_node
+from ..storage import address_of, owner_of
+from ..tracing import is_tracing
+from ..values import NUMERIC, TRACEABLE, Value, as_buffer, new_view, require_unbatched, unwrap_buffer, unwrap_buffers, wrap_result
+from .callers import RECEIVES_BUFFERS, RECEIVES_PATCHES, is_library, works_on_tracers
+from .code_patches import NODE_FREE_TYPES
+from .node_sequences import active_contexts, records_sequences
+from .random_functions import Generator, traceable_generator
+
+ndarray = np.ndarray
+Args = tuple[Any, ...]
+Options = dict[str, Any]
+Function = Callable[..., Any]
+_IGNORED_OPTIONS = frozenset({"subok", "device", "like"})  # they change nothing for a node
+
+
+# ---------------------------------------------------------------------------------------------------- the tables
+
+
+def _arange(*args: Any, **kwargs: Any) -> Any:
+    """``numpy.arange`` of nodes: ``start + k * step``, where the number of elements is plain."""
+    bound = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
+    if "stop" not in bound:
+        bound = {**bound, "start": 0, "stop": bound.get("start", 0)}
+    start, step = bound.get("start", 0), bound.get("step", 1)
+    require_unbatched("np.arange", start, bound["stop"], step)
+    numbers = [v.raw_value if isinstance(v, Value) else v for v in (start, bound["stop"], step)]
+    note_points(start, bound["stop"], step)
+    count = as_buffer(np.arange(len(np.arange(*numbers))))
+    points = start + count * step
+    return points if bound.get("dtype") is None else points.astype(bound["dtype"])
+
+
+# The names of constructors in NumPy, and the function of ours that runs for nodes. None: NumPy dispatches to nodes, and only
+# the results of plain arguments have to be made buffers.
+CONSTRUCTORS: dict[str, Function | None] = {
+    **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
+    **{name: getattr(arrays, name) for name in ("ascontiguousarray", "asfortranarray")},
+    "arange": _arange,
+    **dict.fromkeys(
+        (
+            "zeros", "ones", "empty", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like",
+            "empty_like", "full_like", "copy", "diag", "diagflat", "tile", "repeat", "outer", "where", "concatenate", "stack",
+            "hstack", "vstack", "dstack", "column_stack", "kron", "cumsum", "cumprod", "meshgrid", "vander", "loadtxt",
+            "genfromtxt", "dot", "tril", "triu", "block", "pad", "roll", "flip", "convolve", "interp", "gradient",
+            "hanning", "hamming", "blackman", "bartlett", "kaiser", "indices", "fromfunction", "fromstring", "fromfile", "load",
+        )
+    ),
+}  # fmt: skip
+# Constructors in NumPy's submodules.
+POLYNOMIAL_QUADRATURES: dict[str, tuple[str, ...]] = {
+    f"numpy.polynomial.{family}": (f"{short}gauss",)
+    for family, short in {
+        "legendre": "leg", "chebyshev": "cheb", "hermite": "herm", "hermite_e": "herme", "laguerre": "lag",
+    }.items()
+}  # fmt: skip
+CONSTRUCTOR_NAMES = frozenset(CONSTRUCTORS)
+
+# Functions that convert lists without calling a protocol, and record a list with nodes at the top level, too. If the value is
+# True, they also record a node that is passed by itself; the others make a plain array of it.
+AT_TOP_LEVEL = {
+    **dict.fromkeys(
+        ("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False
+    ),
+    **dict.fromkeys(("full", "arange"), True),
+}
+_CONVERTING = frozenset({np.array, np.asarray, np.asanyarray})
+_KEEPING_SUBCLASSES = frozenset({np.asanyarray, np.require})
+
+
+# --------------------------------------------------------------------------------------------------- the patches
+
+
+def patched_constructor(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
+    """Wrap a constructor for user code within a function that is differentiated.
+
+    At the top level the original runs, unless the function is one of `AT_TOP_LEVEL`, whose value is then `takes_nodes`.
+    """
+
+    @functools.wraps(original)
+    def construct(*args: Any, **kwargs: Any) -> Any:
+        if not active_contexts and len(args) == 1 and not kwargs and (type(args[0]) in NODE_FREE_TYPES or _is_plain(args[0])):
+            return original(args[0])
+        if not active_contexts or not is_tracing():
+            if takes_nodes is None or (len(args) == 1 and not kwargs and _is_plain(args[0])):
+                return original(*args, **kwargs)
+            return _construct_at_top_level(frame_up(1), original, ours, args, kwargs)
+        if not RECEIVES_PATCHES[frame_up(1).f_code.co_filename]:
+            return original(*args, **kwargs)
+        like = kwargs.get("like")
+        if isinstance(like, Value):  # NumPy would pass this function, which is in no table, to the node's protocol
+            return like.__array_function__(original, (type(like),), args, _without(kwargs, "like"))
+        for value in (*args, *kwargs.values()):
+            if contains_node(value):
+                if ours is None:  # NumPy calls the node's protocol
+                    return result_as_buffer(original(*args, **kwargs), args)
+                if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
+                    return _object_array(args[0])
+                return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+        if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
+            # NumPy's function would read the memory where Python exposes it, which differs between versions.
+            sources = (*args, *kwargs.values())
+            array, args = original(*unwrap_buffers(args), **unwrap_buffers(kwargs)), sources
+        else:
+            array = original(*args, **kwargs)
+        frame = frame_up(1)
+        makes_buffer = RECEIVES_BUFFERS[frame.f_code.co_filename] or works_on_tracers(frame)
+        return result_as_buffer(array, args) if makes_buffer else array
+
+    return construct
+
+
+def _without(options: Options, *names: str) -> Options:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value has a class that holds no nodes, or is a list, or nested list, of such values: the common calls."""
+    cls = type(value)
+    if cls in NODE_FREE_TYPES:
+        return True
+    if cls not in _LISTS:
+        return False
+    if NODE_FREE_TYPES.issuperset(map(type, value)):
+        return True
+    return _LISTS.issuperset(map(type, value)) and NODE_FREE_TYPES.issuperset(map(type, itertools.chain.from_iterable(value)))
+
+
+_LISTS = frozenset({list, tuple})
+
+
+def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, args: Args, kwargs: Options) -> Any:
+    """Call one of `AT_TOP_LEVEL` outside of operators: a list that holds nodes is recorded."""
+    if NODE_FREE_TYPES.issuperset(map(type, args)) and NODE_FREE_TYPES.issuperset(map(type, kwargs.values())):
+        return original(*args, **kwargs)
+    like: Any = kwargs.get("like")
+    if hasattr(like, "__array_function__") and type(like) is not ndarray:
+        return like.__array_function__(original, (type(like),), args, _without(kwargs, "like"))
+    filename, takes_nodes = frame.f_code.co_filename, AT_TOP_LEVEL[original.__name__]
+    if takes_nodes or "polynomial" in filename:
+        converted: Any = [list(args), list(kwargs.values())]
+    else:
+        converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
+    if is_tracing() and original in _KEEPING_SUBCLASSES and isinstance(converted[0], Value):
+        return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+    if not records_sequences(filename, converted):
+        array = original(*args, **kwargs)
+        if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
+            note_taken(converted[0], f"np.{original.__name__}()", frame)
+        return array
+    if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
+        return _with_node_elements(original(*args, **kwargs), args)
+    return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+
+
+def _with_node_elements(array: Any, args: Args) -> Any:
+    """An object array that NumPy made of a list with nodes; where it iterated over a node, the elements become nodes."""
+    node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in array.ravel().tolist()) else None
+    return _object_array(node) if isinstance(node, Value) and node.shape == array.shape else array
+
+
+def _object_array(values: Any) -> Any:
+    """Nested lists with nodes in them as an array of objects, in which nodes and their elements are nodes."""
+    array = np.empty(np.array(_with_zeros(values), object).shape, object)
+    for index in np.ndindex(array.shape):
+        array[index] = functools.reduce(operator.getitem, index, values)
+    return array
+
+
+def _with_zeros(values: object) -> Any:
+    """Nested lists with zeros in place of the nodes."""
+    if isinstance(values, Value):
+        return np.zeros(values.shape)
+    return list(map(_with_zeros, values)) if isinstance(values, (list, tuple)) else values
+
+
+def _is_object(dtype: Any) -> bool:
+    return dtype is object or (dtype is not None and dtype == np.dtype(object))
+
+
+def result_as_buffer(array: Any, args: Sequence[object]) -> Any:
+    """A new array as a buffer, which becomes a tracer once a tracer is written into it.
+
+    Lists and tuples of arrays likewise; structured arrays as `StructuredBuffer`. Views of a buffer among the arguments are
+    views of it; those of another argument are returned unchanged.
+    """
+    if type(array) is not ndarray:
+        return type(array)([result_as_buffer(part, args) for part in array]) if type(array) in (list, tuple) else array
+    if array.dtype.names is not None and array.base is None:
+        return new_view(array, StructuredBuffer)
+    if array.dtype.kind not in NUMERIC:
+        return array
+    owner = owner_of(array)
+    for value in args:
+        if isinstance(value, ndarray) and owner_of(value) is owner:
+            if type(value) not in TRACEABLE:
+                return array
+            is_whole = array.shape == value.shape and array.strides == value.strides and array.dtype == value.dtype
+            return value if is_whole and address_of(array) == address_of(unwrap_buffer(value)) else wrap_result(array, (value,))
+    return as_buffer(array)
+
+
+def patched_default_rng(original: Function) -> Function:
+    """Wrap ``np.random.default_rng``, so that user code gets generators whose parameters may be nodes."""
+
+    @functools.wraps(original)
+    def default_rng(*args: Any, **kwargs: Any) -> Any:
+        generator = original(*args, **kwargs)
+        if not is_tracing() or isinstance(generator, Generator) or is_internal(frame_up(1).f_code.co_filename):
+            return generator
+        seed = args[0] if args else kwargs.get("seed")
+        is_seeded = seed is not None and not isinstance(seed, np.random.Generator | np.random.BitGenerator)
+        return traceable_generator(generator, is_seeded)
+
+    return default_rng
+
+
+# --------------------------------------------------------------------------------------------- structured arrays
+
+
+class StructuredBuffer(np.ndarray):
+    """A structured array created within a function that is differentiated; each field is a buffer: ``bodies["mass"] = x``."""
+
+    __slots__ = ("_fields",)
+
+    _fields: dict[str, Any]
+
+    def _field(self, name: str) -> Any:
+        """The array of a field: the same object each time, so that it can become a node."""
+        fields = getattr(self, "_fields", None)
+        if fields is None:
+            fields = self._fields = {}
+        if name not in fields:
+            field = np.ndarray.__getitem__(new_view(self, np.ndarray), name)
+            fields[name] = as_buffer(field) if field.dtype.kind in "fc" else field
+        return fields[name]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str) and self.dtype.names is not None and index in self.dtype.names:
+            return self._field(index)
+        self._require_plain()
+        return np.ndarray.__getitem__(self, index)
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        if isinstance(index, str):
+            self._field(index)[...] = value
+            return
+        if contains_node(value):
+            raise TypeError('a node cannot be written into a whole record; write field by field: records["mass"][i] = x')
+        self._require_plain()
+        np.ndarray.__setitem__(self, index, value)
+
+    def _require_plain(self) -> None:
+        """Raise a TypeError if a field is a node: whole records cannot be read or written then."""
+        nodes = [name for name, field in (getattr(self, "_fields", None) or {}).items() if isinstance(field, Value)]
+        if nodes:
+            raise TypeError(
+                f"whole records cannot be read or written, because their field {nodes[0]!r} is a node; index the field first: "
+                f'records["{nodes[0]}"][i]'
+            )
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        self._require_plain()
+        return np.ndarray.__array_function__(self, function, types, args, kwargs)
+
+    def __reduce__(self) -> Any:
+        self._require_plain()
+        return new_view(self, np.ndarray).__reduce__()

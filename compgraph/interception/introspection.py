@@ -1,0 +1,254 @@
+"""Patches of ``isinstance``, ``type``, ``hasattr``, ``getattr`` and ``dir`` in the user's modules.
+
+A node is an ndarray with attributes of its own. User functions that check a class or an attribute get the result for the value
+that the node represents: a NumPy or Python number, or an array. While a function is differentiated, the
+functions here are bound in the namespaces of the modules whose code uses these names.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Iterable, Iterator
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..values import TRACEABLE, Value, is_number, node_class, represented_class, unwrap_buffer
+from .callers import is_library
+from .captured_arrays import attributes_of
+from .reachability import codes, names_in
+
+_ABSENT = object()
+_MAX_DEPTH = 4  # the depth to which objects in containers and attributes are visited
+_MAX_ITEMS = 64  # of a container, which are visited
+_MAX_VALUES = 256  # that are visited
+
+
+def _represented(node: Any) -> Any:
+    """A plain value of the class that a node represents."""
+    if isinstance(node, Value) and hasattr(node, "raw_value"):
+        if is_number(node):
+            return represented_class(node)(0)
+        return node.raw_value if type(node.raw_value) is np.ndarray else np.asarray(node.raw_value)
+    return unwrap_buffer(node)
+
+
+def _is_traced(value: object) -> bool:
+    """Whether a value is a node or a buffer, which represents a number or an array."""
+    return isinstance(value, Value) or type(value) in TRACEABLE
+
+
+def _includes_nodes(classes: Any) -> bool:
+    """Whether some classes include a class of nodes."""
+    if isinstance(classes, tuple):
+        return any(map(_includes_nodes, classes))
+    return isinstance(classes, builtins.type) and issubclass(classes, Value)
+
+
+def _unpatched_classes(classes: Any) -> Any:
+    """Classes, with Python's ``type`` in place of its patch."""
+    if isinstance(classes, tuple):
+        return tuple(map(_unpatched_classes, classes))
+    return builtins.type if classes is _Type else classes
+
+
+def _isinstance(value: object, classes: Any, /) -> bool:
+    classes = _unpatched_classes(classes)
+    if not _is_traced(value):
+        return isinstance(value, classes)
+    if _includes_nodes(classes):
+        return isinstance(value, classes) or issubclass(node_class(value), classes)
+    return isinstance(_represented(value), classes)
+
+
+class _TypeOfType(type):
+    """The class of `_Type`, which is called as ``type`` is."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if cls is not _Type:  # a metaclass that the user derives from `type`
+            return super().__call__(*args, **options)
+        if len(args) == 1 and not options and _is_traced(args[0]):
+            return builtins.type(_represented(args[0]))
+        return builtins.type(*args, **options)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, builtins.type) if cls is _Type else super().__instancecheck__(value)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, builtins.type) if cls is _Type else super().__subclasscheck__(subclass)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or (cls is _Type and other is builtins.type)
+
+    def __hash__(cls) -> int:
+        return hash(builtins.type) if cls is _Type else super().__hash__()
+
+
+class _Type(type, metaclass=_TypeOfType):
+    """``type``, for which a node has the class of the value that it represents."""
+
+
+def _hasattr(value: object, name: str, /) -> bool:
+    return hasattr(_represented(value) if _is_traced(value) else value, name)
+
+
+def _getattr(value: Any, name: str, /, *default: Any) -> Any:
+    if _is_traced(value):
+        if name == "__class__":
+            return builtins.type(_represented(value))
+        if default and not hasattr(_represented(value), name):
+            return default[0]
+    return getattr(value, name, *default)
+
+
+def _dir(*value: Any) -> list[str]:
+    if not value:
+        return sorted(sys._getframe(1).f_locals)
+    return dir(_represented(value[0]) if _is_traced(value[0]) else value[0])
+
+
+PATCHES: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
+# By the id of a namespace: its length, and the patched names that its code uses.
+_names_by_namespace: dict[int, tuple[int, frozenset[str]]] = {}
+_bound: list[tuple[dict[str, Any], str]] = []
+
+
+def bind_introspection(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
+    """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
+    spaces: dict[int, dict[str, Any]] = {}
+    for function in (*functions, *_functions_in(values, spaces)):
+        if not is_library(function.__code__.co_filename):
+            space = function.__globals__
+            spaces[id(space)] = space
+            _bind(space, _names_used([function]))
+    for space in spaces.values():
+        _bind(space, _names_used_in(space))
+
+
+def unbind_introspection() -> None:
+    """Remove what `bind_questions` has bound."""
+    while _bound:
+        space, name = _bound[-1]
+        if space.get(name, _ABSENT) is PATCHES[name]:
+            del space[name]
+        _bound.pop()
+
+
+def _bind(space: dict[str, Any], names: frozenset[str]) -> None:
+    for name in names:
+        if name not in space:
+            _bound.append((space, name))
+            space[name] = PATCHES[name]
+
+
+def _names_used(functions: Iterable[Any]) -> frozenset[str]:
+    """The patched names that the code of some functions uses."""
+    using = [function.__code__ for function in functions if not names_in(function.__code__).isdisjoint(PATCHES)]
+    names = {name for code in using for part in codes(code) for name in part.co_names}
+    return frozenset(PATCHES.keys() & names)
+
+
+def _names_used_in(space: dict[str, Any]) -> frozenset[str]:
+    """The patched names that functions and classes of a module use."""
+    cached = _names_by_namespace.get(id(space))
+    if cached is not None and cached[0] == len(space):
+        return cached[1]
+    name = space.get("__name__")
+    functions = [f for value in list(space.values()) for f in _functions_of(value, name)]
+    names = _names_used(functions)
+    _names_by_namespace[id(space)] = len(space), names
+    return names
+
+
+def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
+    """The Python functions of a global variable, and the methods of a class of the module."""
+    parts: Iterable[Any] = (value,)
+    if isinstance(value, builtins.type):
+        parts = vars(value).values() if value.__module__ == module else ()
+    for part in list(parts):
+        names = _INNER_FUNCTIONS.get(type(part), ())
+        registered = part.__dict__.get("registry") if type(part) is FunctionType else None  # of `functools.singledispatch`
+        others = registered.values() if isinstance(registered, MappingProxyType) else ()
+        for found in (part, *others, *[getattr(part, name, None) for name in names]):
+            if isinstance(found, FunctionType):
+                yield found
+
+
+def is_introspection_patch(value: object) -> bool:
+    """Whether a value is one of the patches of this module, bound in the user's modules while an operator runs."""
+    return builtins.type(value) in (FunctionType, _TypeOfType) and any(value is patch for patch in PATCHES.values())
+
+
+# Classes whose instances hold functions, and the attributes that hold them; of other objects no attribute is read by name.
+_INNER_FUNCTIONS: dict[type, tuple[str, ...]] = {
+    FunctionType: ("__wrapped__",),
+    type(functools.lru_cache(abs)): ("__wrapped__",),
+    functools.partial: ("func",),
+    functools.cached_property: ("func",),
+    functools.singledispatchmethod: ("func",),
+    MethodType: ("__func__",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset"),
+}
+
+
+def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[FunctionType]:
+    """The functions that values hold; the namespaces of the user's modules that define their classes are added to `spaces`."""
+    functions, seen, classes = list[FunctionType](), set[int](), set[type]()
+    rows = [values]
+    for _ in range(_MAX_DEPTH):
+        found: list[Any] = []
+        for row in rows:
+            if _DATA_TYPES.issuperset(map(type, row)):
+                continue
+            for value in row:
+                cls = type(value)
+                if (
+                    cls in _DATA_TYPES
+                    or id(value) in seen
+                    or (cls is list and _DATA_TYPES.issuperset(map(type, value[:_MAX_ITEMS])))
+                ):
+                    continue
+                if len(seen) >= _MAX_VALUES:
+                    return functions
+                seen.add(id(value))
+                if cls is FunctionType:
+                    functions.append(value)
+                elif cls is list or cls is tuple or cls is set:
+                    found.append(list(value)[:_MAX_ITEMS])
+                elif cls is dict:
+                    found.append(list(value.values())[:_MAX_ITEMS])
+                elif cls in _INNER_FUNCTIONS:
+                    found.append([getattr(value, name, None) for name in (*_INNER_FUNCTIONS[cls], "__self__")])
+                elif isinstance(value, builtins.type):
+                    classes.add(value)
+                elif not _is_traced(value):
+                    classes.add(cls)
+                    found.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
+        rows = found
+    for space in {id(space): space for cls in classes for space in _namespaces_of(cls)}.values():
+        spaces[id(space)] = space
+    return functions
+
+
+@functools.lru_cache(256)
+def _namespaces_of(cls: type) -> tuple[dict[str, Any], ...]:
+    """The namespaces of the user's modules that define a class and its bases."""
+    modules = [sys.modules.get(base.__module__) for base in cls.__mro__]
+    return tuple([vars(module) for module in modules if module is not None and _is_user_module(module)])
+
+
+def _is_user_module(module: ModuleType) -> bool:
+    file = getattr(module, "__file__", None)
+    return module.__name__ == "__main__" or (file is not None and not is_library(file))
+
+
+# Classes of values that hold no function and no object of a user's class.
+_DATA_TYPES = frozenset({
+    np.ndarray, np.float64, np.int64, np.ufunc, int, float, complex, bool, str, bytes, type(None), ModuleType,
+    BuiltinFunctionType,
+})  # fmt: skip

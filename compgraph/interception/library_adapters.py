@@ -1,0 +1,303 @@
+"""Adapters of other libraries, registered with each of them when it is imported.
+
+=============  ============================================================================================================
+matplotlib     draws the data of a node
+Dask           tokenizes each node differently: nodes with equal values differ in history
+distributed    pickles a node, with its graph; it would send arrays as plain data
+numba          runs the Python function that it compiled on traced nodes
+h5py           stores the values of nodes
+pyFFTW         its interfaces call NumPy and SciPy for traced nodes; the rest raises
+hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
+=============  ============================================================================================================
+
+The lower half are compiled libraries that read the memory of an array by the dtype that it reports. A traced node reports the
+dtype of its value, and its memory holds references. Most compiled code checks the dtype of the memory, and raises. These
+libraries use the reported dtype, and would read or write references as numbers.
+
+A dask array that meets a node would be loaded whole, or use the data of the node without its graph: that raises a TypeError.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..context import is_recording
+from ..frames import frame_up
+from ..graph import flatten_sequences, to_values
+from ..guards import note_saved
+from ..tracing import OPAQUE_CLASSES, leak_error
+from ..values import BLOCKS, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffers
+from .code_patches import patch_code
+
+Function = Callable[..., Any]
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+# ---------------------------------------------------------------------------------------------------- Matplotlib
+
+
+def adapt_matplotlib() -> None:
+    """Let axes draw the data of nodes."""
+    units = _module("matplotlib.units")
+
+    class Plain(units.ConversionInterface):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def convert(value: object, unit: object, axis: object) -> Any:
+            return np.asarray(to_values(value))
+
+    units.registry[Value] = Plain()
+
+
+# ---------------------------------------------------------------------------------------------------------- Dask
+
+
+def adapt_dask() -> None:
+    """Let Dask tokenize nodes, and raise where its collections meet them."""
+    _module("dask.tokenize").normalize_token.register(Value, _token)
+    Value.__dask_graph__ = property(_dask_graph)  # type: ignore[attr-defined]
+
+
+def adapt_distributed() -> None:
+    """Let messages between workers pickle nodes."""
+    _module("distributed.protocol.serialize").dask_serialize.register(Value, _pickle_instead)
+
+
+def _token(node: Value) -> str:
+    frame: Any = sys._getframe(1)
+    while _module_name(frame) in ("dask.tokenize", "dask.utils"):
+        frame = frame.f_back
+    if _module_name(frame).startswith("dask.array"):  # a dask array on the left of an operator, or a function of Dask
+        raise TypeError(
+            f"an operation of dask.array got a node of shape {node.shape}; its result would lose the graph. Use value.compute() "
+            f"in place of the dask array, or node.value where a plain array is meant. {BLOCKS}"
+        )
+    return os.urandom(16).hex()
+
+
+def _dask_graph(node: Value) -> Any:
+    """``__dask_graph__`` of nodes, which only collections of Dask have.
+
+    Dask looks for it in the arguments of a NumPy function that it lacks, to load its own arrays and to call the function with the
+    node.
+    """
+    frame: Any = sys._getframe(1)
+    while _module_name(frame) == "dask.base":
+        frame = frame.f_back
+    if _module_name(frame) == "dask.array.core" and frame.f_code.co_name == "handle_nonmatching_names":
+        name = getattr(frame.f_locals.get("func"), "__name__", "a function")
+        raise TypeError(
+            f"np.{name} got a node of shape {node.shape} and a dask array, which it would load whole. Use value.compute() in "
+            f"place of the dask array, or of the part that is needed. {BLOCKS}"
+        )
+    raise AttributeError("__dask_graph__")
+
+
+class _NotSerializedError(NotImplementedError, TypeError):
+    """Makes Dask pickle a node: its serializer of arrays falls back on a NotImplementedError, its pickler on a TypeError."""
+
+
+def _pickle_instead(node: Value) -> Any:
+    raise _NotSerializedError("a node is pickled with its graph, not serialized as an array")
+
+
+def _module_name(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
+# --------------------------------------------------------------------------- compiled libraries that read memory
+
+
+def _traced_in(*values: object) -> Value | None:
+    """The first traced node among some values, and in lists, tuples and dictionaries among them."""
+    return next((leaf for value in values for leaf in _leaves(value) if is_tracer(leaf)), None)
+
+
+def _holds_buffer(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(type(leaf) in BUFFERS for value in (*args, kwargs) for leaf in _leaves(value))
+
+
+def _leaves(value: object) -> tuple[Any, ...]:
+    return flatten_sequences(tuple(value.values()) if isinstance(value, dict) else value)
+
+
+def _require_untraced(values: Iterable[object], depth: int = 1) -> None:
+    """Raise if a traced node is among the arguments of the function `depth` calls up, which wraps another."""
+    node = _traced_in(*values)
+    if node is not None:
+        raise leak_error(frame_up(depth), f"the {describe(node)}")
+
+
+def _raising_for_traced(original: Function, unwraps_buffers: bool = False) -> Function:
+    """Wrap a function so that it raises for traced nodes; with `unwraps_buffers` it gets the memory of buffers."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _require_untraced((*args, kwargs))
+        return original(*unwrap_buffers(args), **unwrap_buffers(kwargs)) if unwraps_buffers else original(*args, **kwargs)
+
+    return call
+
+
+MEMORY_READERS: dict[ModuleType, tuple[str, ...]] = {
+    np: ("frombuffer",),
+    hashlib: (*sorted(hashlib.algorithms_guaranteed & vars(hashlib).keys()), "new"),
+    zlib: ("crc32", "adler32"),
+}
+
+
+def raising_reader(original: Function) -> Function:
+    """Wrap a function of `MEMORY_READERS`, so that it raises for traced nodes."""
+
+    @functools.wraps(original)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if isinstance(value, Value) and is_tracer(value):
+                raise leak_error(frame_up(1), f"the {describe(value)}")
+        return original(*args, **kwargs)
+
+    return read
+
+
+# --------------------------------------------------------------------------------------------------------- numba
+
+
+def adapt_numba() -> None:
+    """Let dispatchers run their Python functions on traced nodes; other parts of numba find no type for these."""
+    core = _module("numba.core.dispatcher")
+    extending, dispatcher = _module("numba.extending"), core._DispatcherBase
+    # The type of traced nodes, for which no function is compiled.
+    traced = type("Traced", (_module("numba.core.types").Type,), {})(name := "compgraph node")
+    OPAQUE_CLASSES.add(name)  # numba's errors show the type by this name
+    by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
+
+    @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
+    @extending.typeof_impl.register(np.ndarray)  # type: ignore[untyped-decorator]
+    def typeof_node(value: object, context: object) -> Any:
+        return traced if is_tracer(value) or type(value) in BUFFERS else by_memory(value, context)
+
+    def represent(manager: object, traced: object) -> Any:  # containers call it to compile functions for their items
+        raise leak_error(frame_up(1))
+
+    def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _traced_in(*args, kwargs) is None:
+            if not _holds_buffer(args, kwargs):
+                return compiled(self, *args, **kwargs)
+            return lambda *args, **kwargs: self(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+        function = self.py_func
+        if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
+            _require_untraced((*args, kwargs))
+
+        def interpreted(*args: Any, **kwargs: Any) -> Any:
+            values = [value.value if isinstance(value, core.OmittedArg) else value for value in args]
+            if function.__code__.co_flags & inspect.CO_VARARGS:  # numba has packed these into a tuple
+                values = [*values[:-1], *values[-1]]
+            return function(*values, **kwargs)
+
+        return interpreted
+
+    extending.register_model(type(traced))(represent)
+    dispatcher._compile_for_args = compile_for_args
+
+
+# ---------------------------------------------------------------------------------------------------------- h5py
+
+
+def adapt_h5py() -> None:
+    """Let the methods that store arrays store the values of nodes, as `numpy.save` does; `read_direct` raises."""
+    h5py = _module("h5py")
+    for owner, names in (
+        (h5py.Dataset, ("__setitem__", "write_direct")),
+        (h5py.Group, ("__setitem__", "create_dataset", "require_dataset")),
+        (h5py.AttributeManager, ("__setitem__", "create", "modify")),
+    ):
+        for name in names:
+            setattr(owner, name, _storing_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
+    h5py.Dataset.read_direct = _raising_for_traced(h5py.Dataset.read_direct, unwraps_buffers=True)
+
+
+def _storing_values(method: Function, name: str) -> Function:
+    """Wrap a method so that it stores the values of traced nodes, with a warning."""
+
+    @functools.wraps(method)
+    def store(self: object, *args: Any, **kwargs: Any) -> Any:
+        if _traced_in(*args, kwargs) is not None:
+            args, kwargs = to_values(args), to_values(kwargs)
+            if is_recording():
+                note_saved(name)
+        return method(self, *args, **kwargs)
+
+    return store
+
+
+# -------------------------------------------------------------------------------------------------------- pyFFTW
+
+
+def adapt_pyfftw() -> None:
+    """Let the functions of its interfaces call the functions of NumPy and SciPy that they replace; all others raise."""
+    pyfftw = _module("pyfftw")
+    for name, replaced in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
+        module = _module(f"pyfftw.interfaces.{name}")
+        for function in _functions_of(module):
+            counterpart = getattr(_module(replaced), function.__name__, None) if replaced else None
+            patch_code(function, _raise_for_traced if counterpart is None else _calling_for_traced(counterpart))
+    utilities = _module("pyfftw.builders._utils")
+    for function in (*_functions_of(_module("pyfftw.builders.builders")), *_functions_of(utilities)):
+        patch_code(function, _raise_for_traced)
+    patch_code(utilities._FFTWWrapper.__call__, _raise_for_traced)
+    pyfftw.FFTW = pyfftw.pyfftw.FFTW = _raising_plan(pyfftw.FFTW)
+
+
+def _functions_of(module: ModuleType) -> list[Any]:
+    """The Python functions that a module defines."""
+    return [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
+
+
+def _raise_for_traced(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    _require_untraced((*args, kwargs))
+    return original(*args, **kwargs)
+
+
+def _calling_for_traced(counterpart: Function) -> Function:
+    """A handler that calls `counterpart` on traced nodes, with the arguments that both functions have."""
+
+    def handle(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _traced_in(*args, kwargs) is None:
+            return original(*args, **kwargs)
+        bound = inspect.signature(original).bind(*args, **kwargs).arguments
+        parameters = inspect.signature(counterpart).parameters
+        return counterpart(**{name: value for name, value in bound.items() if name in parameters})
+
+    return handle
+
+
+def _raising_plan(plan: Any) -> Any:
+    """A class of FFTW plans whose instances raise for traced nodes."""
+
+    class Kind(type):
+        def __instancecheck__(cls, value: object) -> bool:  # also for plans that the builders make
+            return isinstance(value, plan) if cls is FFTW else type.__instancecheck__(cls, value)
+
+    class FFTW(plan, metaclass=Kind):  # type: ignore[misc]
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            _require_untraced((*args, kwargs), 2)
+            return plan.__new__(cls, *args, **kwargs)
+
+        __call__ = _raising_for_traced(plan.__call__)
+        update_arrays = _raising_for_traced(plan.update_arrays)
+
+    FFTW.__module__, FFTW.__qualname__, FFTW.__doc__ = plan.__module__, plan.__qualname__, plan.__doc__
+    return FFTW

@@ -1,0 +1,135 @@
+"""Functions of ``math``, ``cmath`` and ``statistics`` for nodes, which replace Python's while a function is differentiated."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..graph import stack_nested
+from ..guards import guarded_errors
+from ..inplace import contains_node
+from ..values import Value
+
+Function = Callable[..., Any]
+
+
+def _special(name: str) -> Function:
+    import scipy.special
+
+    function: Function = getattr(scipy.special, name)
+    return function
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """``math.remainder``: the difference between x and the nearest multiple of y, the even one if two are equally near."""
+    left, size = np.fmod(x, y), np.abs(y)
+    doubled = 2 * np.abs(left)
+    is_over = (doubled > size) | ((doubled == size) & (np.fmod(np.abs(x), 2 * size) >= size))
+    return np.where(is_over, left - np.copysign(size, left), left)[()]
+
+
+MATH_FUNCTIONS: dict[str, Function] = {
+    **{
+        name: getattr(np, name)
+        for name in (
+            "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "exp2", "log2", "log10", "log1p", "sqrt", "cbrt", "fabs",
+            "degrees", "radians", "copysign", "fmod", "pow",
+        )
+    },
+    **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
+    **{name: lambda x, f=f: int(f(x)) for name, f in {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}.items()},
+    **{name: lambda x, f=f: bool(f(x)) for name, f in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items()},
+    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: bool(
+        (a == b) | (np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol))
+    ),
+    "hypot": lambda *xs: functools.reduce(np.hypot, xs) if len(xs) > 1 else np.abs(*xs),
+    "remainder": _remainder,
+    "modf": np.modf,
+    "frexp": lambda x: (np.ldexp(x, -(exponent := int(np.frexp(x)[1]))), exponent),
+    "ldexp": lambda x, i: x * 2.0**i,
+    "log": lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
+    "fsum": lambda xs: np.sum(stack_nested(list(xs))),
+    "sumprod": lambda p, q: np.sum(np.multiply(stack_nested(list(p)), stack_nested(list(q)))),
+    "prod": lambda xs, *, start=1: functools.reduce(operator.mul, xs, start),
+    "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(stack_nested(list(p)), stack_nested(list(q)))))),
+    **{name: lambda x, special=special: _special(special)(x) for name, special in (
+        ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
+}  # fmt: skip
+
+
+# The functions of `cmath`, which convert real numbers to complex ones.
+COMPLEX_FUNCTIONS: dict[str, Function] = {
+    **{
+        name: lambda z, f=f: f(z + 0j)
+        for name, f in {
+            **{name: getattr(np, name) for name in ("exp", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
+            **{name: getattr(np, f"arc{name[1:]}") for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+        }.items()
+    },
+    "log": lambda z, base=None: np.log(z + 0j) if base is None else np.log(z + 0j) / np.log(base + 0j),
+    "phase": np.angle,
+    "polar": lambda z: (np.abs(z), np.angle(z)),
+    "rect": lambda r, phi: r * np.exp(1j * phi),
+}  # fmt: skip
+
+
+def _spread(function: Function, ddof: int) -> Function:
+    """A variance or standard deviation of `statistics`, about a mean that may be passed."""
+
+    def spread(xs: Any, center: Any = None) -> Any:
+        if center is None:
+            return function(xs, ddof=ddof)
+        variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
+        return np.sqrt(variance) if function is np.std else variance
+
+    return spread
+
+
+# The functions of `statistics`, applied to one node of all values.
+STATISTICS: dict[str, Function] = {
+    "mean": np.mean,
+    "fmean": lambda xs, weights=None: np.mean(xs) if weights is None else np.average(xs, weights=stack_nested(list(weights))),
+    "geometric_mean": lambda xs: np.exp(np.mean(np.log(xs))),
+    "median": np.median,
+    "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
+    "median_high": lambda xs: np.sort(xs)[len(xs) // 2],
+    "pvariance": _spread(np.var, 0),
+    "variance": _spread(np.var, 1),
+    "pstdev": _spread(np.std, 0),
+    "stdev": _spread(np.std, 1),
+}
+
+
+_CENTERS = {"mu": "center", "xbar": "center"}
+
+
+def patched_statistic(original: Function, ours: Function) -> Function:
+    """Wrap a function of `statistics`, so that `ours` runs for data with nodes."""
+
+    @functools.wraps(original)
+    def call(data: Any, *args: Any, **kwargs: Any) -> Any:
+        values = data if isinstance(data, Value) else list(data)
+        if not contains_node(values):
+            return original(values, *args, **kwargs)
+        if len(values) < 2:
+            original([0.0] * len(values), *args, **kwargs)  # raises if the statistic needs two values
+        return ours(stack_nested(values), *args, **{_CENTERS.get(name, name): value for name, value in kwargs.items()})
+
+    return call
+
+
+def patched_math(original: Function, ours: Function) -> Function:
+    """Wrap a function of `math` or `cmath`, so that `ours` runs for nodes."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
+            guarded_errors.require_possible(original, args)
+            return ours(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return call

@@ -1,0 +1,247 @@
+"""Names such as ``np.zeros``, ``math.sin`` and ``np.random.normal`` that are replaced in namespaces, and after_restore.
+
+A group of names is replaced in all namespaces that bind it: in NumPy's own, and in those of modules that imported a name
+directly.
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..arrays import is_compiled, keep_original, shield_compiled_modules, without_patches
+from ..frames import frame_up
+from ..guards import note_taken
+from ..values import Value
+from .callers import is_library
+from .constructors import (
+    AT_TOP_LEVEL,
+    CONSTRUCTORS,
+    POLYNOMIAL_QUADRATURES,
+    patched_constructor,
+    patched_default_rng,
+)
+from .library_adapters import MEMORY_READERS, raising_reader
+from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, patched_math, patched_statistic
+from .random_functions import NUMPY_DRAWS, patched_draw, reporting_draws
+from .undispatched_functions import PatchedIndexer, patched_fromiter, patched_ndenumerate
+
+Namespace = dict[str, Any]
+Function = Callable[..., Any]
+Patch = tuple[Namespace, str, Any]  # namespace, name, and the object that replaces the original
+
+
+# -------------------------------------------------------------------------------------------- the tables of names
+
+
+def _marked(patch: Any, original: Any) -> Any:
+    """A patch with a mark, by which `patched_numpy` distinguishes it from NumPy's own function.
+
+    Its attribute ``for_compiled`` is the function that compiled modules see.
+    """
+    if isinstance(patch, FunctionType):
+        patch.is_answering = True  # type: ignore[attr-defined]
+    patch.for_compiled = getattr(patch, "for_compiled", original)
+    return patch
+
+
+def _differentiation_patches() -> list[Patch]:
+    """The names that are replaced while a function is differentiated."""
+    patches: dict[tuple[int, str], Patch] = {}
+
+    def enter(space: Namespace, name: str, patch: Callable[[Any], Any]) -> None:
+        if name in space:
+            original = without_patches(space)[name]
+            patches[id(space), name] = space, name, _marked(patch(original), original)
+
+    numpy = vars(np)
+    for name, ours in CONSTRUCTORS.items():
+        if name not in AT_TOP_LEVEL:
+            enter(numpy, name, functools.partial(patched_constructor, ours=ours))
+    for home, names in {"numpy.fft": ("fftfreq", "rfftfreq"), **POLYNOMIAL_QUADRATURES}.items():
+        for name in names:
+            enter(vars(importlib.import_module(home)), name, functools.partial(patched_constructor, ours=None))
+    enter(vars(np.lib.stride_tricks), "as_strided", functools.partial(patched_constructor, ours=arrays.as_strided))
+    for name in ("mgrid", "ogrid"):
+        enter(numpy, name, lambda original: PatchedIndexer(original, None))
+    enter(numpy, "r_", lambda original: PatchedIndexer(original, arrays.r_))
+    enter(numpy, "c_", lambda original: PatchedIndexer(original, arrays.c_))
+    enter(numpy, "ndenumerate", patched_ndenumerate)
+    for module, functions in ((math, MATH_FUNCTIONS), (cmath, COMPLEX_FUNCTIONS)):
+        for name, ours in functions.items():
+            enter(vars(module), name, functools.partial(patched_math, ours=ours))
+    for name, ours in STATISTICS.items():
+        enter(vars(importlib.import_module("statistics")), name, functools.partial(patched_statistic, ours=ours))
+    for reader, names in MEMORY_READERS.items():
+        for name in names:
+            enter(vars(reader), name, raising_reader)
+    enter(vars(np.random), "default_rng", patched_default_rng)
+    for name in NUMPY_DRAWS:
+        enter(vars(np.random), name, functools.partial(patched_draw, name))
+    return list(patches.values())
+
+
+def _top_level_patches() -> list[Patch]:
+    """The names that are replaced from the first variable on: functions that convert lists."""
+    numpy = vars(np)
+    patches: dict[str, Callable[[Any], Any]] = {
+        name: functools.partial(patched_constructor, ours=CONSTRUCTORS[name], takes_nodes=takes)
+        for name, takes in AT_TOP_LEVEL.items()
+    }
+    patches["fromiter"] = patched_fromiter
+    originals = without_patches(numpy)
+    return [(numpy, name, _marked(patch(originals[name]), _noting(originals[name]))) for name, patch in patches.items()]
+
+
+def _noting(original: Function) -> Function:
+    """A function that converts lists, as compiled modules see it: NumPy's own, which notes the nodes whose data it copies."""
+
+    @functools.wraps(original)
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        array = original(*args, **kwargs)
+        if args and isinstance(args[0], Value) and not isinstance(array, Value):
+            frame = frame_up(1)
+            if not is_library(frame.f_code.co_filename):
+                note_taken(args[0], f"np.{original.__name__}()", frame)
+        return array
+
+    return convert
+
+
+# ---------------------------------------------------------------------------------------------------- namespaces
+
+
+class _PatchedNamespace:
+    """One namespace, and the names in it whose values are in `replacements`."""
+
+    __slots__ = ("is_patched", "length", "originals", "patches", "read", "replacements", "space", "values")
+
+    def __init__(self, space: Namespace, replacements: dict[int, tuple[Any, Any]]) -> None:
+        self.space, self.replacements, self.length, self.is_patched = space, replacements, -1, False
+        self.scan()
+
+    def scan(self) -> None:
+        """Find the names to be replaced; again if the number of names in the namespace has changed."""
+        if self.length != len(self.space) and not self.is_patched:
+            self.length = len(self.space)
+            items = list(without_patches(self.space).items())  # a copy, because another thread may import into this module
+            self.originals = {name: value for name, value in items if _is_replaced(self.replacements, value)}
+            self.patches = {name: self.replacements[id(value)][1] for name, value in self.originals.items()}
+            times = 2 if len(self.originals) == 1 else 1  # itemgetter of a single name returns no tuple
+            self.read = itemgetter(*[*self.originals] * times) if self.originals else None
+            self.values = {False: tuple(self.originals.values()) * times, True: tuple(self.patches.values()) * times}
+
+    def bind(self, is_patched: bool) -> None:
+        """Bind the names to the patches, or to the originals again."""
+        if self.read is None or self.is_patched is is_patched:
+            return
+        after, before = (self.patches, self.originals) if is_patched else (self.originals, self.patches)
+        if is_patched:
+            self.is_patched = True
+        try:
+            is_unchanged = self.read(self.space) == self.values[not is_patched]
+        except KeyError:
+            is_unchanged = False
+        if is_unchanged:
+            self.space.update(after)
+        else:
+            for name, value in before.items():  # a name that other code has rebound meanwhile is skipped
+                if self.space.get(name) is value:
+                    self.space[name] = after[name]
+        self.is_patched = is_patched
+
+
+def _is_replaced(replacements: dict[int, tuple[Any, Any]], value: object) -> bool:
+    entry = replacements.get(id(value))
+    return entry is not None and entry[0] is value
+
+
+class NamePatches:
+    """Names that are replaced together, in all namespaces that bind them.
+
+    Parameters
+    ----------
+    table : callable
+        Returns namespace, name and patch of each.
+    """
+
+    def __init__(self, table: Callable[[], list[Patch]]) -> None:
+        self._table = table
+        self._spaces: dict[int, _PatchedNamespace] = {}
+        self._replacements: dict[int, tuple[Any, Any]] = {}  # by the id of an original: the original, and its patch
+        self._modules = 0
+        self._is_applied = False
+
+    def apply(self, namespaces: Iterable[Namespace]) -> None:
+        """Replace the names in all known namespaces, and in these."""
+        if not self._replacements:
+            self._prepare()
+        self._is_applied = True  # first: an interrupt may leave a part of the names replaced
+        if len(sys.modules) != self._modules:
+            self._scan_modules()
+        for namespace in namespaces:
+            self._space(namespace).scan()
+        for space in self._spaces.values():
+            space.bind(True)
+
+    def restore(self) -> None:
+        """Bind all names to their originals."""
+        if self._is_applied:
+            for space in self._spaces.values():
+                space.bind(False)
+            self._is_applied = False
+
+    def reapply_to_numpy(self) -> None:
+        """Replace NumPy's names again that `cg.patched_numpy` has after_restore, if they are replaced now."""
+        space = self._spaces.get(id(vars(np)))
+        if space is not None and space.is_patched:
+            space.is_patched = False
+            space.bind(True)
+
+    def _prepare(self) -> None:
+        for space, name, patch in self._table():
+            original = without_patches(space)[name]
+            self._replacements[id(original)] = original, patch
+            self._space(space)
+            keep_original(space, name, getattr(patch, "for_compiled", patch))
+        shield_compiled_modules()
+        for patched in self._spaces.values():
+            patched.length = -1
+            patched.scan()
+
+    def _space(self, space: Namespace) -> _PatchedNamespace:
+        patched = self._spaces.get(id(space))
+        if patched is None:
+            patched = self._spaces[id(space)] = _PatchedNamespace(space, self._replacements)
+        return patched
+
+    def _scan_modules(self) -> None:
+        """Find the names in modules that were imported since the last scan."""
+        modules = list(sys.modules.items())
+        for name, module in modules:
+            top = name.partition(".")[0]
+            namespace = getattr(module, "__dict__", None)
+            if top in ("numpy", "compgraph", "autodiff") or name.startswith("scipy._lib") or namespace is None:
+                continue
+            if id(namespace) in self._spaces:
+                continue
+            if (top in sys.stdlib_module_names and top != "__main__") or is_compiled(module):
+                continue
+            if any(_is_replaced(self._replacements, value) for value in list(namespace.values())):
+                self._space(namespace)
+        self._modules = len(modules)
+
+
+DIFFERENTIATION = NamePatches(_differentiation_patches)
+DRAWS = NamePatches(reporting_draws)
+TOP_LEVEL = NamePatches(_top_level_patches)

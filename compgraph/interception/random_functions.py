@@ -1,0 +1,324 @@
+"""Random numbers whose parameters are nodes: a draw as a function of its parameters (reparametrization).
+
+A draw from a location-scale family is ``loc + scale * z``, where z is a draw from the standard distribution and does not
+depend on the parameters (Kingma and Welling, "Auto-encoding variational Bayes", 2014). NumPy draws with the plain parameters, and
+z is computed back from the draw; so the numbers, and the state of the generator, are NumPy's own. Families without such a
+formula raise for nodes.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+
+from ..context import layered_variable
+from ..frames import frame_up
+from ..graph import stack_nested, to_values
+from ..inplace import contains_node
+from ..tracing import is_tracing
+from ..values import BUFFERS, NUMERIC, as_buffer, unwrap_buffer
+from .callers import is_library
+
+Function = Callable[..., Any]
+Draw = Callable[..., Any]
+DrawHandler = Callable[[str, Draw, tuple[Any, ...], dict[str, Any]], Any]  # handler(name, draw, args, kwargs)
+
+
+# ------------------------------------------------------------------------------------------- reparametrization
+
+
+def _shifted(draw: Any, loc: Any, scale: Any) -> Any:
+    """``loc + scale * z``, whose value is `draw`."""
+    standard = _divided(draw - to_values(loc), to_values(scale))
+    return loc + scale * standard
+
+
+def _divided(numerator: Any, scale: Any) -> Any:
+    """``numerator / scale``, the standard draw; raises for a scale of 0, from which it cannot be computed."""
+    if np.any(np.equal(scale, 0)):
+        raise TypeError(
+            "a draw with scale 0 has no derivative with respect to its scale: the standard draw cannot be computed from it. "
+            "Write loc + scale * rng.normal() instead"
+        )
+    return numerator / scale
+
+
+def _scaled(draw: Any, scale: Any) -> Any:
+    return scale * _divided(draw, to_values(scale))
+
+
+def _raised_to_power(draw: Any, a: Any) -> Any:
+    """``z ** (1 / a)``, whose value is `draw`."""
+    return (draw ** to_values(a)) ** (1 / a)
+
+
+def _triangular(draw: Any, left: Any, mode: Any, right: Any) -> Any:
+    """The inverse of the triangular distribution function, at the probability of the value `draw`."""
+    a, c, b = map(to_values, (left, mode, right))
+    is_rising = draw < c
+    with np.errstate(all="ignore"):
+        u = np.where(is_rising, (draw - a) ** 2 / ((b - a) * (c - a)), 1 - (b - draw) ** 2 / ((b - a) * (b - c)))
+    low = left + np.sqrt(np.where(is_rising, u, 0.25) * (right - left) * np.where(is_rising, mode - left, 1.0))
+    high = right - np.sqrt(np.where(is_rising, 0.25, 1 - u) * (right - left) * np.where(is_rising, 1.0, right - mode))
+    return np.where(is_rising, low, high)
+
+
+# For each family: its parameters with their defaults (None: required), and the draw as a function of its value and of them.
+FAMILIES: dict[str, tuple[dict[str, Any], Function]] = {
+    **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ({"loc": 0.0, "scale": 1.0}, _shifted)),
+    "uniform": ({"low": 0.0, "high": 1.0}, lambda v, low, high: _shifted(v, low, high - low)),
+    "exponential": ({"scale": 1.0}, _scaled),
+    "rayleigh": ({"scale": 1.0}, _scaled),
+    "lognormal": ({"mean": 0.0, "sigma": 1.0}, lambda v, mean, sigma: np.exp(_shifted(np.log(v), mean, sigma))),
+    "weibull": ({"a": None}, _raised_to_power),
+    "power": ({"a": None}, _raised_to_power),
+    "pareto": ({"a": None}, lambda v, a: _raised_to_power(v + 1, a) - 1),
+    "triangular": ({"left": None, "mode": None, "right": None}, _triangular),
+}
+
+UNSUPPORTED = (
+    "beta", "binomial", "chisquare", "dirichlet", "f", "gamma", "geometric", "hypergeometric", "logseries", "multinomial",
+    "multivariate_hypergeometric", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f", "poisson",
+    "standard_gamma", "standard_t", "vonmises", "wald", "zipf", "permutation", "permuted", "choice",
+)  # fmt: skip
+
+
+def _reparametrized(name: str, original: Draw) -> Draw:
+    """A drawing function whose parameters may be nodes."""
+    parameters, formula = FAMILIES[name]
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if not (any(map(contains_node, args)) or any(map(contains_node, kwargs.values()))):
+            return _draw_as_buffer(original(*args, **kwargs), frame_up(1))
+        value = original(*to_values(args), **to_values(kwargs))
+        bound = dict(zip(parameters, args, strict=False)) | kwargs
+        return formula(value, *[stack_nested(bound.get(key, default)) for key, default in parameters.items()])
+
+    return draw
+
+
+def _raising(name: str, original: Draw) -> Draw:
+    """A drawing function that raises for nodes."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
+            raise TypeError(
+                f"random {name}: a parameter is a node, and the draw is not a differentiable function of its parameters. Draw "
+                "standard numbers and transform them (mean + L @ rng.standard_normal(n)), draw indices "
+                "(x[rng.permutation(len(x))]), or pass plain parameters (node.value)"
+            )
+        return _draw_as_buffer(original(*args, **kwargs), frame_up(1))
+
+    return draw
+
+
+def _buffering(name: str, original: Draw) -> Draw:
+    """A drawing function none of whose parameters may be a node. C code writes into the memory of a buffer as ``out=``."""
+
+    @functools.wraps(original)
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if is_tracing():
+            out = next((value for value in (*args, *kwargs.values()) if type(value) in BUFFERS), None)
+            if out is not None:
+                original(*map(unwrap_buffer, args), **{key: unwrap_buffer(value) for key, value in kwargs.items()})
+                return out
+        return _draw_as_buffer(original(*args, **kwargs), frame_up(1))
+
+    return draw
+
+
+def _draw_as_buffer(numbers: Any, frame: FrameType) -> Any:
+    """Random numbers; a buffer for user code within a function that is differentiated."""
+    if type(numbers) is not np.ndarray or not is_tracing() or numbers.dtype.kind not in NUMERIC:
+        return numbers
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return numbers if is_library(frame.f_code.co_filename) else as_buffer(numbers)
+
+
+_STANDARD = (
+    "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "random_integers", "integers", "standard_cauchy",
+    "standard_exponential", "standard_normal",
+)  # fmt: skip
+_PATCHES: dict[str, Callable[[str, Draw], Draw]] = {
+    **dict.fromkeys(FAMILIES, _reparametrized), **dict.fromkeys(UNSUPPORTED, _raising), **dict.fromkeys(_STANDARD, _buffering)
+}  # fmt: skip
+NUMPY_DRAWS = frozenset(_PATCHES)
+
+
+def patched_draw(name: str, original: Draw) -> Draw:
+    """The function that replaces one of ``np.random`` (of `NUMPY_DRAWS`) within a function that is differentiated."""
+    patched = _reporting(name, _PATCHES[name](name, original))
+    patched.for_compiled = _reporting(name, original)  # type: ignore[attr-defined]
+    return patched
+
+
+# ------------------------------------------------------------------------------------------------ draw handlers
+
+_handler: ContextVar[DrawHandler | None] = layered_variable("draw handler", None)
+_NO_DRAWS = frozenset({"bit_generator"})
+_LEGACY = ("bytes", "shuffle", "seed", "set_state")
+_PYTHON_DRAWS = (
+    "random", "uniform", "triangular", "gauss", "normalvariate", "lognormvariate", "expovariate", "vonmisesvariate",
+    "gammavariate", "betavariate", "paretovariate", "weibullvariate", "binomialvariate", "randint", "randrange", "choice",
+    "choices", "sample", "shuffle", "getrandbits", "randbytes", "seed", "setstate",
+)  # fmt: skip
+
+
+def draw_handler() -> DrawHandler | None:
+    """The handler that runs in place of each draw, as ``handler(name, draw, args, kwargs)``; None if draws just run."""
+    return _handler.get()
+
+
+def with_draw_handler(handler: DrawHandler | None) -> dict[Any, Any]:
+    """The changes of a context in which ``handler(name, draw, args, kwargs)`` runs in place of ``draw(*args, **kwargs)``.
+
+    It runs for the functions of `numpy.random` and of Python's `random`, where they are patched, and for borrowed generators.
+    """
+    return {_handler: handler}
+
+
+# NumPy and SciPy draw for internal estimates; draws of other libraries may be their result.
+_INTERNAL_DRAWS = frozenset({"numpy", "scipy", "compgraph", "autodiff"})
+
+
+def _reporting(name: str, draw: Draw) -> Draw:
+    """A drawing function that runs the current draw handler instead, if any."""
+
+    @functools.wraps(draw)
+    def reported(*args: Any, **kwargs: Any) -> Any:
+        handler = _handler.get()
+        if handler is None or str(frame_up(1).f_globals.get("__name__")).partition(".")[0] in _INTERNAL_DRAWS:
+            return draw_unmonitored(draw, *args, **kwargs)
+        return handler(name, draw, args, kwargs)
+
+    return reported
+
+
+UNSEEDED = "a generator made without a seed"  # the name of a draw from the system's entropy
+
+
+def _reporting_entropy(urandom: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    """``os.urandom`` as Python's `random` calls it: for its SystemRandom, which seeds generators made without a seed."""
+
+    @functools.wraps(urandom)
+    def reported(size: int) -> bytes:
+        handler = _handler.get()
+        if handler is None:
+            return urandom(size)
+        frame = frame_up(1)
+        while frame.f_globals.get("__name__") in ("random", "secrets") and frame.f_back is not None:
+            frame = frame.f_back
+        entropy: bytes = urandom(size) if is_library(frame.f_code.co_filename) else handler(UNSEEDED, urandom, (size,), {})
+        return entropy
+
+    return reported
+
+
+def reporting_draws() -> list[tuple[dict[str, Any], str, Any]]:
+    """The drawing functions that are patched only where there is a draw handler: namespace, name, and the patch."""
+    spaces = (vars(np.random), _LEGACY), (vars(random), _PYTHON_DRAWS)
+    patches = [(space, name, _reporting(name, space[name])) for space, names in spaces for name in names if name in space]
+    return [*patches, (vars(random), "_urandom", _reporting_entropy(vars(random)["_urandom"]))]
+
+
+# ------------------------------------------------------------------------------------------------ draw monitors
+
+
+class DrawMonitor:
+    """A context that checks, when it is left, whether generators without a draw handler were used in it.
+
+    Draws that a handler has run, or that other threads made, may be from the same generators. So the monitors of all threads are
+    suspended for each of these: `check` runs before it, and `start` after it.
+
+    Attributes
+    ----------
+    other_threads_draw : bool
+        Whether a thread without a monitor was seen to draw. A draw that began before the names were patched is not seen.
+    """
+
+    other_threads_draw = False
+
+    def start(self) -> None:
+        """Record the states of the generators."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Record whether a state differs from the one that `start` has recorded."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        with _monitor_lock:
+            self.start()
+            _monitors.append((self, threading.get_ident()))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with _monitor_lock:
+            _monitors.remove((self, threading.get_ident()))
+            self.check()
+
+
+_monitors: list[tuple[DrawMonitor, int]] = []  # with their threads
+_monitor_lock = threading.RLock()
+
+
+def draw_unmonitored(draw: Draw, /, *args: object, **kwargs: object) -> Any:
+    """``draw(*args, **kwargs)``, which no `DrawMonitor` counts."""
+    if not _monitors:
+        return draw(*args, **kwargs)
+    with _monitor_lock:
+        suspended, own = [monitor for monitor, _ in _monitors], threading.get_ident()
+        if all(thread != own for _, thread in _monitors):
+            DrawMonitor.other_threads_draw = True
+        for monitor in suspended:
+            monitor.check()
+        try:
+            return draw(*args, **kwargs)
+        finally:
+            for monitor in suspended:
+                monitor.start()
+
+
+# --------------------------------------------------------------------------------------------------- generators
+
+
+class Generator(np.random.Generator):
+    """A generator whose methods take nodes for parameters, over the bit generator of another.
+
+    Attributes
+    ----------
+    _is_seeded : bool
+        Whether it was made from a seed within the function that is differentiated, so that it draws the same numbers each time.
+    """
+
+    _is_seeded = False
+
+    def __getattribute__(self, name: str) -> Any:
+        attribute = np.random.Generator.__getattribute__(self, name)
+        if name.startswith("_") or name in _NO_DRAWS:
+            return attribute
+        draw = _PATCHES[name](name, attribute) if name in _PATCHES else attribute
+        handler = _handler.get()
+        return draw if handler is None or self._is_seeded else functools.partial(_handled, handler, name, draw)
+
+    def __reduce__(self) -> Any:
+        return np.random.Generator(self.bit_generator).__reduce__()
+
+
+def _handled(handler: DrawHandler, name: str, draw: Draw, /, *args: Any, **kwargs: Any) -> Any:
+    return handler(name, draw, args, kwargs)
+
+
+def traceable_generator(generator: np.random.Generator, is_seeded: bool = False) -> Generator:
+    """A `Generator` over the bits of `generator`: it draws the same numbers, and advances the same state."""
+    traceable = Generator(generator.bit_generator)
+    traceable._is_seeded = is_seeded
+    return traceable

@@ -1,0 +1,253 @@
+"""Names and values that a function can reach: globals that its code names, closures, default values, and their methods."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..frames import is_internal
+from ..storage import Opaque
+from .callers import is_library
+from .constructors import CONSTRUCTOR_NAMES
+from .node_sequences import UFUNC_METHODS
+
+_BOUND = frozenset({MethodType, staticmethod, classmethod})
+_SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
+_reaches: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the id of the code, which may be garbage-collected
+Home = str | None  # the name of a module; None for that of the function itself
+
+
+class Reach:
+    """Globals that the code of a function reaches by name, directly or through the user's functions that it calls by name.
+
+    Attributes
+    ----------
+    variables : list of (str or None, str)
+        Names in the user's modules, whose values may be arrays.
+    functions : list of (str or None, str, weakref)
+        The functions whose code was read as well; weak, since they may be redefined.
+    is_closed : bool
+        Whether the code calls nothing but NumPy, builtins and these functions, and no NumPy function that creates an array.
+    checks_classes : bool
+        Whether the code checks classes or attributes; see `introspection`.
+    values : list of (dict, str)
+        Namespaces, and names in them that refer to no function, so that nothing else can be called through their values.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.variables: list[tuple[Home, str]] = []
+        self.functions: list[tuple[Home, str, weakref.ref[Any]]] = []
+        self.values: list[tuple[dict[str, Any], str]] = []
+        self.checks_classes = False
+        self.is_closed = True
+        self._own, self._seen = function.__globals__, set[int]()
+        self._follow(function)
+        del self._own, self._seen
+
+    def is_current(self, own: dict[str, Any]) -> bool:
+        """Whether the names still refer to the same functions, and those of values to no function."""
+        for home, name, function in self.functions:
+            if namespace_of(home, own).get(name) is not function():
+                return False
+        return not self.is_closed or all(_is_data(space.get(name)) for space, name in self.values)
+
+    def _follow(self, function: Any) -> None:
+        """Read the names in the code of a function, and in the code of the functions that they refer to."""
+        code, namespace = function.__code__, function.__globals__
+        if id(code) in self._seen:
+            return
+        self._seen.add(id(code))
+        home = None if namespace is self._own else str(namespace.get("__name__"))
+        if is_library(code.co_filename) or namespace_of(home, self._own) is not namespace:
+            self.is_closed = False
+            return
+        names = names_in(code)
+        self.checks_classes = self.checks_classes or not names.isdisjoint(INTROSPECTION_NAMES)
+        self._add_names(home, namespace, names)
+        self.is_closed = self.is_closed and all(_is_harmless(name, namespace) for name in names)
+        self.values += [(namespace, name) for name in names if not _is_followed(namespace.get(name))]
+        for module in map(namespace.get, names):
+            if not isinstance(module, ModuleType) or is_library(module.__dict__.get("__file__") or ""):
+                continue
+            if sys.modules.get(module.__name__) is module:
+                self._add_names(module.__name__, vars(module), names)
+
+    def _add_names(self, home: Home, namespace: dict[str, Any], names: frozenset[str]) -> None:
+        for name in sorted(names & namespace.keys()):
+            value = namespace[name]
+            if type(function_of(value)) is FunctionType:
+                self.functions.append((home, name, weakref.ref(value)))
+                self._follow(function_of(value))
+            elif not issubclass(type(value), _SKIPPED) or (issubclass(type(value), type) and value.__module__ != "builtins"):
+                self.variables.append((home, name))
+
+
+def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
+    """The namespace of the module `home`; for None `own`, that of the function."""
+    return own if home is None else getattr(sys.modules.get(home), "__dict__", {})
+
+
+INTROSPECTION_NAMES = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `introspection`
+# Builtins that reach something without its name in the code, except perhaps in a string.
+_REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
+# Attributes that create no new array: those of arrays, and NumPy's functions except the constructors.
+_CREATING = CONSTRUCTOR_NAMES | {"ndenumerate", "fromiter", "frombuffer", "r_", "c_", "mgrid", "ogrid", "random"}
+_HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _CREATING) | {"linalg"}
+
+
+_MAX_ITEMS = 16  # of a list whose items are checked
+_DATA_TYPES = (np.ndarray, Opaque, int, float, complex, str, type(None), np.generic)
+
+
+def _is_data(value: Any, depth: int = 4) -> bool:
+    """Whether nothing but NumPy can be called through a value: an array, a number, or a short nested list of these."""
+    kind = type(value)
+    if kind is list or kind is tuple or kind is dict:
+        is_small = depth > 0 and len(value) <= _MAX_ITEMS
+        if kind is dict:
+            return is_small and all(type(key) is str and _is_data(part, depth - 1) for key, part in value.items())
+        return is_small and all(_is_data(part, depth - 1) for part in value)
+    return value is np or issubclass(kind, (*_DATA_TYPES, np.ufunc))
+
+
+def _is_followed(value: Any) -> bool:
+    """Whether a value is a function whose code is read."""
+    return type(function_of(value)) is FunctionType
+
+
+def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
+    """Whether a name in a function's code, of a global or an attribute, creates no array."""
+    if name in namespace:
+        return _is_data(namespace[name]) or _is_followed(namespace[name])
+    return name in _HARMLESS or (name not in _REACHING and hasattr(builtins, name))
+
+
+def reach_of(function: FunctionType) -> Reach:
+    """The `Reach` of a function, cached as long as its names refer to the same functions."""
+    code = function.__code__
+    cached = _reaches.get(id(code))
+    if cached is not None and cached[0]() is code and cached[1].is_current(function.__globals__):
+        return cached[1]
+    reach = Reach(function)
+    _reaches[id(code)] = weakref.ref(code, functools.partial(_drop_reach, id(code))), reach
+    return reach
+
+
+def _drop_reach(code_id: int, _: object) -> None:
+    _reaches.pop(code_id, None)
+
+
+class Held:
+    """Closure cells and default values of a function, and of the functions among these.
+
+    Attributes
+    ----------
+    functions : list of function
+        The function, and those that it holds.
+    cells : list of cell
+        The cells of their closures.
+    is_closed : bool
+        Whether only NumPy and these functions can be called through these values.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.functions, self.cells, self.is_closed = [function], list[CellType](), True
+        for held in self.functions:  # it grows meanwhile
+            for cell in held.__closure__ or ():
+                self.cells.append(cell)
+                self._add(cell_contents(cell))
+            for value in (*(held.__defaults__ or ()), *(held.__kwdefaults__ or {}).values()):
+                self._add(value)
+
+    def _add(self, value: Any) -> None:
+        inner = function_of(value)
+        if not isinstance(inner, FunctionType):
+            self.is_closed = self.is_closed and _is_data(value)
+        elif all(inner is not other for other in self.functions):
+            self.functions.append(inner)
+
+
+def is_closed(held: Held, reached: list[Reach], arguments: Iterable[object]) -> bool:
+    """Whether a call of the function runs nothing but NumPy, builtins and the user's functions that create no array by name."""
+    return held.is_closed and all(reach.is_closed for reach in reached) and all(map(_is_data, arguments))
+
+
+def function_of(f: Any) -> Any:
+    """The Python function behind partials, methods and wrappers of ours; another callable unchanged."""
+    while (inner := _wrapped_by(f)) is not None:
+        f = inner
+    return f
+
+
+def _wrapped_by(f: Any) -> Any:
+    """The callable behind a partial, a method or a wrapper of ours; None for other callables. No user code runs."""
+    kind = type(f)
+    if kind is FunctionType:
+        return f.__dict__.get("__wrapped__") if is_internal(f.__code__.co_filename) else None
+    if issubclass(kind, functools.partial):
+        return f.func
+    return f.__func__ if kind in _BOUND or kind.__module__ in _OUR_WRAPPERS else None
+
+
+# Modules of callables that contain another callable.
+_OUR_WRAPPERS = frozenset({"compgraph.compiled.jitted", "autodiff.arguments.derived_functions"})
+
+
+def bound_with(f: Any) -> Iterator[Any]:
+    """The arguments that partials and methods bind."""
+    while (inner := _wrapped_by(f)) is not None:
+        kind = type(f)
+        if issubclass(kind, functools.partial):
+            yield from (*f.args, *f.keywords.values())
+        elif kind is MethodType or kind.__name__ == "Bound":
+            yield f.__self__
+        f = inner
+
+
+_names: dict[int, tuple[weakref.ref[CodeType], frozenset[str]]] = {}  # by the id of the code
+
+
+def names_in(code: CodeType) -> frozenset[str]:
+    """The names, of globals and attributes, in a code object and in those of the functions that are defined in it."""
+    cached = _names.get(id(code))
+    if cached is not None and cached[0]() is code:
+        return cached[1]
+    parts = list(codes(code))
+    names = frozenset([name for part in parts for name in part.co_names])
+    if names & _REACHING:
+        names |= {text for part in parts for text in part.co_consts if isinstance(text, str) and text.isidentifier()}
+    _names[id(code)] = weakref.ref(code, functools.partial(_drop_names, id(code))), names
+    return names
+
+
+def _drop_names(code_id: int, _: object) -> None:
+    _names.pop(code_id, None)
+
+
+def numpy_names(function: FunctionType) -> list[str]:
+    """The names by which a function reaches NumPy, if its code names a method of ufuncs; see `node_sequences`."""
+    names = names_in(function.__code__)
+    return [name for name in names if function.__globals__.get(name) is np] if names & UFUNC_METHODS.keys() else []
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and those of the functions that are defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def cell_contents(cell: CellType) -> Any:
+    """The value in a closure cell; None if the cell is still empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

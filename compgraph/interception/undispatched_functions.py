@@ -1,0 +1,187 @@
+"""NumPy functions that no protocol reaches: ``np.vectorize``, ``np.ndenumerate``, ``np.poly1d``, ``np.fromiter``, ``np.r_``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import arrays
+from ..context import is_recording
+from ..frames import frame_up
+from ..graph import stack_nested, to_values
+from ..inplace import contains_node
+from ..tracing import is_tracing
+from ..values import NUMERIC, Value, as_buffer, mark_python_number
+from .callers import RECEIVES_PATCHES
+from .node_sequences import active_contexts, inspects_sequences, records_sequences
+
+Args = tuple[Any, ...]
+Options = dict[str, Any]
+Function = Callable[..., Any]
+
+
+# -------------------------------------------------------------------------- np.vectorize and np.poly1d (code patches)
+
+
+def run_vectorized(function: object, original: Function, args: Args, kwargs: Options) -> Any:
+    """``np.vectorize(f)(*args)``: call f on the elements of nodes, and stack its results to one node."""
+    self, *values = args
+    if self.signature is not None:
+        raise TypeError("np.vectorize with signature= is not supported on nodes; write the loop, and np.stack its results")
+    named = {name: value for name, value in kwargs.items() if name not in self.excluded}
+    positions = [k for k in range(len(values)) if k not in self.excluded]
+    operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, named.values()))
+    shape = operands[0].shape
+    results = []
+    for index in np.ndindex(shape):
+        elements = [_as_python_number(operand[index]) for operand in operands]
+        call = list(values)
+        for k, element in zip(positions, elements, strict=False):
+            call[k] = element
+        keywords = {**kwargs, **dict(zip(named, elements[len(positions) :], strict=True))}
+        results.append(self.pyfunc(*call, **keywords))
+    if not results:
+        return original(*args, **kwargs)
+    if isinstance(results[0], tuple):
+        return tuple([_stacked(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
+    return _stacked(results, shape, self.otypes, 0)
+
+
+def _as_python_number(element: Any) -> Any:
+    """An element as `np.vectorize` passes it: a node that represents a Python number."""
+    return mark_python_number(element) if isinstance(element, Value) else element
+
+
+def _as_array(value: object) -> Any:
+    value = stack_nested(value)
+    return value if isinstance(value, Value) else np.asarray(value)
+
+
+def _stacked(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, position: int) -> Any:
+    array = np.reshape(arrays.asarray(results), shape)
+    return array if otypes is None else array.astype(otypes[position])
+
+
+def init_poly1d(init: Function, original: Function, args: Args, kwargs: Options) -> None:
+    """``np.poly1d(c)``; raises if it drops leading coefficients (zeros) of a node, whose derivatives would be lost."""
+    original(*args, **kwargs)
+    polynomial, coefficients = inspect.signature(init).bind(*args, **kwargs).args[:2]
+    coefficients = stack_nested(coefficients)
+    if isinstance(coefficients, Value) and coefficients.ndim and len(polynomial.coeffs) < len(coefficients):
+        raise ValueError(
+            "np.poly1d drops leading coefficients that are zero, and their derivatives would be lost: use np.polyval(c, x), or "
+            "np.polynomial.Polynomial, which keeps them"
+        )
+
+
+# --------------------------------------------------------------------------------------------------- np.ndenumerate
+
+
+def patched_ndenumerate(original: Function) -> Function:
+    """Wrap ``np.ndenumerate``, so that it enumerates the elements of a node."""
+
+    @functools.wraps(original, updated=())
+    def enumerate_array(array: Any) -> Any:
+        array = stack_nested(array) if is_tracing() else array
+        return _enumerated(array) if isinstance(array, Value) else original(array)
+
+    return enumerate_array
+
+
+def _enumerated(array: Value) -> Iterator[tuple[tuple[int, ...], Any]]:
+    for index in np.ndindex(array.shape):
+        yield index, array[index]
+
+
+# ------------------------------------------------------------------------------------------------------ np.fromiter
+
+
+def patched_fromiter(original: Function) -> Function:
+    """Wrap ``np.fromiter``, so that it records an iterable that holds nodes."""
+
+    @functools.wraps(original)
+    def fromiter(*args: Any, **kwargs: Any) -> Any:
+        filename = frame_up(1).f_code.co_filename
+        if not is_tracing() or not active_contexts:
+            return _fromiter_at_top_level(filename, original, args, kwargs)
+        if not RECEIVES_PATCHES[filename]:
+            return original(*args, **kwargs)
+        return _fromiter(*args, **kwargs)
+
+    return fromiter
+
+
+def _fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
+    """``np.fromiter``, also of an iterable with nodes in it."""
+    items = list(iterable)
+    if not any(map(contains_node, items)):
+        return _as_buffers(np.fromiter(items, dtype, count, **options))
+    if count >= 0:
+        if len(items) < count:
+            raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
+        items = items[:count]
+    np.fromiter(map(to_values, items), dtype, **options)  # raises the error of NumPy for such elements
+    return arrays.asarray(items, dtype)
+
+
+def _fromiter_at_top_level(filename: str, original: Function, args: Args, kwargs: Options) -> Any:
+    """``np.fromiter`` at the top level: an iterable that holds nodes is recorded. It consumes as many elements as NumPy."""
+    if not args or not inspects_sequences(filename) or not is_recording():
+        return original(*args, **kwargs)
+    items: Any = args[0]
+    count: Any = kwargs.get("count", args[2] if len(args) > 2 else -1)
+    if type(items) not in (list, tuple):
+        items = list(items if count < 0 else itertools.islice(items, count))
+    if not records_sequences(filename, [items]):
+        return original(items, *args[1:], **kwargs)
+    return _fromiter(items, *args[1:], **{name: value for name, value in kwargs.items() if name != "like"})
+
+
+# ------------------------------------------------------------------------------------- np.r_, c_, mgrid and ogrid
+
+
+class PatchedIndexer:
+    """``np.r_``, ``np.c_``, ``np.mgrid`` or ``np.ogrid`` as a differentiated function sees it.
+
+    Parameters
+    ----------
+    original : object
+        NumPy's.
+    ours : object or None
+        The object that is indexed if there are nodes in the index.
+    """
+
+    def __init__(self, original: Any, ours: Any) -> None:
+        self._original, self._ours = original, ours
+
+    def __getitem__(self, key: Any) -> Any:
+        if not is_tracing():
+            return self._original[key]
+        parts = key if isinstance(key, tuple) else (key,)
+        if self._ours is not None and any(map(_index_holds_node, parts)):
+            return self._ours[key]
+        return _as_buffers(self._original[key])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _as_buffers(array: Any) -> Any:
+    """Newly allocated arrays as buffers: one array, or a tuple of arrays."""
+    if type(array) is tuple:
+        return tuple(map(_as_buffers, array))
+    return as_buffer(array) if type(array) is np.ndarray and array.dtype.kind in NUMERIC else array
+
+
+def _index_holds_node(part: object) -> bool:
+    if isinstance(part, slice):
+        return contains_node([part.start, part.stop, part.step])
+    return contains_node(part)
