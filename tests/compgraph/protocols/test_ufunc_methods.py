@@ -220,16 +220,16 @@ def check_reductions(ufunc: np.ufunc, axis: int, length: int) -> None:
         else:
             with pytest.raises(RuntimeError, match=rf"np\.{ufunc.__name__}\.reduce.*use np\.{ufunc.__name__}\.accumulate"):
                 grad(lambda x, call=call: np.sum(call(x)))(x)
-            with pytest.raises(RuntimeError, match="not that of its steps"):
+            with pytest.raises(RuntimeError, match="differs from that of its steps"):
                 jvp(call, [x], [x])
 
 
 def test_a_wrong_value_is_found() -> None:
     """Whatever NumPy does on this machine."""
     fold = Fold(np.power, np.array([2.3, 1.3, 1.9]))
-    assert fold.checked("reduce", fold.results[-1], (2.3**1.3) ** 1.9) is fold
+    assert fold.verified("reduce", fold.results[-1], (2.3**1.3) ** 1.9) is fold
     with pytest.raises(RuntimeError, match=r"np\.power\.reduce"):
-        fold.checked("reduce", fold.results[-1], 4.867241422451982)
+        fold.verified("reduce", fold.results[-1], 4.867241422451982)
 
 
 @pytest.mark.parametrize("ufunc", [np.greater, np.not_equal, np.logical_xor, np.logical_and], ids=lambda u: u.__name__)
