@@ -218,7 +218,7 @@ def check_reductions(ufunc: np.ufunc, axis: int, length: int) -> None:
         if np.allclose(call(x), expected):
             check_grads(call, [x], order=1)
         else:
-            with pytest.raises(RuntimeError, match=rf"np\.{ufunc.__name__}\.reduce.*use np\.{ufunc.__name__}\.accumulate"):
+            with pytest.raises(RuntimeError, match=rf"np\.{ufunc.__name__}\.reduce.*Use np\.{ufunc.__name__}\.accumulate"):
                 grad(lambda x, call=call: np.sum(call(x)))(x)
             with pytest.raises(RuntimeError, match="differs from that of its steps"):
                 jvp(call, [x], [x])
