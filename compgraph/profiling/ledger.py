@@ -26,7 +26,7 @@ class Holder(NamedTuple):
     bytes: int
 
 
-class Held(weakref.ref[Any]):
+class TrackedArray(weakref.ref[Any]):
     """A tracked array. The log contains it twice: when it was allocated, and when it was freed.
 
     The callback of the weak reference is the log's own ``append``, because a Python function would dominate the overhead.
@@ -99,7 +99,7 @@ class Ledger:
         self.sweeps = [*self.sweeps, *[(start + shift, stop + shift) for start, stop in other.sweeps]][-SWEEPS:]
         self.curve = shortened(self.curve)
 
-    def held(self) -> list[Holder]:
+    def peak_holders(self) -> list[Holder]:
         """Return the holders of the peak, the largest first."""
         return [
             Holder(entry.operation, entry.line, entry.place, "/".join(entry.scope), size)
@@ -116,7 +116,7 @@ def shortened(curve: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return [*largest, curve[-1]]
 
 
-def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], now: float) -> None:
+def enter_log(log: list[TrackedArray], alive: dict[int, TrackedArray], ledgers: tuple[Ledger, ...], now: float) -> None:
     """Move the allocations and releases in a log into ledgers; `alive` are the tracked arrays."""
     count = len(log)  # other threads may append meanwhile
     chunk = log[:count]
@@ -124,20 +124,19 @@ def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], n
     times: list[float] = []
     entries: list[Entry] = []
     sizes: list[int] = []
-    others: list[Held] = []
-    for held in chunk:
-        entry, at, size, key = held.allocation
-        if held.ledgers is None:
-            held.ledgers = ledgers
-            times += [at] * (
-                len(entries) + 1 - len(times)
-            )  # releases have no time of their own: they take that of the next allocation
+    others: list[TrackedArray] = []
+    for tracked in chunk:
+        entry, at, size, key = tracked.allocation
+        if tracked.ledgers is None:
+            tracked.ledgers = ledgers
+            # Releases have no time of their own: they take that of the next allocation.
+            times += [at] * (len(entries) + 1 - len(times))
         else:
             size = -size
-            if alive.get(key) is held:
+            if alive.get(key) is tracked:
                 del alive[key]
-            if held.ledgers is not ledgers:  # allocated before the innermost block began, or in a block that ended
-                others.append(held)
+            if tracked.ledgers is not ledgers:  # allocated before the innermost block began, or in a block that ended
+                others.append(tracked)
                 continue
         entries.append(entry)
         sizes.append(size)
@@ -145,6 +144,6 @@ def read(log: list[Held], alive: dict[int, Held], ledgers: tuple[Ledger, ...], n
     for ledger in ledgers:
         if times:
             ledger.add(times, entries, sizes)
-        freed = [held.allocation for held in others if held.ledgers is not None and ledger in held.ledgers]
+        freed = [tracked.allocation for tracked in others if tracked.ledgers is not None and ledger in tracked.ledgers]
         if freed:
             ledger.add([now] * len(freed), [entry for entry, *_ in freed], [-size for _, _, size, _ in freed])

@@ -133,7 +133,7 @@ def _sum_up(whole: Frame) -> int:
 
 def memory_page(ledger: Ledger) -> ProfilePage:
     """Return the picture of the living bytes over time."""
-    holders = ledger.held()
+    holders = ledger.peak_holders()
     rows = [_holder(each) for each in holders[:MAX_HOLDERS]]
     if len(holders) > MAX_HOLDERS:
         others = holders[MAX_HOLDERS:]

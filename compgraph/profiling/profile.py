@@ -92,7 +92,7 @@ class Profile(Context):
     def held(self) -> list[Holder]:
         """The holders of the peak, the largest first."""
         self._require_left()
-        return self._ledger.held()
+        return self._ledger.peak_holders()
 
     def table(self, sort: str = "time", by: str = "operation", limit: int | None = 20) -> Table:
         """Return time and bytes as a table, with a row for each operation, line or scope.

@@ -15,7 +15,7 @@ from ..interpreters import is_recorded
 from ..storage import owner_of
 from ..values import Value
 from .entries import FORWARD, Code, Entry, Function, root
-from .ledger import SWEEPS, Held, Ledger, read
+from .ledger import SWEEPS, Ledger, TrackedArray, enter_log
 
 ndarray = np.ndarray
 SMALL = 1024  # bytes; smaller arrays are not tracked: that would take longer than making them
@@ -34,9 +34,9 @@ class Recorder:
         The entry that contains all others.
     top : Entry or None
         The running entry. None during an operation whose entry is known only at its end.
-    log : list of Held
+    log : list of TrackedArray
         Arrays in the order in which they were allocated and freed. Nested recorders share it, and `alive`.
-    alive : dict of Held
+    alive : dict of TrackedArray
         The tracked arrays by their identity, with some that were freed since the log was last entered.
     """
 
@@ -44,10 +44,10 @@ class Recorder:
         self.thread: int | None = get_ident()
         self.around = around
         self.ledgers: tuple[Ledger, ...] = (ledger,) if around is None else (*around.ledgers, ledger)
-        self.log: list[Held] = [] if around is None else around.log
-        self.alive: dict[int, Held] = {} if around is None else around.alive
+        self.log: list[TrackedArray] = [] if around is None else around.log
+        self.alive: dict[int, TrackedArray] = {} if around is None else around.alive
         if around is not None:
-            around.read()  # earlier allocations belong to the enclosing block
+            around.flush()  # earlier allocations belong to the enclosing block
         self.root = root()
         self.top: Entry | None = self.root
 
@@ -151,16 +151,16 @@ class Recorder:
         known = self.alive.get(key)
         if known is not None and known() is array:
             return
-        self.alive[key] = held = Held(array, self.log.append)
-        held.allocation, held.ledgers = (entry, perf_counter(), size, key), None
+        self.alive[key] = tracked = TrackedArray(array, self.log.append)
+        tracked.allocation, tracked.ledgers = (entry, perf_counter(), size, key), None
         entry.allocated += size
-        self.log.append(held)
+        self.log.append(tracked)
         if len(self.log) > MAX_LOG:
-            self.read()
+            self.flush()
 
-    def read(self, now: float | None = None) -> None:
+    def flush(self, now: float | None = None) -> None:
         """Enter the log into the ledgers."""
-        read(self.log, self.alive, self.ledgers, perf_counter() if now is None else now)
+        enter_log(self.log, self.alive, self.ledgers, perf_counter() if now is None else now)
 
     # ---------------------------------------------------------------------------------------- sweeps, and the end
 
@@ -180,7 +180,7 @@ class Recorder:
     def leave(self, now: float) -> Entry:
         """End the block, pass its entries to the enclosing recorder, and return the root."""
         self.thread = None
-        self.read(now)
+        self.flush(now)
         if self.around is not None and self.around.thread is not None:
             self.around.merge_steps(self.root)
         return self.root
