@@ -1,4 +1,4 @@
-"""What Python was told of values while a graph was recorded: guards, which are asked again, and escapes, which cannot be."""
+"""Guards on concrete values that steered Python while a graph was recorded, and leaks of numbers out of the graph."""
 
 from . import conversions, guarded_errors
 from .conversions import (

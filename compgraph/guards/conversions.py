@@ -1,12 +1,12 @@
-"""Escapes: where a number leaves its graph by one of Python's own conversions; what is refused, and what is remembered.
+"""Leaks: conversions of nodes to plain numbers by Python's own conversions. They raise, or are logged.
 
-``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which does not know its caller. Within a
-function that is differentiated the number is given, and a warning says that it has no derivative. Where it is assigned into a
-plain array, or handed to a function other than ``float`` and kin, as far as the source shows, that raises. At the top level
-numbers are given without a warning, but raise where the source shows a function of `math` or one of NumPy's that converts lists.
-What was given is noted in a short log, so that the message for a missing gradient can name the lines where numbers escaped.
+``float(x)``, C code that needs a number, and ``plain[i] = x`` all call ``__float__``, which is not passed its caller. Within an
+operator the number is returned, and a warning says that it has no derivative. If the source shows an assignment into a plain
+array, or a call of a function that is not a conversion such as ``float``, an error is raised. At the top level numbers are
+returned without a warning; functions of `math`, and NumPy functions that convert lists, raise. A short log of leaks lets the
+message for a missing gradient name the lines where numbers left the graph.
 
-Truth values and integers (``bool(x)``, ``int(x)``) are piecewise constant and lose no derivative: they are guards, not escapes.
+Truth values and integers (``bool(x)``, ``int(x)``) are piecewise constant and lose no derivative: they are guards, not leaks.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ from .guarded_errors import note_error
 from .recipes import HEAVY, Recipe
 
 _asarray = np.asarray  # NumPy's own function: the name is exchanged later, see `compgraph.interception`
-KEPT = 100  # escapes that a context remembers: the latest
+KEPT = 100  # leaks in the log of a context
 ASKED_AGAIN: dict[str, Any] = {"bool": bool, "int": int, "index": operator.index}
-DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show what they are given
+DRAWING = {"matplotlib", "mpl_toolkits"}  # packages that only show their arguments
 SHOWN = 5  # escapes that a message names
 _log: ContextVar[deque[Leak] | None] = ContextVar("escapes", default=None)
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Leak:
-    """One conversion of a node to plain numbers.
+    """A conversion of a node to plain numbers.
 
     Attributes
     ----------
     what : str
         The conversion: ``"float()"``, ``".item()"``.
     code, instruction : code object, int
-        Where in the user's code it was asked for.
+        The user's line.
     about : weakref or None
         The node, or its `Recipe`; None if it is unknown, and where plain numbers are intended.
-    tick : float
-        When that was.
+    sequence_number : float
+        The time of the conversion.
     number : float, array or None
         The number that left the graph.
     is_open : bool
@@ -98,7 +98,7 @@ class Leak:
 
     @property
     def is_text(self) -> bool:
-        """Whether the node was converted to text, most likely to be shown."""
+        """Whether the node was converted to text, most likely to be printed."""
         return self.what in ("repr()", "str()", "format()")
 
     def __str__(self) -> str:
@@ -107,17 +107,17 @@ class Leak:
 
 
 def open_leaks() -> list[Leak]:
-    """The latest escapes that may matter to a graph."""
+    """Return the latest leaks that may matter to a graph."""
     return [escape for escape in _log.get() or () if escape.is_open]
 
 
 def recent_leaks() -> tuple[Leak, ...]:
-    """The latest escapes of the current context, oldest first."""
+    """Return the latest leaks of the current context, oldest first."""
     return tuple(_log.get() or ())
 
 
 class collecting_leaks:  # noqa: N801  (a context, used as a function is; written out since every gradient enters it)
-    """Collect the escapes of what runs inside into a list, which is filled when the context is left."""
+    """Collect the leaks inside a context into a list, which is filled when the context is left."""
 
     __slots__ = ("_around", "_token", "found")
 
@@ -143,9 +143,9 @@ def _extend(log: deque[Leak] | None, found: list[Leak]) -> None:
 
 
 def format_leaks(escapes: Any, before: str = " ") -> str:
-    """The latest distinct escapes as the end of a message, which begins with `before`; empty without escapes.
+    """Return the latest distinct leaks as the end of a message, which begins with `before`; empty without leaks.
 
-    Numbers that the source only shows or compares are left out.
+    Numbers that the source only prints or compares are left out.
     """
     distinct = [escape for escape in dict.fromkeys(escapes) if classify_use(escape.code, escape.instruction) != "shown"]
     if not distinct:
@@ -155,13 +155,13 @@ def format_leaks(escapes: Any, before: str = " ") -> str:
 
 
 def _passes(node: Value) -> bool:
-    """Whether numbers taken from a node lose a derivative: it is active or has a tangent, and operations are recorded."""
+    """Whether numbers of a node lose a derivative: it is active or has a tangent, and operations are recorded."""
     require_history(node)
     return (type(node) in ACTIVE or bool(node.level)) and is_recording()
 
 
 def _note_leak(what: str) -> None:
-    """Remember that the user's code, two calls up, converted a node; conversions by the packages themselves do not count."""
+    """Log that the user's code, two calls up, converted a node; conversions by the two packages do not count."""
     if source_lines.is_package_code(frame_up(2).f_code.co_filename):
         return
     frame = source_lines.user_frame(3)
@@ -169,13 +169,13 @@ def _note_leak(what: str) -> None:
 
 
 def note_taken(node: Value, what: str, frame: Any) -> None:
-    """Note that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
+    """Log that user code, in a frame, made a plain array of a node by a function that calls no protocol."""
     if type(node) in ACTIVE and is_recording() and not is_within(node):
         _note_number_leak(node, what, frame)
 
 
 def note_method(node: Value, frame: Any) -> None:
-    """Note that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
+    """Log that user code passed a node to ``plain.dot``, which returns plain numbers if its result is a scalar."""
     if (
         type(node) in ACTIVE
         and hasattr(node, "raw_value")
@@ -186,12 +186,12 @@ def note_method(node: Value, frame: Any) -> None:
 
 
 def note_saved(name: str) -> None:
-    """Remember that NumPy wrote the numbers of a node somewhere."""
+    """Log that NumPy wrote the numbers of a node to a file."""
     _remember(f"{name}()", source_lines.user_frame(2), is_tracing())
 
 
 def note_text() -> None:
-    """Note, within a function that is differentiated, that NumPy converted a node to text."""
+    """Log, within an operator, that NumPy converted a node to text."""
     if is_tracing():
         _remember("str()", source_lines.user_frame(2), False)
 
@@ -212,9 +212,9 @@ _OF_PYTHON = frozenset({"math", "cmath"})  # modules whose functions are never g
 
 
 def _check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
-    """Decide whether code that converts a node raises, or gets its number, which is remembered.
+    """Decide whether code that converts a node raises, or receives its number, which is logged.
 
-    Within an operator each conversion warns, and raises where the source shows that something other than a number was asked for.
+    Within an operator each conversion warns; it raises if the source shows a use other than that of a number.
     """
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
@@ -230,7 +230,7 @@ def _check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
 
 
 def _takes_unasked(asked: Any, node: Value, frame: Any) -> bool:
-    """Whether a frame calls something that asks for no number, but would lose the derivative of one, as far as the source shows.
+    """Whether a frame calls a function that is not a conversion and would lose a derivative, as far as the source shows.
 
     Code without source names one of the functions that ask for numbers, or it is taken to call something else.
     """
@@ -256,7 +256,7 @@ def _has_source(frame: Any) -> bool:
 
 
 def _converts_lists(asked: Any, frame: Any) -> bool:
-    """Whether a callable (a ufunc, its methods, methods of plain arrays, one that makes arrays) calls no protocol for lists."""
+    """Whether a callable (a ufunc, its methods, methods of plain arrays, a constructor) calls no protocol for lists."""
     if asked is unknown:  # make().fill(x)
         name = method_called(frame)
         return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
@@ -267,7 +267,7 @@ def _converts_lists(asked: Any, frame: Any) -> bool:
 
 
 def _is_called_by_user(frame: Any) -> bool:
-    """Whether user code, or code of NumPy on its behalf, runs in a frame; not for NumPy's testing and printing."""
+    """Whether user code, or NumPy code on its behalf, runs in a frame; not for NumPy's testing and printing."""
     for outer in walk_frames(frame):
         if str(outer.f_globals.get("__name__")).startswith(_COMPARING):
             return False
@@ -277,7 +277,7 @@ def _is_called_by_user(frame: Any) -> bool:
 
 
 def _note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
-    """Remember that code asked for numbers by name, with a warning within a function that is differentiated."""
+    """Log an explicit conversion, with a warning within an operator."""
     if source_lines.is_package_code(frame.f_code.co_filename):
         return None
     is_inside = is_within(node)
@@ -289,7 +289,7 @@ def _note_number_leak(node: Value, what: str, frame: Any) -> Leak | None:
 
 
 def _complete(escape: Leak | None, guard: Guard | None, number: Any = None) -> None:
-    """Enter the lineage of the node, which lives as long as its leaves, and the number into an escape."""
+    """Add the recipe of the node, which lives as long as its leaves, and the number to a leak."""
     if escape is None or escape.about is None:
         return
     if guard is not None and type(guard.args[0]) is Recipe:
@@ -299,7 +299,7 @@ def _complete(escape: Leak | None, guard: Guard | None, number: Any = None) -> N
 
 
 def is_within(node: Value) -> bool:
-    """Whether new values are tracers here, in this thread or in one that started it, or the node carries a tangent."""
+    """Whether new values are tracers here, in this thread or in one that started it, or the node has a tangent."""
     return is_tracing() or bool(node.level) or (bool(LOGS) and is_tracer(node))
 
 
@@ -312,25 +312,25 @@ def _is_among(asked: Any, known: frozenset[Any]) -> bool:
 
 
 def _remember(what: str, frame: Any, warns: bool) -> Leak:
-    """Enter an escape, on the user's line, into the log; if `warns`, warn of it once for each line."""
+    """Log a leak, on the user's line; if `warns`, warn of it once per line."""
     while source_lines.internal[frame.f_code.co_filename] and frame.f_back is not None:
         frame = frame.f_back
     escape = Leak(what, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
         source_lines.warn_at(
-            frame, f"{escape}: what is computed from this number has no derivative; where that is meant, write x.value"
+            frame, f"{escape}: this number has no derivative. If that is intended, write x.value"
         )
     _extend(_log.get(), [escape])
     return escape
 
 
 def _solid(node: Any) -> Any:
-    """The plain array of a node; the node itself if it has lost its history."""
+    """Return the plain array of a node; the node itself if it has lost its history."""
     return _asarray(node.raw_value) if hasattr(node, "raw_value") else node
 
 
 def _conversion(name: str) -> Any:
-    """``float(x)`` and kin."""
+    """Return the method for ``float(x)`` and other conversions."""
     convert_inert, by_numpy = _inert_conversion(name), getattr(np.ndarray, f"__{name}__")
     what, is_number = f"{name}()", name in ("float", "complex")
 
@@ -352,7 +352,7 @@ def _conversion(name: str) -> Any:
 
 
 def _number(by_numpy: Any, name: str, node: Value) -> Any:
-    """A node's number, by NumPy's conversion. Where there is none, as ``int`` of nan, it is asked for again as any error is."""
+    """Return a node's number by NumPy's conversion. Its error, as of ``int`` of nan, is guarded as others are."""
     try:
         return by_numpy(_solid(node))
     except (ArithmeticError, ValueError) as error:
@@ -362,13 +362,13 @@ def _number(by_numpy: Any, name: str, node: Value) -> Any:
 
 
 def _inert_conversion(name: str) -> Any:
-    """``float(x)`` and kin of a node that no adjoint passes: noted as a guard, but no escape."""
+    """Return the conversion of nodes without derivative: a guard, and no leak."""
     by_numpy = getattr(np.ndarray, f"__{name}__")
     function, what = ASKED_AGAIN.get(name), f"{name}()"
 
     def convert(self: Value) -> Any:
         number = _number(by_numpy, name, self)
-        if function is not None or is_recording():  # also under no_graph: Python goes on from the answer there too
+        if function is not None or is_recording():  # also under no_graph, where Python branches on the value too
             note_guard(what, function, (self,), number, source_lines.user_frame(2))
         return number
 
@@ -376,7 +376,7 @@ def _inert_conversion(name: str) -> Any:
 
 
 def _note_number(node: Value, what: str) -> Guard | None:
-    """Remember, as a guard, that the user's code was given numbers; nobody knows what it did with them."""
+    """Log a guard that the user's code received numbers, whose use is unknown."""
     is_number = node.args or isinstance(node, PlaceholderNode) or what in TAKEN  # a variable's value is mostly read to update it
     if is_number and not source_lines.is_package_code(frame_up(2).f_code.co_filename):
         if type(node) in INERT:  # counts, places, truth values: often the same in a later run, so worth asking again
@@ -386,7 +386,7 @@ def _note_number(node: Value, what: str) -> Guard | None:
 
 
 def _plain_method(name: str) -> Any:
-    """``x.item()`` and kin, which by their names give plain values: noted, with a warning where derivatives are taken."""
+    """Return a method such as ``x.item()``, which returns plain values: logged, with a warning within operators."""
     by_numpy = getattr(np.ndarray, name)
     what, is_pickle = f".{name}()", name in ("dump", "dumps")
 
@@ -407,7 +407,7 @@ def _plain_method(name: str) -> Any:
 
 
 def _element(node: Value, *index: Any) -> Any:
-    """``node.item(*index)`` as a node."""
+    """Return ``node.item(*index)`` as a node."""
     np.broadcast_to(0, node.shape).item(*index)  # NumPy raises here for a wrong index
     if len(index) == 1 and isinstance(index[0], tuple):
         return node[index[0]]
@@ -417,12 +417,12 @@ def _element(node: Value, *index: Any) -> Any:
 
 
 def _nested(node: Value) -> Any:
-    """``node.tolist()`` with nodes as its numbers."""
+    """Return ``node.tolist()`` with nodes as its numbers."""
     return list(map(_nested, node)) if node.ndim else mark_python_number(node[()])
 
 
 def _plain_attribute(name: str) -> property:
-    """``x.data`` and kin, by which others reach the memory of an array."""
+    """Return an attribute such as ``x.data``, by which other libraries access the memory of an array."""
     by_numpy = getattr(np.ndarray, name)
     what = f".{name}"
 
@@ -469,7 +469,7 @@ PLAIN_ATTRIBUTES = ("__array_interface__", "__array_struct__", "ctypes", "data")
 
 
 def _stored(self: Value, protocol: Any) -> Any:
-    """The value that sqlite3 stores: a number, or the bytes of an array. By default it would read the memory of the node."""
+    """Return the value that sqlite3 stores: a number, or the bytes of an array, instead of the memory of the node."""
     if getattr(protocol, "__name__", "") != "PrepareProtocol":
         return None
     name = "tobytes" if self.ndim else "tolist"
@@ -481,7 +481,7 @@ def _stored(self: Value, protocol: Any) -> Any:
 
 
 def _buffer(self: Value, flags: int) -> memoryview:
-    """``__buffer__`` of tracers, by which C code reads memory from Python 3.12 on; NumPy calls ``__array__`` where it raises."""
+    """``__buffer__`` of tracers, by which C code reads memory from Python 3.12 on; NumPy calls ``__array__`` if it raises."""
     if self.level or _passes(self) or is_compiling():
         raise HiddenError(leak_message(list(walk_frames(frame_up(1))), f"the {describe(self)}"))
     note_guard(".__buffer__()", contents, (self,), contents(self.raw_value), source_lines.user_frame(2))
@@ -491,8 +491,8 @@ def _buffer(self: Value, flags: int) -> memoryview:
 def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
     """``__array__`` of tracers, by which C code and functions that call no protocol take an array's numbers.
 
-    It raises for an array that a derivative passes; a scalar is handed out as an array of objects that holds the tracer, so that
-    ``np.sin([x[0], x[1]])`` computes on tracers. Numbers that no derivative passes are handed out under a guard.
+    It raises for an active array. A scalar is returned as an array of objects that contains the tracer, so that ``np.sin([x[0],
+    x[1]])`` computes on tracers. Numbers without derivative are returned under a guard.
     """
     frame = frame_up(1)
     if not _is_drawing(frame):
@@ -515,13 +515,13 @@ def _object_array(value: Value) -> Any:
 
 
 class HiddenError(LeakError, AttributeError):
-    """A tracer has no attribute by which memory is read: NumPy calls ``__array__`` then."""
+    """Raised for attributes by which memory is read, which tracers lack, so that NumPy calls ``__array__``."""
 
     __module__ = "compgraph"
 
 
 def _hidden(name: str) -> property:
-    """An attribute by which NumPy would take numbers unasked; where it is missing, NumPy calls ``__array__``."""
+    """An attribute by which NumPy would take numbers without a call; if it is missing, NumPy calls ``__array__``."""
 
     def read(self: Value) -> Any:
         if not self.level and not _passes(self):
@@ -532,7 +532,7 @@ def _hidden(name: str) -> property:
 
 
 def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
-    """A conversion to text: its answer, unlike that of ``bool``, is not asked for again when a graph is run again."""
+    """Return a conversion to text, which is not checked again when a graph is replayed, unlike ``bool``."""
 
     @functools.wraps(by_node)
     def show(self: Value, *options: Any) -> str:
@@ -549,7 +549,7 @@ def text_conversion(name: str, by_node: Callable[..., str]) -> Any:
 
 
 def methods() -> dict[str, Any]:
-    """What is installed on `Node`."""
+    """Return the methods to install on `Node`."""
     return {
         "__repr__": text_conversion("repr()", vars(Value)["__repr__"]),
         "__str__": text_conversion("str()", vars(Value)["__str__"]),
@@ -563,7 +563,7 @@ def methods() -> dict[str, Any]:
 
 
 def tracer_methods() -> dict[str, Any]:
-    """What is installed on `Tracer`."""
+    """Return the methods to install on `Tracer`."""
     return {
         "__array__": _array,
         "__buffer__": _buffer,
@@ -585,7 +585,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _number_refused(name: str) -> Any:
-    """A method of numbers that returns text or integers, which lose the derivative, and so raises."""
+    """Return a method of numbers that returns text or integers, which lose the derivative, and so raises."""
 
     def method(self: Value, *args: Any) -> Any:
         if _passes(self):
@@ -606,7 +606,7 @@ NUMBER_METHODS = {
 
 
 def free_inert_nodes() -> None:
-    """Give inert nodes conversions that neither warn nor refuse; what they told is guarded."""
+    """Give inert nodes conversions that neither warn nor raise, under a guard."""
     for kind in INERT:
         for name in CONVERSIONS:
             setattr(kind, f"__{name}__", _inert_conversion(name))
@@ -624,7 +624,7 @@ _REFUSED = (
 
 
 def scalar_hash(self: Any) -> int:
-    """The hash of a node that represents a number; that of its identity for an array, and for code of the two packages."""
+    """Return the hash of the number of a scalar node; that of the identity for an array, and for code of the two packages."""
     frame = frame_up(1)
     if _internal[frame.f_code.co_filename] or self.ndim:
         return _identity(self)
@@ -640,7 +640,7 @@ def scalar_hash(self: Any) -> int:
 
 
 def _has_derivative(node: Any) -> bool:
-    """Whether the number of a node loses a derivative: an adjoint can pass the node, or it has a nonzero tangent."""
+    """Whether the number of a node loses a derivative: the node is active, or has a nonzero tangent."""
     while isinstance(node, Value) and node.level:
         if node.derivative() is not None:  # type: ignore[attr-defined]
             return True
@@ -649,7 +649,7 @@ def _has_derivative(node: Any) -> bool:
 
 
 def key_of(value: Any) -> Any:
-    """The number as which a dictionary finds a scalar; text for nan, which equals nothing."""
+    """Return the number by which a dictionary finds a scalar; text for nan, which equals nothing."""
     number = np.asarray(value).item()
     return "nan" if number != number else number
 

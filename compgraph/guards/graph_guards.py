@@ -1,4 +1,4 @@
-"""Which guards the recording of a graph hangs on: those that can be asked again, and those that cannot."""
+"""The guards that a graph depends on, and decisions that cannot be checked again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .untracked_indices import UntrackedGuard, log_untracked, unchanged_guard
 
 
 def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard], list[str]]:
-    """The guards of a trace that matter to a graph recorded by it; and, in words, those that cannot be checked again."""
+    """Return the guards of a trace that matter to a graph of it; and descriptions of those that cannot be checked again."""
     known = frozenset(items)
     last = max([item.sequence_number for item in items if item.args], default=-inf)
     found: list[Guard] = []
@@ -46,28 +46,28 @@ def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard],
 
 
 def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
-    """The guards on which a graph hangs, and, in words, what it hangs on that cannot be asked again.
+    """Return the guards that a graph depends on, and descriptions of dependences that cannot be checked again.
 
-    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph; or younger,
-    since Python may have chosen by it which nodes to return. One about other variables matters if it is younger than the oldest
-    leaf of the graph, and is about values that they had when the graph was recorded.
+    A guard matters to a graph if a leaf of the graph is behind it. It may be older than all operations of the graph, or younger,
+    since it may have selected the returned nodes. A guard about other variables matters if it is younger than the oldest leaf of
+    the graph, and is about the values at the time of recording.
 
     Parameters
     ----------
     items : list of Node, MultiOutput or Write
-        The graph, as `executor.needed` gives it.
+        The graph, as returned by `executor.needed`.
     strict : bool
-        Whether a `UntrackedGuard` raises, too.
+        Whether an `UntrackedGuard` raises, too.
     runs_here : bool
-        Whether the graph is run in this process. Then numbers that left other variables matter only once these change, and an
-        `UnchangedGuard` among the guards watches for that.
+        Whether the graph is run in this process. Then numbers of other variables matter only after these change, which an
+        `UnchangedGuard` detects.
 
     Returns
     -------
     guards : list of Guard
-        Oldest first, about nodes: those that are gone are computed again.
+        Oldest first, about nodes; freed nodes are recomputed.
     escaped : list of str
-        What to tell the user.
+        The descriptions.
     """
     graph = _Graph(items)
     log_untracked()
@@ -100,7 +100,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
         try:
             args = tuple([reviver.revived(a, guard.sequence_number) for a in guard.args])
         except NotRecomputableError:
-            escaped.append(f"{guard}, of what is not there any more")
+            escaped.append(f"{guard}, of values that no longer exist")
         else:
             more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
             found.append(replace(guard, args=args, **more))
@@ -108,13 +108,13 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
 
 
 def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
-    """Warn of what a graph hangs on that cannot be asked again, as `guards_of` finds it; if `strict`, raise a GuardError."""
+    """Warn of the dependences of a graph that cannot be checked again, see `guards_of`; if `strict`, raise a GuardError."""
     left = "; ".join(dict.fromkeys(escaped))
     if not left:
         return
     message = (
-        f"numbers left the graph while it was recorded, and what was done with them is not done again: {left}. Compute with "
-        "the nodes themselves"
+        f"numbers left the graph while it was recorded, and uses of them are not repeated: {left}. Compute with the "
+        "nodes themselves"
     )
     if strict:
         raise GuardError(message)
@@ -122,18 +122,18 @@ def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3
 
 
 class _Behind(NamedTuple):
-    """What lies behind a lineage.
+    """The leaves behind a recipe.
 
     Attributes
     ----------
     given, constant : bool
-        Whether leaves of the graph are among it: variables, placeholders and arrays; constants.
+        Whether they include leaves of the graph: variables, placeholders and arrays; constants.
     foreign : bool
-        Whether variables or placeholders are among it that the graph does not have.
+        Whether they include variables or placeholders that are not in the graph.
     replaced : float
-        Guards up to this tick are about values before an update of a variable, and the graph was recorded after the update.
+        Guards up to this sequence number are about values before an update of a variable that the graph follows.
     updated : float
-        The tick of the latest update of a variable that is not in the graph.
+        The sequence number of the latest update of a variable that is not in the graph.
     """
 
     given: bool = False
@@ -144,12 +144,12 @@ class _Behind(NamedTuple):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether all that may change is behind other graphs."""
+        """Whether no variable leaf belongs to this graph."""
         return self.foreign and not self.given
 
     @classmethod
     def together(cls, parts: Iterable[_Behind]) -> _Behind:
-        """What lies behind several nodes."""
+        """Return the leaves behind several nodes."""
         return cls(*map(max, zip(cls(), *parts, strict=True)))
 
 
@@ -159,11 +159,11 @@ class _Graph:
     Attributes
     ----------
     nodes, leaves : list of Node
-        Its nodes; those among them without operands.
+        Its nodes, and the nodes without operands.
     first, last : float
-        The ticks of its first and last operation.
+        The sequence numbers of its first and last operation.
     oldest : float
-        The tick of the oldest variable or placeholder.
+        The sequence number of the oldest variable or placeholder.
     """
 
     def __init__(self, items: list[Any]) -> None:
@@ -183,7 +183,7 @@ class _Graph:
                     self._reads[read] = min(self._reads[read], item.sequence_number)
 
     def behind(self, guards: list[Guard]) -> dict[int, _Behind]:
-        """What lies behind each lineage that a guard is about, by its id."""
+        """Return the leaves behind each recipe in the arguments of a guard, by its id."""
         about = (a for guard in guards for a in guard.args)
         return reduce_ancestors(about, self._leaf, _Behind.together)
 
@@ -198,7 +198,7 @@ class _Graph:
         return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
-        """The tick after which guards about a leaf matter: of a variable that was updated before it was read, the update's."""
+        """Return the sequence number after which guards about a leaf matter: the last update before it was read."""
         return (
             leaf.sequence_number
             if isinstance(leaf, VariableNode) and leaf.sequence_number < self._reads.get(leaf, self.first)
@@ -206,7 +206,7 @@ class _Graph:
         )
 
     def hangs_on(self, guard: Guard, found: _Behind) -> bool:
-        """Whether the graph hangs on a guard, given what lies behind its arguments."""
+        """Whether the graph depends on a guard, given the leaves behind its arguments."""
         if found.replaced >= guard.sequence_number:
             return False
         if found.is_elsewhere:
@@ -216,14 +216,14 @@ class _Graph:
         return found.given or found.constant
 
     def has(self, watch: UntrackedGuard) -> bool:
-        """Whether what is watched is part of the graph."""
+        """Whether the watched node is part of the graph."""
         return watch.args[0].node() in self._known
 
     def checks(self, count: ShapeGuard, watched: Container[int]) -> bool:
-        """Whether a guard on value-dependent shapes is redundant: the shapes are checked as parts of the graph, or when read.
+        """Whether a guard on value-dependent shapes is redundant, because they are checked as parts of the graph, or when read.
 
-        While a placeholder lives, guards are noted where Python reads a shape; what rules of derivatives read has none.
-        `fingerprinted_view` holds the ids of lineages whose contents a `UntrackedGuard` compares.
+        While a placeholder exists, guards are logged when Python reads a shape; reads by rules of derivatives have none.
+        `fingerprinted_view` contains the ids of recipes whose contents an `UntrackedGuard` compares.
         """
         if all(a.node() in self._known for a in count.args):
             return True
@@ -232,21 +232,21 @@ class _Graph:
         return count.sequence_number > self._fed or any(id(a) in watched for a in count.args)
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
-        """In words, decisions that the graph may hang on and that are not remembered."""
+        """Return descriptions of decisions that the graph may depend on and that are not in the log."""
         found = []
         for log, leaves in logs.items():
             if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
-                why = "more of which have been made since than are remembered"
+                why = "because newer decisions have displaced them in the log"
                 found.append(f"decisions about the {describe(leaves[0])}, {why}")
             for lost in lost_guards(log):
                 leaf = lost.recipe.node()
                 if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.sequence_number:
-                    found.append(f"decisions about the {describe(leaf)}, which a copy of it does not know: {lost.words}")
+                    found.append(f"decisions about the {describe(leaf)}, which its copy lacks: {lost.words}")
         dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
         return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
 
     def taken(self) -> list[str]:
-        """In words, nodes whose numbers were read by operations within `no_graph`, before the last operation of the graph."""
+        """Return descriptions of nodes whose numbers operations within `no_graph` read before the last operation of the graph."""
         return [
             f"operations on the {describe(node)} within no_graph"
             for node in self.nodes

@@ -1,11 +1,11 @@
-"""Guards: what Python was told while a graph was recorded, so that it can be asked again when the graph is run again.
+"""Guards: concrete values that steered Python while a graph was recorded. They are re-checked when the graph is replayed.
 
-``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` give Python plain values, and which operations are recorded after
-that may hang on them. Each answer is a `Guard`: how to ask again, of what, and what must come out. In a trace of `cg.jit` or of
-an executor it stands in the list of that trace, else in the log of the leaves behind the nodes it is about (`logs`). Whoever runs
-a graph again asks the guards about its nodes (`graphs`).
+``if x > 0``, ``int(x)``, ``items[i]`` and ``x.shape[0]`` return plain values to Python, and later operations may depend on them.
+Each is a `Guard`: a function, its arguments, and the expected result. Guards of a trace of `cg.jit` or of an executor are in the
+list of that trace, others in the log of the leaves behind their nodes (`guard_logs`). A replay checks the guards about its nodes
+(`graph_guards`).
 
-``float(x)`` and kin are noted without a function to ask with: what Python does with a number cannot be asked again.
+``float(x)`` and similar conversions are guards without a function, because what Python does with a number cannot be checked.
 """
 
 from __future__ import annotations
@@ -34,36 +34,37 @@ TAKEN = frozenset({".item()", ".tolist()"})  # mostly called to compute with the
 
 
 class GuardError(RuntimeError):
-    """A graph is run with values for which Python would have decided otherwise while the graph was recorded."""
+    """Raised if a graph is run with values for which Python would have branched differently while it was recorded."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
     is_of_watch = False  # whether it is about a value that no operation reads
 
 
 class OtherProgramError(Exception):
-    """A program does not hold for these values, and another must be written: how many elements are found, say, differs."""
+    """Raised if a program does not hold for given values, for example because a mask selects a different number of elements."""
 
 
 @dataclass(eq=False, slots=True)
 class Guard:
-    """One answer that Python was given, which a graph may hang on.
+    """A plain value that Python received from nodes, on which a graph may depend.
 
     Attributes
     ----------
     what : str
-        What asked: ``"bool()"``, ``".shape"``.
+        The conversion, such as ``"bool()"`` or ``".shape"``.
     function : callable or None
-        ``function(*values)`` of plain values gives the answer; None if it cannot be asked for again.
+        ``function(*values)`` of plain values returns the value; None if it cannot be checked again.
     args : tuple
-        What it is about: plain values, and nodes. In a log, lineages stand for the nodes.
+        The arguments of `function`: plain values and nodes. In a log, recipes replace the nodes.
     answer : object
-        What `function` gave.
+        The recorded result of `function`.
     code, instruction : code object, int
-        Where in the user's code it was asked.
-    tick : float
-        When it was asked; nodes, writes and guards are run again in the order of their ticks.
+        The user's line.
+    sequence_number : float
+        The time of the conversion. Nodes, writes and guards are replayed in this order.
     is_derived : bool
-        Whether a rule asked, while a program was written: another answer then calls for another program, and is no error.
+        Whether a derivative rule made the conversion while a program was compiled. A different value then selects another program
+        instead of raising.
     """
 
     what: str
@@ -77,7 +78,7 @@ class Guard:
 
     @property
     def is_used(self) -> bool:
-        """Whether Python most likely went on from the answer; else numbers were only asked for, perhaps to be shown."""
+        """Whether Python most likely branched on the value; otherwise the numbers were only read, perhaps to print them."""
         return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
 
     def __str__(self) -> str:
@@ -85,20 +86,20 @@ class Guard:
         return self.what if place is None else f"{self.what} at {place}"
 
     def on(self, args: tuple[Any, ...], sequence_number: float) -> Guard:
-        """The same guard about other nodes, at another tick."""
+        """Return the same guard about other nodes, at another sequence number."""
         return replace(self, args=args, sequence_number=sequence_number)
 
     def check(self, *values: Any) -> None:
-        """Ask again, with plain values for `args`; for another answer raise a GuardError, or an OtherProgramError if derived."""
+        """Compare the recorded value with that for plain values of `args`; raise a GuardError, or an OtherProgramError."""
         assert self.function is not None
         answer = self.function(*values)
         if answer != self.answer:
             if self.is_derived:
                 raise OtherProgramError
             gave = "" if self.function in _OF_CONTENTS else f" gave {self.answer!r}"
-            gives = "is another" if self.function in _OF_CONTENTS else f"gives {answer!r}"
+            gives = "differs" if self.function in _OF_CONTENTS else f"gives {answer!r}"
             raise GuardError(
-                f"while the graph was recorded, {self}{gave}, and Python went on from that; with these values it "
+                f"while the graph was recorded, {self}{gave}, and Python branched on it. With these values it "
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
                 "x * (x > 0), cg.constant(K)[i])"
             )
@@ -133,12 +134,12 @@ _forgetting: ContextVar[bool | None] = layered_variable("forgetting", False)
 
 
 def ignoring_guards(on: bool) -> Setting:
-    """A context that, if `on`, notes no guards: what is computed inside is computed again in each run (`graph.Origin`)."""
+    """Return a context that, if `on`, logs no guards, because each run computes its content again (`graph.Origin`)."""
     return Setting({_forgetting: on and _forgetting.get() is not None})
 
 
 def collecting_guards(noted: list[Guard] | None = None) -> Setting:
-    """A context that collects guards, in a list if one is given, also within `ignoring_guards`."""
+    """Return a context that collects guards, in a list if one is given, also within `ignoring_guards`."""
     return Setting({_forgetting: None} if noted is None else {_forgetting: None, trace_guards: noted})
 
 
@@ -150,9 +151,9 @@ def note_guard(
     frame: Any,
     sequence_number: int | None = None,
 ) -> Guard | None:
-    """Remember an answer as a guard, on the running line of `frame`, and return it; None if it is about no node.
+    """Log a guard on the current line of `frame` and return it; None if it is about no node.
 
-    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless it is given.
+    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless given.
     """
     has_node = carries = False
     for node in about:
@@ -184,21 +185,21 @@ def note_guard(
 
 
 def innermost(operand: Any) -> Any:
-    """A node without the tangents and the batch axes that it carries."""
+    """Return a node without its tangents and batch axes."""
     while isinstance(operand, Value) and operand.level:
         operand = operand.values if operand.trace_kind == "batch" else operand.primal  # type: ignore[attr-defined]
     return operand
 
 
 def _note_forms(what: str, about: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
-    """Remember the shapes of all examples, where one was asked for its form: of numbers they tell nothing."""
+    """Log a guard on the shapes of all batch elements if one is read; they do not depend on the numbers."""
     for operand in about:
         if isinstance(operand, Value) and isinstance(found := innermost(operand), Value):
             log_guard(Guard(what, np.shape, (found,), found.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
 
 
 def guarded_value(value: Any, what: str) -> Any:
-    """`value` with the plain value in place of each node, for a use that is not recorded, such as an index; this is guarded."""
+    """Return `value` with plain values in place of nodes, for a use that is not recorded, such as an index. They are guarded."""
     if isinstance(value, (tuple, list)):
         return type(value)([guarded_value(part, what) for part in value])
     if not isinstance(value, Value):
@@ -211,7 +212,7 @@ def guarded_value(value: Any, what: str) -> Any:
 
 
 def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> Any:
-    """``function(value)``, of plain values, for a rule that branches on the answer without recording it; a guard asks again."""
+    """Return ``function(value)`` of plain values, for a rule that branches on the result without recording it. It is guarded."""
     if not isinstance(value, Value):
         return function(value)
     require_unbatched(what, value)
@@ -228,25 +229,25 @@ def _said(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def contents(array: Any) -> tuple[Any, ...]:
-    """Shape, dtype and bytes of an array, to compare it with others; of a large one its `fingerprint`, which takes longer."""
+    """Return shape, dtype and bytes of an array for comparisons; of a large one its `fingerprint`, which takes longer."""
     return (array.shape, array.dtype.str, np.asarray(array).tobytes()) if array.nbytes <= SMALL else fingerprint(array)
 
 
 def fingerprint(array: Any) -> tuple[Any, ...]:
-    """Shape, dtype and a hash of an array, to compare it with others without keeping it."""
+    """Return shape, dtype and a hash of an array, for comparisons without a copy."""
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
-_OF_CONTENTS = (contents, fingerprint)  # what they give is not shown
+_OF_CONTENTS = (contents, fingerprint)  # their values are not shown
 
 
 def note_layout(node: Any, what: str) -> None:
-    """Note a guard on the memory layout of a node, by which NumPy chose an order, or between a copy and a view."""
+    """Log a guard on the memory layout of a node that selected an order, or a view instead of a copy."""
     note_guard(what, layout, (node,), layout(node.raw_value), source_lines.user_frame(2))
 
 
 def note_copy(node: Any) -> None:
-    """Note a guard that a result, which is written into now, is a copy; of an operand laid out otherwise it would be a view."""
+    """Log a guard that a result with writes is a copy; an operand of another layout could make it a view."""
     operand = node.args[0]
     if isinstance(operand, Value):
         function = functools.partial(is_copy, node.function, node.options)
@@ -254,24 +255,24 @@ def note_copy(node: Any) -> None:
 
 
 def note_nothing(node: Any, index: Any) -> None:
-    """Note a guard that a part of a node is empty: a write into it changed nothing, and is not remembered."""
+    """Log a guard that a part of a node is empty, so that a write into it changed nothing."""
     function = functools.partial(is_empty, index)
-    note_guard("whether nothing is there to be written into", function, (node,), True, source_lines.user_frame(2))
+    note_guard("whether the written part is empty", function, (node,), True, source_lines.user_frame(2))
 
 
 def note_points(*line: Any) -> None:
-    """Note a guard on how many points ``np.arange(start, stop, step)`` gives, of numbers some of which are nodes."""
+    """Log a guard on the number of points of ``np.arange(start, stop, step)`` if some of the arguments are nodes."""
     if is_recording() and any(isinstance(number, Value) for number in line):
         count = points(*[number.raw_value if isinstance(number, Value) else number for number in line])
         note_guard("the length of np.arange", points, line, count, source_lines.user_frame(2))
 
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
-    """Note a guard on the shapes of new nodes, which depend on the values of operands."""
+    """Log a guard on the shapes of new nodes that depend on the values of operands."""
     if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
     first, answer = nodes[0], shapes(*[node.raw_value for node in nodes])
-    what, is_within = f"the shape that {first.opname} gave", is_tracing()
+    what, is_within = f"the shape of the result of {first.opname}", is_tracing()
     log_guard(ShapeGuard(what, shapes, nodes, answer, first.code, first.instruction, next_sequence_number(), False, is_within))
 
 
@@ -279,12 +280,12 @@ on_value_dependent_shape.append(_note_count)
 
 
 def shapes(*arrays: Any) -> tuple[tuple[int, ...], ...]:
-    """The shapes of some arrays."""
+    """Return the shapes of some arrays."""
     return tuple(map(np.shape, arrays))
 
 
 def points(start: Any, stop: Any, step: Any) -> int:
-    """How many points ``np.arange`` gives."""
+    """Return the number of points of ``np.arange``."""
     return len(np.arange(start, stop, step))
 
 
@@ -294,12 +295,12 @@ def is_empty(index: Any, array: Any) -> bool:
 
 
 def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
-    """Whether a function gives memory of its own."""
+    """Whether a function returns memory of its own."""
     return owner_of(function(array, **options)) is not owner_of(array)
 
 
 def layout(array: Any) -> tuple[Any, ...]:
-    """The memory layout of an array: whether it is C- or Fortran-contiguous, whether writeable, its axes by falling stride."""
+    """Return the memory layout of an array: C- and Fortran-contiguous, writeable, and its axes by decreasing stride."""
     flags, strides = np.asarray(array).flags, np.asarray(array).strides
     axes = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
     return flags.c_contiguous, flags.f_contiguous, flags.writeable, axes

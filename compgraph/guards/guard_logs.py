@@ -1,8 +1,8 @@
-"""The logs in which guards stand: one for all leaves that were asked about together.
+"""The logs of guards. Leaves that appear together in a guard share a log.
 
-A guard matters only to graphs of the leaves behind it, so it stands in a `Log` that these leaves own together and that dies with
-them. Questions about other leaves, in other threads say, go into other logs. A log is bounded. It keeps the tick up to which it
-forgot guards, so that a graph begun before can be refused.
+A guard matters only to graphs of the leaves behind it. So it is in a `GuardLog` that these leaves own together and that is freed
+with them. Guards about other leaves, perhaps of other threads, are in other logs. A log is bounded. It stores the sequence number
+up to which guards were evicted, so that earlier graphs can be rejected.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ OPERATION = 256  # bytes, about, of a lineage without the arrays that it holds
 FIRST, MOST = 2**20, 2**23  # bytes of lineages: a log is pruned for the first time beyond FIRST, and holds at most MOST
 KEPT = 10_000  # guards that a log holds at most
 
-_loaded_at = 0  # the tick of the last loading of a node: those that are loaded have ticks below 0
+_loaded_at = 0  # the sequence number of the last unpickling; unpickled nodes have numbers below 0
 _reset_at = 0  # the tick of the last `reset`: guards up to it count as forgotten
 
 
 class LostGuard(NamedTuple):
-    """A decision about a leaf that was then copied; the copy's graph cannot ask it again.
+    """A decision about a leaf that was copied later; the graph of the copy cannot check it.
 
     Attributes
     ----------
-    lineage : Lineage
-        That of the copy.
+    lineage : Recipe
+        The recipe of the copy.
     words : str
         The latest guard about the original, for a message.
-    tick, copied : float
-        When that was asked, and when the copy was made.
+    sequence_number, copied : float
+        The times of that guard and of the copy.
     """
 
     recipe: Recipe
@@ -66,13 +66,13 @@ class GuardLog:
     Attributes
     ----------
     guards : deque of (int, Guard)
-        What is remembered; before each guard the bytes of the lineages made for it.
+        The guards, each with the bytes of the recipes made for it.
     forgotten : float
-        A graph that first read the log's leaves before this tick may hang on guards that are forgotten.
-    lost : list of Lost
-        For leaves that are copies, decisions about the originals.
+        A graph that first read the leaves before this sequence number may depend on evicted guards.
+    lost : list of LostGuard
+        Decisions about the originals of leaves that are copies.
     thread : int
-        The thread that created it.
+        The thread that created the log.
     """
 
     __slots__ = ("__weakref__", "_into", "_limit", "_weight", "forgotten", "guards", "lost", "thread")
@@ -86,7 +86,7 @@ class GuardLog:
         self._weight, self._limit = 0, FIRST
 
     def found(self) -> GuardLog:
-        """The log that this one was joined to in the end; itself if it was not."""
+        """The log that this one was merged into; itself if it was not merged."""
         log = self
         while log._into is not None:
             log = log._into
@@ -95,7 +95,7 @@ class GuardLog:
         return log
 
     def join(self, other: GuardLog) -> GuardLog:
-        """One log for the leaves of both."""
+        """Return one log for the leaves of both."""
         large, small = (self, other) if len(self.guards) >= len(other.guards) else (other, self)
         if large is not small:
             if small.guards:
@@ -107,14 +107,14 @@ class GuardLog:
         return large
 
     def enter(self, guard: Any, weight: int) -> None:
-        """Remember a guard, for which lineages of `weight` bytes were made."""
+        """Append a guard, for which recipes of `weight` bytes were made."""
         self.guards.append((weight, guard))
         self._weight += weight
         if self._weight > self._limit or len(self.guards) > KEPT:
             self._forget()
 
     def _forget(self) -> None:
-        """Forget guards about values that variables have no more, and, if the log is still too large, the oldest."""
+        """Evict guards about overwritten values of variables, and if the log is still too large, the oldest guards."""
         newest = _newest_leaves(lineage for _, guard in self.guards for lineage in guard.args)
         stays: deque[tuple[int, Any]] = deque()
         for weight, guard in self.guards:
@@ -138,16 +138,16 @@ def _moment(entry: tuple[int, Any]) -> float:
 
 
 def _newest_leaves(lineages: Iterable[Any]) -> dict[int, float]:
-    """For each lineage, by identity, the latest moment at which a variable behind it was written."""
+    """Return for each recipe, by identity, the latest write into a variable behind it."""
     leaf = lambda lineage: node.sequence_number if isinstance(node := lineage.node(), VariableNode) else -np.inf  # noqa: E731
     return reduce_ancestors(lineages, leaf, max)
 
 
 def reset() -> None:
-    """Start the counts of automatic names anew, and forget what was decided so far.
+    """Restart the counters of automatic names, and clear the decisions logged so far.
 
-    What Python decided by the values of nodes (``if x > 0``) is remembered for an `Executor`, which asks again. An executor
-    cannot tell decisions of its graph from earlier ones about the same variables; call this before the graph is recorded.
+    Python's decisions on the values of nodes (``if x > 0``) are logged, and each run of an `Executor` checks them. An executor
+    cannot distinguish decisions of its graph from earlier ones about the same variables. Call this before the graph is recorded.
 
     Examples
     --------
@@ -162,18 +162,18 @@ def reset() -> None:
 
 
 def note_loaded() -> None:
-    """Note that a node was loaded, or deep-copied, just now."""
+    """Mark a node as unpickled or deep-copied now."""
     global _loaded_at
     _loaded_at = next_sequence_number()
 
 
 def creation_time(leaf: Value) -> float:
-    """The tick when a leaf was made, or written last; of a loaded one that of the last loading."""
+    """Return when a leaf was made or last written; for an unpickled one, when it was loaded."""
     return leaf.sequence_number if leaf.sequence_number > 0 else _loaded_at
 
 
 def logs_of(leaves: Iterable[Any]) -> dict[GuardLog, list[Any]]:
-    """The logs of some leaves, each with the leaves that it belongs to."""
+    """Return the logs of some leaves, each with its leaves."""
     found: dict[GuardLog, list[Any]] = {}
     for leaf in leaves:
         lineage = getattr(leaf, "recipe", None)
@@ -183,7 +183,7 @@ def logs_of(leaves: Iterable[Any]) -> dict[GuardLog, list[Any]]:
 
 
 def logs_beside(logs: Container[GuardLog]) -> list[GuardLog]:
-    """The other logs of this thread that hold guards."""
+    """Return the other logs of this thread that have guards."""
     thread = threading.get_ident()
     with _lock:
         alive = [log for reference in list(_logs.values()) if (log := reference()) is not None]
@@ -191,7 +191,7 @@ def logs_beside(logs: Container[GuardLog]) -> list[GuardLog]:
 
 
 def logged_guards(logs: Iterable[GuardLog], since: float = 0) -> list[Any]:
-    """All guards in some logs that are remembered, made after a sequence number, the oldest first."""
+    """Return the guards in some logs after a sequence number, the oldest first."""
     with _lock:
         _enter_late()
     since = max(since, _reset_at)
@@ -200,12 +200,12 @@ def logged_guards(logs: Iterable[GuardLog], since: float = 0) -> list[Any]:
 
 
 def is_forgetful(log: GuardLog, begun: float) -> bool:
-    """Whether a log may have forgotten guards of a graph that read the log's leaves first at the sequence number `begun`."""
+    """Whether a log may have evicted guards of a graph that first read the leaves at the sequence number `begun`."""
     return log.forgotten > max(_reset_at, begun)
 
 
 def lost_guards(log: GuardLog) -> list[LostGuard]:
-    """The decisions in `log.lost` about leaves that were copied after the last `reset`."""
+    """Return the decisions in `log.lost` about leaves that were copied after the last `reset`."""
     return [lost for lost in log.lost if lost.copied > _reset_at]
 
 
@@ -219,10 +219,9 @@ _lock = reset_after_fork(threading.RLock())
 
 
 def log_guard(guard: Any) -> None:
-    """Remember a guard: in the list of the trace that is under way, else in the log of the leaves behind it.
+    """Log a guard: in the list of the current trace, or else in the log of the leaves behind it.
 
-    A guard that depends on nothing but arguments of an operator is dropped: it matters to no graph that is left when the operator
-    returns.
+    A guard that depends only on arguments of an operator is dropped, because no graph is left when the operator returns.
     """
     noted = trace_guards.get()
     if noted is not None:
@@ -232,10 +231,10 @@ def log_guard(guard: Any) -> None:
 
 
 def _depends_on_outer_nodes(guard: Any) -> bool:
-    """Whether a guard depends on nodes that operators have not made.
+    """Whether a guard depends on nodes that no operator has made.
 
-    Nodes that depend on none are marked: their `recipe` is the number of writes into their buffer that were looked at. So each
-    node is walked once, however many guards there are.
+    Nodes without such dependences are marked: their `recipe` is the number of writes into their buffer that were examined. So
+    each node is visited once, however many guards there are.
     """
     queue = [a for a in guard.args if isinstance(a, (Value, MultiOutput))]
     found: dict[int, Any] = {}  # by id, since scalar nodes hash by value
@@ -258,19 +257,19 @@ def _depends_on_outer_nodes(guard: Any) -> bool:
 
 
 def has_dropped_guards(node: Any) -> bool:
-    """Whether a node is an argument of an operator, or made of arguments alone, and a guard that depended on it was dropped."""
+    """Whether a node is an argument of an operator, or computed from arguments only, and a guard about it was dropped."""
     return type(getattr(node, "recipe", None)) is int
 
 
 def enter_logged(guard: Any) -> None:
-    """Remember a guard in the log of the leaves behind it; in its `args` lineages take the place of nodes."""
+    """Log a guard in the log of the leaves behind it, with recipes in place of nodes in `args`."""
     with _lock:
         _enter(guard)
         _enter_late()
 
 
 def enter_at_once(guard: Any) -> None:
-    """As `log_guard`, but never waiting, for what is called when a node is freed: by any thread, wherever memory is asked for."""
+    """As `log_guard`, but without waiting for locks, because nodes are freed in any thread at any allocation."""
     if _lock._is_owned() or not _lock.acquire(blocking=False):  # type: ignore[attr-defined]  # the logs are being changed
         _late.append(guard)
         return
@@ -295,23 +294,23 @@ def _enter(guard: Any) -> None:
 
 
 def log_lost_guard(leaf: Any, words: str, sequence_number: float) -> None:
-    """Remember of `leaf`, a copy, that something was decided at a sequence number about the leaf it was copied from."""
+    """Record for `leaf`, a copy, that a decision was made at a sequence number about its original."""
     with _lock:
         log, _ = _remember([leaf])
         log.lost.append(LostGuard(leaf.recipe, words, sequence_number, next_sequence_number()))
 
 
 def _kept(operand: Any) -> Any:
-    """An argument as a guard in a log holds it: of a node the lineage, of a large array a weak reference."""
+    """Return an argument as a guard in a log stores it: the recipe of a node, a weak reference to a large array."""
     if isinstance(operand, (Value, MultiOutput)):
         return operand.recipe
     return weakref.ref(operand) if type(operand) is ndarray and operand.nbytes > HEAVY else operand
 
 
 def _remember(nodes: list[Any]) -> tuple[GuardLog, int]:
-    """Give lineages to nodes and to all behind them that have none; return the one log of their leaves, and the bytes added.
+    """Make recipes of nodes and of their ancestors; return the common log of their leaves, and the added bytes.
 
-    Nodes that have a lineage are not walked again, so each is walked once, however many guards there are.
+    Nodes with a recipe are not visited again, so each is visited once, however many guards there are.
     """
     new: list[Any] = []
     try:
@@ -354,7 +353,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
 
 
 def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
-    """The nodes that were stored in a root's buffer since it was last looked at; noted in its lineage, and in `grown`."""
+    """Return the nodes that were stored in the buffer of a root since the last call; noted in its recipe, and in `grown`."""
     log = root.memory.log
     lineage = root.recipe
     if log and lineage.buffer is None:
@@ -368,7 +367,7 @@ def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:
 
 
 def _filled(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
-    """Give the new lineages of nodes their operands, log, root and value; return the log, and the bytes added."""
+    """Set operands, log, root and value of new recipes; return the log, and the added bytes."""
     weight = OPERATION * (1 + len(new))
     for item in new:
         lineage, plain = item.recipe, item.raw_value
@@ -390,6 +389,6 @@ def _filled(new: list[Any], log: GuardLog) -> tuple[GuardLog, int]:
     return log, weight
 
 
-# Leaves that hold what they held at first, or, being variables, what was last written into them; a write into an input is known
+# Leaves with their first contents, or, for variables, the last written ones; a write into an input is known
 # from its `Buffer`.
 _STEADY = (VariableNode, PlaceholderNode, ConstantNode, ArgumentNode, InertScalarNode)

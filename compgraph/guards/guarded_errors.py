@@ -1,6 +1,7 @@
-"""Errors that numbers lead to: whoever catches one goes on in another way, so with other numbers it is asked again.
+"""Errors that depend on numbers: code that catches one branches on values, so a guard checks whether it is raised again.
 
-``np.linalg.cholesky(K)`` in a ``try`` decides as ``if`` does, and no node is asked. What an operation raised is noted as a guard.
+``np.linalg.cholesky(K)`` in a ``try`` statement branches as ``if`` does, without a call of a node's method. So the errors of
+operations are guards.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .guard import innermost, note_guard
 
 
 def error_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
-    """The name of the error that ``function(*values, **options)`` raises within ``np.errstate(**settings)``; None if none."""
+    """Return the name of the error that ``function(*values, **options)`` raises within ``np.errstate(**settings)``, or None."""
     with np.errstate(**settings):
         try:
             function(*values, **options)
@@ -30,7 +31,7 @@ def error_of(function: Callable[..., Any], options: dict[str, Any], settings: di
 
 
 def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
-    """Note a guard on what ``function(*args, **options)`` has raised, if anything, on the running line of a frame."""
+    """Log a guard on the error that ``function(*args, **options)`` has raised, if any, on the current line of a frame."""
     settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
     asked = functools.partial(error_of, function, options, settings)
     answer = None if error is None else type(error).__name__
@@ -38,9 +39,10 @@ def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], er
 
 
 def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Raise what a function of Python's numbers raises of those of nodes, as ``math.log`` of -1 does, and note that it did.
+    """Raise the error of a function of Python numbers for the numbers of nodes, as of ``math.log(-1)``, and log it as a guard.
 
-    That it did not is noted only while a function is compiled that may catch it: each such guard takes time in each run.
+    Calls without an error are guarded only while a function that may catch it is compiled, because each guard takes time in each
+    run.
     """
     about = [innermost(operand) for operand in args]
     numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in about]

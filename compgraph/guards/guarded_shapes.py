@@ -1,4 +1,4 @@
-"""Shapes and layouts that Python was told, as guards."""
+"""Guards on shapes and layouts that Python reads."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _COMPOSITIONS = os.path.dirname(compositions.__file__)
 
 
 def needs_no_shape_guard(frame: Any) -> bool:
-    """Whether a shape asked for in a frame needs no guard: no placeholder lives, or the frame is ours and no composition.
+    """Whether a shape read in a frame needs no guard: no placeholder exists, or our code reads it outside of a composition.
 
-    Compositions (functions of NumPy's in recorded steps) build on the shapes they read, as NumPy's own code does.
+    Compositions (NumPy functions in recorded steps) depend on the shapes that they read, as NumPy's own code does.
     """
     filename = frame.f_code.co_filename
     return not _living or (source_lines.is_package_code(filename) and not filename.startswith(_COMPOSITIONS))
 
 
 def note_length(node: Any, what: str = "its size") -> None:
-    """Note a guard on a node's shape, by which a call of ours finds elements to read or write; `what` is for the message."""
+    """Log a guard on a node's shape, by which one of our functions selects elements; `what` is for the message."""
     if _living:
         note_guard(what, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2))
 
 
 def note_lengths(what: str, *outputs: Any, sequence_number: int | None = None) -> None:
-    """Note guards on the shapes of placeholders and arguments behind `outputs`, for which alone `what` was recorded.
+    """Log guards on the shapes of placeholders and arguments behind `outputs`, if `what` was recorded for these alone.
 
-    What a derivative's rules record holds lengths of the arrays they saw. Where the graph is run with others, derivatives by
-    `autodiff.reverse.gradients` are derived again; other ones cannot be, and need these guards.
+    The operations that a derivative's rules record contain lengths of the arrays. If the graph is run with other lengths,
+    derivatives of `autodiff.reverse.gradients` are recorded again; others cannot be, and need these guards.
     """
     if _living:
         for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Value)]):
@@ -50,7 +50,7 @@ def note_lengths(what: str, *outputs: Any, sequence_number: int | None = None) -
 
 
 def _without_axes(value: Any) -> Any:
-    """A value of many examples as one of their array."""
+    """Return one batch element of a batched value."""
     while isinstance(value, Value) and value.trace_kind == "batch":
         value = value.values  # type: ignore[attr-defined]
     return value
@@ -60,10 +60,10 @@ def _without_axes(value: Any) -> Any:
 
 
 class Shape(tuple[int, ...]):
-    """A shape that Python was told. Its guard is about all of it, or about one axis if that is all Python reads.
+    """A shape that Python has read. Its guard is about all axes, or about one if Python reads only that.
 
     C code may read a tuple without calling its methods, so the guard is about the whole shape at first. ``shape[0]`` narrows it
-    to that axis; whatever else is asked of the same tuple widens it again.
+    to that axis; any other use of the same tuple widens it again.
     """
 
     _guard: Guard
@@ -71,7 +71,7 @@ class Shape(tuple[int, ...]):
     _is_whole: bool
 
     def __new__(cls, lengths: Iterable[int], guard: Guard | None = None) -> Any:
-        """A shape with its guard; without one, as in ``type(shape)(lengths)``, an ordinary tuple."""
+        """Return a shape with its guard; without one, as in ``type(shape)(lengths)``, an ordinary tuple."""
         if guard is None:
             return tuple(lengths)
         shape = super().__new__(cls, lengths)
@@ -88,7 +88,7 @@ class Shape(tuple[int, ...]):
         return answer
 
     def whole(self) -> tuple[int, ...]:
-        """The lengths of all axes, as an ordinary tuple; from here on the guard is about all of them."""
+        """The lengths of all axes as an ordinary tuple; the guard is about all of them from then on."""
         lengths = tuple(tuple.__iter__(self))
         self._is_whole, guard = True, self._guard
         guard.what, guard.function, guard.answer = ".shape", np.shape, lengths
@@ -103,18 +103,18 @@ def _length(axis: int, x: Any) -> int:
 
 
 def is_shape_guard(guard: Guard) -> bool:
-    """Whether a guard asks for nothing but lengths."""
+    """Whether a guard depends on lengths only."""
     return getattr(guard.function, "func", guard.function) in (_length, np.shape, np.size, len, shapes)
 
 
 def _of_all(name: str) -> Callable[..., Any]:
-    """A method of tuples for `Shape`: called on an ordinary tuple, with the guard widened."""
+    """Return a method of tuples for `Shape`: called on an ordinary tuple, with the guard widened."""
     method = getattr(tuple, name)
     return lambda self, *args: method(self.whole(), *args)
 
 
 def _operated(operation: Callable[[Any, Any], Any], is_reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """An operator of tuples for `Shape`; used as an operator, so that the other operand can have its own say."""
+    """Return an operator of tuples for `Shape`, as an operator so that the other operand can take over."""
     return lambda self, other: operation(other, self.whole()) if is_reflected else operation(self.whole(), other)
 
 
@@ -131,7 +131,7 @@ for _name, _operation in (("add", operator.add), ("mul", operator.mul)):
 
 
 def is_length_guard(guard: Any) -> bool:
-    """Whether a guard is about a shape, such as are noted only while a placeholder lives."""
+    """Whether a guard is about a shape; those are logged only while a placeholder exists."""
     return guard.function in _ABOUT_LENGTHS
 
 
@@ -172,7 +172,7 @@ def _guarded_rows(self: Value) -> Any:
 
 
 def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
-    """A property that tells how an array lies in memory, and notes a guard if code that is not ours asks."""
+    """Return a property of the memory layout that logs a guard if code outside of the two packages reads it."""
 
     def tell(self: Value) -> Any:
         answer = read(self)
@@ -202,15 +202,15 @@ _before: dict[str, Any] = {}
 
 
 def watch_shapes(placeholder: Any) -> None:
-    """Note guards on shapes for as long as a placeholder lives."""
+    """Log guards on shapes as long as a placeholder exists."""
     _count(1)
     weakref.finalize(placeholder, _count, -1).atexit = False
 
 
 def _count(more: int) -> None:
-    """Count living placeholders, and give `Node` the properties that note guards while there are any, its own otherwise."""
+    """Count existing placeholders; while there are some, `Node` has properties that log guards."""
     global _living, _is_watching
-    with callbacks_lock:  # a placeholder may die wherever memory is asked for, also where another is made
+    with callbacks_lock:  # a placeholder may be freed at any allocation, also while another is created
         _living += more
         if (_living > 0) is _is_watching:
             return

@@ -1,7 +1,7 @@
-"""Lineages: how nodes were computed, kept so that a guard about a node can be asked when the node is gone.
+"""Recipes: how nodes were computed, so that a guard about a node can be checked after the node was freed.
 
-A `Recipe` holds its node weakly, and the lineages of the node's operands, down to the leaves. So a node that was computed only
-for a test (``if np.sum(x) > 0``) may be freed, and can still be computed again. A node keeps its lineage, which is made once.
+A `Recipe` refers weakly to its node, and strongly to the recipes of the operands, down to the leaves. So a node that was computed
+for a test only (``if np.sum(x) > 0``) can be freed, and computed again. A node keeps its recipe, which is made once.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger
 
 
 class NotRecomputableError(Exception):
-    """What a guard was about cannot be computed again."""
+    """Raised if the argument of a guard cannot be computed again."""
 
 
 class Recipe:
-    """How a node or joint was computed.
+    """How a node or a multi-output operation was computed.
 
     Attributes
     ----------
     node : callable
-        ``node()`` gives the node while it lives, else None.
-    function, args, options, tick
-        Those of the node; in place of nodes among the arguments lineages, of large arrays weak references. Of a leaf the
-        function is None.
+        ``node()`` returns the node while it exists, else None.
+    function, args, options, sequence_number
+        Those of the node, with recipes in place of nodes among the arguments, and weak references in place of large arrays. The
+        function of a leaf is None.
     value : array or None
-        Of a leaf of one of the kinds in `logs._STEADY`, its array, if it is not heavy.
-    root : Lineage or None
-        Of a view, the lineage of what it is a view of, or of the root itself; see `rooted`.
-    log : Log
-        Where guards about it stand.
+        For a leaf of one of the kinds in `guard_logs._STEADY`, its array, unless it is large.
+    root : Recipe or None
+        For a view, the recipe of its operand or of its root; see `rooted`.
+    log : GuardLog
+        The log of guards about it.
     buffer : Buffer or None
-        Of a root that was written into, the writes.
+        For a root with writes, these.
     """
 
     __slots__ = ("__weakref__", "args", "buffer", "function", "log", "node", "options", "root", "sequence_number", "value")
@@ -57,7 +57,7 @@ class Recipe:
     value: Any
 
     def rooted(self) -> Recipe:
-        """The lineage of the root: the node that first had the buffer."""
+        """The recipe of the root, the node that first had the buffer."""
         root = self
         while root.root is not None:
             root = root.root
@@ -67,22 +67,22 @@ class Recipe:
         return root
 
     def sources(self) -> list[Recipe]:
-        """The lineages of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
+        """The recipes of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
         stored = () if self.buffer is None else self.buffer.stored
         return [a for a in (*self.args, *stored) if type(a) is Recipe]
 
 
 class Buffer:
-    """The writes into a buffer, as far as they were looked at.
+    """The examined writes into a buffer.
 
     Attributes
     ----------
     seen : int
-        How many they are.
+        Their number.
     written : float
-        The tick of the first.
-    stored : list of Lineage
-        Those of the nodes that were stored.
+        The sequence number of the first.
+    stored : list of Recipe
+        The recipes of the stored nodes.
     """
 
     __slots__ = ("seen", "stored", "written")
@@ -95,12 +95,14 @@ class Buffer:
 def reduce_ancestors(
     lineages: Iterable[Any], leaf: Callable[[Recipe], Any], together: Callable[[Iterable[Any]], Any]
 ) -> dict[int, Any]:
-    """For each lineage, and each behind it, by id: ``leaf(recipe)`` of itself and of all behind it, joined by `together`."""
+    """Combine ``leaf(recipe)`` of each recipe and its ancestors by `together`; return the results by id."""
     ordered = sort_recipes(lineages)
     found = {id(lineage): leaf(lineage) for lineage in ordered}
     buffers = any(lineage.buffer for lineage in ordered)
     changed = True
-    while changed:  # what is stored in a buffer is younger than the buffer, so one pass in the order of ticks may miss it
+    while (
+        changed
+    ):  # values stored in a buffer are younger than the buffer, so one pass in the order of sequence numbers may miss them
         changed = False
         for lineage in ordered:
             sources = lineage.sources()
@@ -112,7 +114,7 @@ def reduce_ancestors(
 
 
 def sort_recipes(lineages: Iterable[Any]) -> list[Recipe]:
-    """Lineages and all lineages behind them, operands first."""
+    """Return recipes and all their ancestors, operands first."""
     return sorted(walk([a for a in lineages if type(a) is Recipe], Recipe.sources), key=_leaves_first)
 
 
@@ -124,7 +126,7 @@ def _leaves_first(lineage: Recipe) -> tuple[bool, float]:
 
 
 class Rematerializer:
-    """Makes nodes of lineages: the node itself while it lives, else one computed again from nodes that do."""
+    """Computes nodes of recipes: the node itself while it exists, else again from existing ones."""
 
     def __init__(self) -> None:
         # By the ids of lineages, which the guards keep alive: the node made, and how long its value is right (the
@@ -133,7 +135,7 @@ class Rematerializer:
         self._until: dict[int, float] = {}
 
     def revived(self, kept: Any, sequence_number: float) -> Any:
-        """The node for an argument of a guard of that sequence number; raises a GoneError if it cannot be computed again."""
+        """Return the node for an argument of a guard; raise a NotRecomputableError if it cannot be computed."""
         if type(kept) is not Recipe:
             return self._operand(kept)
         behind = list(walk([kept], self._needed))
@@ -148,7 +150,7 @@ class Rematerializer:
         return self._made[id(kept)]
 
     def _needed(self, lineage: Recipe) -> list[Recipe]:
-        """The operands' lineages of a node that is gone; of one that lives nothing, and it is entered."""
+        """Return the recipes of the operands of a freed node; an existing one is entered, and needs none."""
         if id(lineage) not in self._made:
             node = lineage.node()
             if node is None:

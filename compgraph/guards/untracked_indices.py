@@ -1,8 +1,8 @@
-"""Integers and booleans that nothing recorded reads: a plain array may have been indexed by them, and NumPy asks no node then.
+"""Results of integers and booleans that no operation reads: a plain array may have been indexed by them, without any call.
 
-``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, give plain numbers, which the graph keeps as they are. What
-is an operand of an operation, or asked by a guard, is accounted for; any other result of integers or booleans gets an
-`UntrackedGuard`. Whoever runs the graph again computes it too, and tells where it is another.
+``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, return plain numbers, which the graph treats as constants.
+Operands of operations and arguments of guards are tracked; any other result of integers or booleans gets an `UntrackedGuard`. A
+replay computes it too, and warns if it differs.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .recipes import sort_recipes
 
 @dataclass(eq=False, slots=True)
 class UntrackedGuard(Guard):
-    """A guard that warns, once, where others raise.
+    """A guard that warns once instead of raising.
 
     Attributes
     ----------
     is_read : bool
-        Whether something recorded has read the node since.
+        Whether an operation has read the node since.
     is_strict : bool
         Whether it raises as well.
     told : list of bool
-        Holds something once it has warned; the same for those of its like about other nodes (`Guard.on`).
+        Not empty once it has warned; shared with the same guard about other nodes (`Guard.on`).
     """
 
     is_read: bool = False
@@ -40,21 +40,21 @@ class UntrackedGuard(Guard):
 
     @property
     def is_used(self) -> bool:
-        """Not taken for used: numbers that came too late for an operation of a graph do not concern it."""
+        """False: numbers that were read after the operations of a graph do not concern it."""
         return False
 
     def check(self, *values: Any) -> None:
-        """Ask again, with plain values for `args`, and tell of another answer."""
+        """Compare the recorded value with that for plain values of `args`, and warn or raise if it differs."""
         assert self.function is not None
         if (self.is_strict or not self.told) and self.function(*values) != self.answer:
-            self.tell("it is another than while the graph was recorded")
+            self.tell("it differs from the recorded value")
 
     def tell(self, found: str) -> None:
-        """Warn, if that was not done yet, that with the values of this run the graph may keep what it should not; or raise."""
+        """Warn once that constants of the graph may be wrong for the values of this run; or raise."""
         message = (
             f"no operation of the graph reads {self}, and with these values {found}. A plain array that was indexed by it "
-            "is not indexed again: index a node, as in cg.constant(K)[i]. What is only looked at, "
-            "compute when the graph is complete"
+            "is not indexed again: index a node, as in cg.constant(K)[i]. Compute values that are only printed after "
+            "the graph is complete"
         )
         if self.is_strict:
             error = GuardError(message)
@@ -67,16 +67,16 @@ class UntrackedGuard(Guard):
 
 @dataclass(eq=False, slots=True)
 class UnchangedGuard(Guard):
-    """A guard, about no node of a graph, that warns, once, where numbers that left other variables are not theirs any more.
+    """A guard, about no node of a graph, that warns once if numbers of other variables are outdated.
 
     Attributes
     ----------
     variables : tuple of weakref
-        Those behind the numbers. One that is gone cannot change.
+        The variables behind the numbers. Freed ones cannot change.
     is_strict : bool
         Whether it raises as well.
     told : list of bool
-        Holds something once it has warned.
+        Not empty once it has warned.
     """
 
     variables: tuple[Any, ...] = ()
@@ -84,13 +84,13 @@ class UnchangedGuard(Guard):
     told: list[bool] = field(default_factory=list)
 
     def check(self, *values: Any) -> None:
-        """Warn or raise if a variable was written since its numbers left the graph."""
+        """Warn or raise if a variable was written after its numbers left the graph."""
         changed = [node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.answer]
         if not changed or (self.told and not self.is_strict):
             return
         message = (
             f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which was changed after "
-            "that. What Python did with them is not done again. Compute with the node itself, or record the graph again"
+            "that. Uses of them are not repeated. Compute with the node itself, or record the graph again"
         )
         if self.is_strict:
             raise GuardError(message)
@@ -99,7 +99,7 @@ class UnchangedGuard(Guard):
 
 
 def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
-    """A guard that the variables behind an escape, which a graph does not have, stay as they were; None if they are gone."""
+    """Return a guard that the variables behind a leak, which are not in the graph, are unchanged; None if they were freed."""
     leaves = [lineage.node() for lineage in sort_recipes(guard.args) if not lineage.args]
     variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
     if not variables:
@@ -118,14 +118,14 @@ def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
 
 
 def _watch(node: Any) -> UntrackedGuard:
-    """The watch of an unread node, about its value as it was made, before anything was written into it."""
+    """Return the guard of an unread node, about its value before any write."""
     value = value_at(node, node.sequence_number) if node.memory else node.raw_value
     what = f"the result of {node.opname}"
     return UntrackedGuard(what, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25)
 
 
 def log_untracked() -> None:
-    """Remember watches of all living nodes that are unread so far."""
+    """Log guards of all existing nodes that are unread so far."""
     for key in tuple(untracked):
         reference = untracked.get(key)
         node = reference() if type(reference) is weakref.ref else None

@@ -287,7 +287,7 @@ def test_it_is_found_right(route: Route) -> None:
 def test_what_loses_it_raises(route: Route, mode: str) -> None:
     """The error says where, and what to do; or it is one of those that NumPy's protocols let us raise before anything is done."""
     run(route.code, POINT.copy())
-    with pytest.raises((TypeError, ValueError), match=r"[Uu]se |make it by|Make the array|pass |Draw ") as caught:
+    with pytest.raises((TypeError, ValueError), match=r"[Uu]se |[Ww]rite |make it by|Make the array|pass |Draw ") as caught:
         MODES[mode](function_of(route))
     message = str(caught.value)
     if isinstance(caught.value, cg.LeakError):

@@ -453,9 +453,9 @@ def test_the_numbers_of_an_index_are_asked_again(length: int) -> None:
     executor = cg.Executor(y)
     values = np.arange(float(length))
     assert np.array_equal(executor.run({"x": values, "index": np.arange(length)}), values)
-    with pytest.raises(GuardError, match="with these values it is another"):
+    with pytest.raises(GuardError, match="With these values it differs"):
         executor.run({"x": values, "index": np.arange(length)[::-1]})
-    with pytest.raises(GuardError, match="with these values it is another"):
+    with pytest.raises(GuardError, match="With these values it differs"):
         pickle.loads(pickle.dumps(executor)).run({"x": values, "index": np.arange(length)[::-1]})
 
 

@@ -227,7 +227,7 @@ def test_copies_of_executors_watch(copied: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("label", ["argsort", "argsort, kept by the user"])
 def test_executors_of_copied_graphs_say_that_they_cannot_watch(label: str, copied: Callable[[Any], Any]) -> None:
     s = copied(SILENT[label](cg.variable(RECORDED)))
-    with pytest.warns(RuntimeWarning, match=r"a copy of it does not know: the result of argsort"):
+    with pytest.warns(RuntimeWarning, match=r"its copy lacks: the result of argsort"):
         cg.Executor(s)
 
 

@@ -43,7 +43,7 @@ def test_writes_scopes_and_decisions() -> None:
     assert written["view"].base is not None
     assert np.shares_memory(written["view"].value, written["buffer"].value)
     assert any("eigen" in node.scope for node in cg.topological_order([loss]) if isinstance(node, cg.Node))
-    with pytest.warns(RuntimeWarning, match=r"decisions about the variable 'x'.*which a copy of it does not know: bool\(\)"):
+    with pytest.warns(RuntimeWarning, match=r"decisions about the variable 'x'.*which its copy lacks: bool\(\)"):
         cg.Executor(loss)
     assert cg.Executor(written["fed"]).run({written["p"]: np.array([1.0, -1.0])}) == -1
     assert isinstance(written["c"], cg.ConstantNode)
