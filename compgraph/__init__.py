@@ -1,8 +1,8 @@
-"""Computation graphs of NumPy expressions: arrays that remember how they were computed.
+"""Computation graphs of NumPy expressions.
 
-Make a `variable`, go on writing NumPy, and the result knows its graph. Every NumPy function that can be recorded is also found
-here under its own name, with one more argument ``name=``: ``cg.sin(x, name="s")``, ``cg.linalg.inv(x, name="i")``. The package
-`autodiff` gives derivatives.
+Make a `variable` and use it like an array: results are nodes, which refer to the operation and operands that computed them. Every
+NumPy function that can be recorded is also here under its own name, with the further argument ``name=``: ``cg.sin(x, name="s")``,
+``cg.linalg.inv(x, name="i")``. The package `autodiff` computes derivatives.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ __all__ = [
     "to_sympy", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
-# What is imported when it is first asked for, since `import compgraph` shall not wait for it.
+# Names that are imported on first use, so that `import compgraph` is fast.
 _LATE = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],

@@ -40,7 +40,7 @@ def stub_text() -> str:
 
 
 def _imported_names() -> list[tuple[str, list[str]]]:
-    """What the package imports from its modules, at once or when it is first asked for."""
+    """Return the names that the package imports from its modules, at once or on first use."""
     statements = ast.parse(Path(compgraph.__file__).read_text()).body
     imports = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
     at_once = [(each.module or "", [alias.name for alias in each.names]) for each in imports]
@@ -69,7 +69,7 @@ def _text(imports: list[str], functions: dict[str, Any]) -> str:
 
 
 class _Default:
-    """Stands for a default value, which the stubs show as ``...``."""
+    """A default value, which the stubs show as ``...``."""
 
     def __repr__(self) -> str:
         return "..."

@@ -116,8 +116,8 @@ class Checks:
 def debug() -> Debug:
     """Stop at the first NaN or infinity, forward or backward, and where a value leaves its graph; a context manager.
 
-    Inside, each operation is checked as it is recorded, and each derivative as it is computed. Results are remembered by
-    checksums: if one was changed before a gradient is asked for, through its memory, that raises.
+    Inside, each operation is checked as it is recorded, and each derivative as it is computed. Results have checksums: a gradient
+    raises if one was changed through its memory.
     New values are tracers, as within `strict`: code that takes their numbers raises.
 
     Returns
@@ -156,7 +156,7 @@ def _checksum(array: Any) -> int:
 
 
 def _not_finite(value: Any) -> str:
-    """What is wrong with a value, in words; an empty text if all of it is finite."""
+    """Return a description of the infinite or nan elements of a value; an empty text if all are finite."""
     values = np.asarray(value)
     if values.dtype.kind not in "fc" or np.all(np.isfinite(values)):
         return ""

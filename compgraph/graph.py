@@ -83,7 +83,7 @@ def stack_nested(value: Any) -> Any:
 
 
 def flatten_sequences(value: Any) -> tuple[Any, ...]:
-    """What stands in lists and tuples, however deep."""
+    """Return the elements of nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         return tuple([leaf for part in value for leaf in flatten_sequences(part)])
     return (value,)
@@ -104,7 +104,7 @@ def to_values(value: Any) -> Any:
 
 
 def overrides_protocol(operand: Any, protocol: str) -> bool:
-    """Whether an operand's class, no node's, has a `protocol` of its own, so that NumPy must ask it; a lazy array raises."""
+    """Whether an operand of another class than nodes has its own `protocol`, to which NumPy dispatches; lazy arrays raise."""
     theirs = getattr(type(operand), protocol, None)
     if isinstance(operand, Value) or type(operand) in TRACEABLE or theirs is None or theirs is getattr(ndarray, protocol):
         return False
@@ -126,10 +126,10 @@ GraphNode: TypeAlias = Value | MultiOutput | Write
 
 
 def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
-    """What a node was computed from, one entry for each use; plain arrays as ConstantNodes.
+    """Return the operands of a node, one entry per use; plain arrays as ConstantNodes.
 
-    An output of an operation with several outputs has one operand, the MultiOutput; that has the operation's operands. The
-    writes into a node's buffer come after its operands. A write has one operand, the value that was stored.
+    An output of a multi-output operation has one operand, the MultiOutput; that has the operation's operands. The writes into a
+    node's buffer follow its operands. A write has one operand, the stored value.
     """
     if isinstance(node, Write):
         (value,) = node.args
@@ -140,19 +140,19 @@ def operands_of(node: GraphNode) -> tuple[GraphNode, ...]:
 
 
 def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
-    """All that is reached from some things, each once, breadth first; a generator, so that the caller may stop early.
+    """Traverse a graph breadth first, each object once; a generator, so that the caller may stop early.
 
     Parameters
     ----------
     starts : iterable of hashable
         Where to begin.
     following : callable
-        ``following(thing)`` gives what is reached from a thing in one step.
+        ``following(thing)`` returns the objects one step away.
 
     Yields
     ------
     object
-        Each thing; what follows it is asked for only after the caller has seen it.
+        Each object, before its successors are computed.
 
     Examples
     --------
@@ -196,12 +196,12 @@ def breadth_first(*outputs: GraphNode) -> list[GraphNode]:
 
 
 def topological_order(outputs: Iterable[GraphNode]) -> list[GraphNode]:
-    """All that was needed to compute some nodes, each once, operands before what is computed from them.
+    """Return the graph of some nodes in topological order: each item once, operands before results.
 
     Parameters
     ----------
     outputs : iterable of Node or MultiOutput
-        Where the graph ends; the order of the outputs does not matter.
+        The outputs of the graph, in any order.
 
     Returns
     -------

@@ -69,7 +69,7 @@ ADVICE = {
 RULES = [(advice, re.compile("|".join(patterns), re.IGNORECASE)) for advice, patterns in ADVICE.items()]
 
 # Sentences that are right as they are, by a part of their text.
-ALLOWED: tuple[str, ...] = ()
+ALLOWED = ("None if there is none",)
 
 
 class Hit(NamedTuple):

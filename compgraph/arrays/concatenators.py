@@ -125,7 +125,7 @@ class Concatenator:
         self.numpys = numpys
 
     def __getitem__(self, key: Any) -> Any:
-        """Join what stands between the brackets."""
+        """Join the arrays between the brackets."""
         if isinstance(key, str):
             frame = frame_up(1)
             return bmat(key, frame.f_globals, frame.f_locals)
@@ -152,7 +152,7 @@ def _parts(item: Any) -> Any:
 
 
 def _directive(text: str, axis: int, ndmin: int, place: int) -> tuple[int, int, int, str]:
-    """What the text in front asks for: axis, least number of dimensions, where an array's own axes go, kind of matrix."""
+    """Return the values of the leading text: axis, minimal number of dimensions, position of the own axes, kind of matrix."""
     if text in ("r", "c"):
         return axis, ndmin, place, text
     try:

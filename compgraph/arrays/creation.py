@@ -1,7 +1,6 @@
-"""``array``, ``asarray``, ``full`` and the like for nodes: NumPy's own would take the numbers and lose the graph.
+"""``array``, ``asarray``, ``full`` and similar functions for nodes; NumPy's own would take the numbers and lose the graph.
 
-Without a node among their arguments `array` and `full` make a node that can be written into, as `allocation.zeros` does; the
-others give NumPy's own result.
+Without a node among their arguments `array` and `full` return a writable node, as `zeros` does; the others return NumPy's result.
 """
 
 from __future__ import annotations
@@ -216,10 +215,10 @@ def _laid_out(node: Any, order: str) -> Any:
 
 
 def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any:
-    """A fresh plain array as a node without operands, into which nodes can be written; `is_blank` if it holds zeros.
+    """Return a new plain array as a node without operands, into which nodes can be written; `is_blank` if it contains zeros.
 
-    Integers, booleans and the like become an inert node. Under `no_graph` the array stays plain, unless a derivative in
-    forward mode is being computed.
+    Other dtypes than floating and complex ones become an inert node. Under `no_graph` the array stays plain, unless a derivative
+    in forward mode is being computed.
     """
     if array.dtype.kind not in "fc":
         return inert_leaf(array) if is_recording() else array

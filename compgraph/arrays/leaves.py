@@ -15,8 +15,8 @@ from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value,
 
 @ops.saying(
     {
-        "requires_grad": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
-        "constant": "what is made by cg.variable has derivatives, what is made by cg.constant has none",
+        "requires_grad": "a cg.variable has derivatives, a cg.constant has none",
+        "constant": "a cg.variable has derivatives, a cg.constant has none",
         "trainable": "an optimiser updates the variables that it is given",
     }
 )
@@ -26,8 +26,8 @@ def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | No
     Parameters
     ----------
     value : array_like
-        Its value, of any shape. Integers and booleans become float64, or what `default_dtype` says, since only
-        real and complex numbers have derivatives; float16, float32, longdouble and complex stay what they are.
+        Its value, of any shape. Integers and booleans become float64, or the dtype of `default_dtype`, because only
+        real and complex numbers have derivatives; float16, float32, longdouble and complex are kept.
     name : str, optional
         Its name; ``var_0``, ``var_1`` ... if not given.
     dtype : dtype, optional

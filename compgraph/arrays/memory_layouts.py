@@ -46,7 +46,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     node = stack_nested(a)
     if not isinstance(node, Value):
         return np.require(a, dtype, requirements)
-    np.require(np.zeros(0), None, requirements)  # NumPy knows what may be asked for
+    np.require(np.zeros(0), None, requirements)  # raises for invalid requirements
     wanted = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
     if "E" in wanted:
         raise TypeError("require: a plain array, as 'E' asks for, has no graph; leave it out, or give node.value")
@@ -133,7 +133,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     Raises
     ------
     ValueError
-        If a node is not C-contiguous, a step is no multiple of its item size, or the steps lead beyond its elements.
+        If a node is not C-contiguous, a step is not a multiple of its item size, or the steps lead beyond its elements.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _buffer_of(function: Any) -> Any:
     return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
 
 
-# What runs when NumPy is asked for an array "like" a node: ``np.zeros(3, like=x)``.
+# The functions that run for an array "like" a node: ``np.zeros(3, like=x)``.
 MADE_LIKE: dict[Any, Any] = {
     np.array: array,
     np.asarray: asarray,

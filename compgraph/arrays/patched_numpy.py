@@ -1,8 +1,8 @@
-"""``with cg.patched_numpy():`` lets NumPy's own names for making arrays keep the graph.
+"""``with cg.patched_numpy():`` makes NumPy's constructors keep the graph.
 
-``np.array(node)`` does not ask the node. Inside this context, and only there, ``np.array`` and the like are the functions of
-the same names in ``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls
-the originals, and so do compiled modules, which may read or write the memory of the arrays (see `compiled_modules`).
+``np.array(node)`` does not dispatch. Inside this context, ``np.array`` and similar names are the functions of the same names in
+``compgraph``, for the current thread or asyncio task. The code of the two packages, and NumPy's own, calls the originals, and so
+do compiled modules, which may access the memory of the arrays (see `compiled_modules`).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _MAKING = (
     creation.zeros, creation.ones, creation.empty,
 )  # fmt: skip
 OURS: dict[str, Callable[..., Any]] = {function.__name__: function for function in _MAKING}
-FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # what they make may be written into
-# Options of NumPy's that change nothing for a node: it is returned as a node, and there is no device but the CPU.
+FRESH = frozenset({"array", "full", "zeros", "ones", "empty"})  # constructors of writable arrays
+# Options without effect for a node: it is returned as a node, and the CPU is the only device.
 _IDLE = frozenset({"subok", "device"})
 
 _active = layered_variable("patched", False)
 _originals: dict[str, Any] = {}  # NumPy's own functions, while a context is open
 after_restore: list[Callable[[], None]] = []  # functions to be called when NumPy's names have been restored
-_open: set[weakref.ref[Any]] = set()  # one for each open context; weak, since an interrupt may keep one from being left
+_open: set[weakref.ref[Any]] = set()  # the open contexts; weak, because an interrupt may prevent the exit
 
 
 def without_patches(space: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _dispatching(name: str, original: Any) -> Any:
             if kwargs.get("like") is not None:
                 raise TypeError(f"np.{name}: like= is not supported on nodes within cg.patched_numpy(); leave it out")
             if kwargs.get("device") not in (None, "cpu"):
-                return original(*args, **kwargs)  # NumPy says which devices there are
+                return original(*args, **kwargs)  # raises for other devices
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         buffers = tuple([value for value in (*args, *kwargs.values()) if type(value) in TRACEABLE])
         if buffers:
@@ -97,7 +97,7 @@ def _dispatching(name: str, original: Any) -> Any:
 
 
 class _Open:
-    """What lives as long as a context is open."""
+    """The state of an open context."""
 
     __slots__ = ("__weakref__",)
 
@@ -151,7 +151,7 @@ class Patched(Context, contextlib.ContextDecorator):
 
 
 def patched_numpy() -> Patched:
-    """Let ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and kin make arrays that hold nodes.
+    """Make ``np.array``, ``asarray``, ``zeros``, ``ones``, ``full``, ``empty`` and similar functions return nodes.
 
     Inside, ``np.array`` of nodes (also ``asarray``, ``asanyarray``, ``ascontiguousarray``, ``asfortranarray``,
     ``asarray_chkfinite``) keeps their graph, and nodes can be written into what ``np.zeros``, ``ones``, ``full`` and

@@ -132,7 +132,7 @@ class Entry(weakref.ref[Any]):
 
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
-_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers that the variables stand for
+_settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers whose values the variables have
 _told: ContextVar[Layer | bool | None] = ContextVar("told", default=False)  # the innermost layer when `_quick` was found
 _is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `run_isolated`
 _OWN = frozenset({_quick, _innermost, _settled, _told, _is_apart})

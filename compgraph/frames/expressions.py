@@ -31,7 +31,7 @@ _KEPT = 4096  # cached instructions
 
 
 class _Unknown:
-    """The type of `unknown`, which stands for a callable that the source does not determine."""
+    """The type of `unknown`, a callable that the source does not determine."""
 
     def __repr__(self) -> str:
         return "unknown"

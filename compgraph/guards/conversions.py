@@ -317,9 +317,7 @@ def _remember(what: str, frame: Any, warns: bool) -> Leak:
         frame = frame.f_back
     escape = Leak(what, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
-        source_lines.warn_at(
-            frame, f"{escape}: this number has no derivative. If that is intended, write x.value"
-        )
+        source_lines.warn_at(frame, f"{escape}: this number has no derivative. If that is intended, write x.value")
     _extend(_log.get(), [escape])
     return escape
 

@@ -1,4 +1,4 @@
-"""Writing into nodes with NumPy's meaning: every form that NumPy has comes down to one function, `writing.store`."""
+"""In-place writes into nodes with NumPy's meaning. All of NumPy's forms call one function, `stores.store`."""
 
 from . import numpy_writes
 from .buffer_methods import as_traced, contains_node, trace_buffer

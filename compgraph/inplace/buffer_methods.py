@@ -39,7 +39,7 @@ _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32
 
 
 def trace_buffer(array: Any) -> None:
-    """Turn a buffer, what it is a view of, and all views of that into tracers."""
+    """Turn a buffer, its base, and all views of that into tracers."""
     if array.is_borrowed:
         raise TypeError(
             f"a node is written into an array (shape {array.shape}, {array.dtype}) that was made before the differentiated "
@@ -113,7 +113,7 @@ def _holds_batch(value: Any) -> bool:
 
 
 def _differs(index: Any) -> bool:
-    """Whether an index is another for each element of a batch."""
+    """Whether an index differs between batch elements."""
     return any(
         isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
     )
@@ -181,7 +181,7 @@ _PLACES = frozenset({int, slice})
 
 
 def _taken(value: Any) -> Any:
-    """What is stored into integers: of a single number the number itself, under a guard."""
+    """Return the value to store into integers: of a single number the number itself, under a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
     return unwrap_buffers(value)
@@ -192,7 +192,7 @@ def _fill(self: Any, value: Any) -> None:
 
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-    """``__array_ufunc__``: on the real memory; NotImplemented where a node is among the operands, which is asked then."""
+    """``__array_ufunc__`` on the real memory; NotImplemented if an operand is a node, to which NumPy then dispatches."""
     out = options.get("out", ())
     if any(isinstance(value, Value) for value in (*inputs, *out)):
         return NotImplemented
@@ -211,7 +211,7 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
 
 
 def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """``__array_function__``: on the real memory; NotImplemented where a node is among the arguments, which is asked then."""
+    """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(kind, Value) for kind in types):
         return NotImplemented
     if function is np.take:  # which does not ask the index
@@ -302,7 +302,7 @@ def _plain_special(name: str) -> Any:
 
 
 def _method(name: str) -> Any:
-    """A method: NumPy's function of that name where nodes are among the arguments, since the method would not ask them."""
+    """Return a method that calls NumPy's function of that name if an argument is a node, because methods do not dispatch."""
     by_numpy = getattr(ndarray, name)
 
     @functools.wraps(by_numpy)
@@ -353,7 +353,7 @@ def _hidden(name: str) -> property:
 
 
 def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """``__array_wrap__``, by which NumPy returns what it computed of a borrowed array."""
+    """``__array_wrap__``, by which NumPy returns results computed from a borrowed array."""
     return array[()] if return_scalar else wrap_result(array, ())
 
 

@@ -16,7 +16,7 @@ from .overlapping_writes import move_elements, overlaps
 
 
 class Flat:
-    """What ``numpy.flatiter`` is to an array: its elements in C order, by one index.
+    """The ``flat`` attribute of a node, as ``numpy.flatiter``: its elements in C order, by one index.
 
     Examples
     --------

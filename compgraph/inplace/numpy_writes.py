@@ -26,7 +26,7 @@ _NUMBERS = frozenset({int, np.int64})  # an index, or parts of one, that names a
 
 
 def own_index(index: Any) -> Any:
-    """An index without nodes, whose arrays are copies, so that nobody can change them later."""
+    """Return an index without nodes, with copies of its arrays, so that no later write changes it."""
     if isinstance(index, tuple):
         return tuple(map(own_index, index))
     if isinstance(index, Value):
@@ -145,7 +145,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """``numpy.putmask``: where the mask holds, stores the value that stands at the same place among the (repeated) values."""
+    """``numpy.putmask``: where the mask is true, store the value at the same position among the (repeated) values."""
     if not isinstance(a, Value):
         into_plain(np.putmask, "use np.where", a, mask, values)
         return
@@ -182,7 +182,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """``numpy.nan_to_num``, which writes into its operand if it is told not to copy."""
+    """``numpy.nan_to_num``, which writes into its operand with ``copy=False``."""
     compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
     if ops.copies(copy):
         return compute()
@@ -203,7 +203,7 @@ def fill(a: Any, value: Any) -> None:
 
 
 def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, **options: Any) -> None:
-    """``a.sort()``; NumPy says which options there are."""
+    """``a.sort()``, with NumPy's check of the options."""
     rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, **options))
 
 

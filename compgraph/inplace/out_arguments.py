@@ -19,7 +19,7 @@ ndarray = np.ndarray
 
 
 def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """A ``where=``, broadcast to a shape, as plain booleans that nobody else can change; a TypeError for arrays of others."""
+    """Return a ``where=`` broadcast to a shape, as a copy in plain booleans; raise a TypeError for arrays of other libraries."""
     plain = guarded_value(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
         raise TypeError(f"{name}: where= is an array of {plain.dtype}, not of booleans; write where=mask.astype(bool)")
@@ -31,7 +31,7 @@ def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def plain_target(name: str, instead: str) -> TypeError:
-    """What to raise where a node would be written into a plain array."""
+    """Return the error for a node that would be written into a plain array."""
     return TypeError(
         f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
         f"start (np.zeros_like(node), cg.zeros(shape)), {instead}, or give node.value where the numbers alone are meant"
@@ -78,7 +78,7 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
             continue
         if function not in MOVING or len(targets) > 1:
             raise ValueError(
-                f"{name}: out= lies in the memory of an operand, of which NumPy then reads what it has already overwritten; "
+                f"{name}: out= shares memory with an operand, so that NumPy reads elements that it has already overwritten; "
                 "give a copy of the operand (np.copy), or an out= of its own"
             )
         move_elements(targets[0], *_moving(function, args, options))
@@ -127,7 +127,7 @@ def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tu
 
 
 def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
-    """Raise if two outputs would be written into one memory: NumPy does not say which of them stays."""
+    """Raise if two outputs share memory, because NumPy does not define which of them is kept."""
     written = [memory_behind(t) for t in targets if t is not None]
     if len(written) > 1 and np.shares_memory(*written):
         raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
@@ -147,9 +147,9 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
 
 
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
-    """`value`, if NumPy could write it into `target`, else an error.
+    """Return `value` if NumPy could write it into `target`, else raise.
 
-    But for ufuncs it must have the target's dtype: NumPy lets another dtype of ``out=`` change how it computes.
+    Except for ufuncs it must have the target's dtype, because another dtype of ``out=`` changes NumPy's computation.
     """
     if isinstance(function, np.ufunc):
         here, there = np.shape(value), target.shape

@@ -1,9 +1,9 @@
-"""Writes whose source and target lie in one memory, where NumPy reads what it has already overwritten.
+"""Writes whose source and target share memory, so that NumPy reads elements that it has already overwritten.
 
-Ufuncs take care of that, and item assignment mostly does. Other forms do not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``,
-``v.flat[1:] = v[:-1]``, ``np.concatenate(..., out=v)``): the result hangs on the order of NumPy's loops, and is the same here.
-Where elements are only moved, NumPy makes the same moves on numbered elements, and the numbers tell where each came from. Of
-functions that compute, a result that the overlap changes is refused.
+Ufuncs prevent this, and item assignment mostly does. Other forms do not (``v[::2] = v[:3]``, ``v[mask] = v[:3]``, ``v.flat[1:] =
+v[:-1]``, ``np.concatenate(..., out=v)``): the result depends on the order of NumPy's loops, and is reproduced here. If elements
+are only moved, NumPy makes the same moves on numbered elements, and the numbers show where each came from. Functions that compute
+raise if the overlap changes their result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def overlaps(target: Any, *sources: Any) -> bool:
 
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
-    """``target[index] = value``, as by `writing.store`, where both may lie in one memory."""
+    """``target[index] = value``, as by `stores.store`, if both may share memory."""
     value = unwrap_buffer(value)
     plain = getattr(value, "raw_value", None)  # of a value that has lost its history, `store` tells
     if plain is not None and "batch" in (value.trace_kind, target.trace_kind):
@@ -56,7 +56,7 @@ def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
 
 
 def _reads_late(target: Any, index: Any, value: Any) -> bool:
-    """Whether item assignment may read what it has overwritten: with a mask, and along one axis if the strides differ."""
+    """Whether item assignment may read overwritten elements: with a mask, and along one axis if the strides differ."""
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, ndarray)]
     if arrays:
         return any(part.dtype == bool for part in arrays)
@@ -69,11 +69,11 @@ def move_elements(target: Any, sources: Sequence[Any], do: Callable[..., object]
 
     It is called on arrays of numbered elements. So it is known which element moves where, and that is recorded and stored.
     """
-    require_unbatched("a write whose source lies in the memory of its target", target, *sources)
+    require_unbatched("a write whose source shares memory with its target", target, *sources)
     require_writeable(target)
     if any(isinstance(s, Value) and s.dtype != target.dtype and overlaps(target, s) for s in sources):
         raise ValueError(
-            "source and target of a write lie in the same memory and have different dtypes, so that NumPy reads halves of what "
+            "source and target of a write share memory and have different dtypes, so that NumPy reads halves of what "
             "it has overwritten; write a copy (np.copy) of the source"
         )
     numbered, others = _numbered(target, sources)
@@ -105,7 +105,7 @@ def _numbered(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any
     owner = owner_of(target.raw_value)
     twin = BufferCopy(owner.view(kind) if owner.dtype.itemsize == target.itemsize else owner)
     if twin.dtype.itemsize != target.itemsize or twin.count + sum(map(np.size, sources)) > 2 ** min(48, 8 * target.itemsize - 1):
-        raise ValueError("source and target of a write lie in the same memory; write a copy (np.copy) of the source")
+        raise ValueError("source and target of a write share memory; write a copy (np.copy) of the source")
     twin.buffer[...] = np.arange(twin.count)
     others, count = [], twin.count
     for source in sources:
@@ -115,13 +115,13 @@ def _numbered(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any
 
 
 def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]) -> Any:
-    """What NumPy's call with ``out=``, made on copies, writes into the targets, if one overlaps an operand; else None."""
+    """Return the values that NumPy's call with ``out=``, on copies, writes into overlapping targets; None without overlap."""
     if isinstance(function, ops.UfuncMethod) or (isinstance(function, np.ufunc) and function.signature is None):
         return None  # NumPy promises of ufuncs that overlaps make no difference
     sources = [leaf for leaf in flatten_sequences((args, tuple(options.values()))) if isinstance(leaf, Value)]
     if not any(overlaps(t, *sources) for t in targets if t is not None):
         return None
-    require_unbatched("out= that lies in the memory of an operand", *targets, *sources)
+    require_unbatched("out= that shares memory with an operand", *targets, *sources)
     twins: dict[int, BufferCopy] = {}
 
     def apart(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The one function by which a node is written into: ``store``.
+"""The one function that writes into nodes: ``store``.
 
-Item assignment, operators in place, ``out=``, ``np.copyto`` and all others come down to it: what is to be written is
-computed first, as any operation is, and then stored. See `IN_PLACE.md`.
+Item assignment, operators in place, ``out=``, ``np.copyto`` and all other forms call it: the new value is computed first, as in
+any operation, and then stored. See `IN_PLACE.md`.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from ..values import (
 
 
 def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed: bool = False) -> None:
-    """``target[index] = value``, entered into the log of the target's root.
+    """Store ``target[index] = value`` and append the write to the log of the target's root.
 
     Parameters
     ----------
     target : Node
-        What is written into, of any shape and dtype: a node, or a view of one.
+        A node of any shape and dtype, or a view of one.
     index : index
-        As NumPy takes it, without nodes. It is kept, so it must be the caller's own copy (see `numpy_writes.own_index`).
+        An index of NumPy's without nodes. It is kept, so it must be a copy (see `numpy_writes.own_index`).
     value : array_like or Node
-        What is stored; it broadcasts to ``target[index]`` and is cast to the target's dtype.
+        The new values; broadcast to ``target[index]`` and cast to the target's dtype.
     casting : str, optional
         As in ``numpy.copyto``, for a write of the whole target: `index` is ``...`` then. By default any cast is allowed, as
         in item assignment.
@@ -63,12 +63,12 @@ def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed:
     Raises
     ------
     TypeError
-        If `target` is a constant, a placeholder or a scalar, or a node is to be written into a variable.
+        If `target` is a constant, a placeholder or a scalar, or a node would be written into a variable.
     ValueError
         If the shapes do not fit, or the memory is read-only; nothing is changed then.
     """
     require_history(target, value)
-    require_computed(value, "what is written into a node")
+    require_computed(value, "a value written into a node")
     level = max(target.level, value.level if isinstance(value, Value) else 0)
     if level:
         carrier = type(target if target.level == level else value)
@@ -114,10 +114,10 @@ def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed:
 
 
 def store_number(target: Any, index: Any, value: Any) -> bool:
-    """``target[index] = value`` of one number at one place, as loops over elements write; False if it is left to `store`.
+    """Store one number at one place, as loops over elements do; return False if `store` must do it.
 
-    The steps are those of `store`, but for two whose answers are known: the root needs no change of class or body
-    (`Memory.is_ready`), and a single number shares no memory with the target.
+    The steps are those of `store`, except for two: the root needs no change of its class or buffer (`Memory.is_ready`), and a
+    single number shares no memory with the target.
     """
     kind = type(value)
     is_node = kind in _NODES
@@ -160,7 +160,7 @@ def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
 
 
 def unwritable(target: Any) -> TypeError:
-    """What to raise for writing into a scalar, a constant or a placeholder."""
+    """Return the error for a write into a scalar, a constant or a placeholder."""
     if target.is_scalar:
         return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")

@@ -1,4 +1,4 @@
-"""What neural networks need and NumPy lacks: activations, losses, convolutions and pooling."""
+"""Functions of neural networks that NumPy lacks: activations, losses, convolutions and pooling."""
 
 from .activations import log_softmax, logsumexp, relu, sigmoid, softmax, softplus
 from .convolutions import Correlation, conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places

@@ -31,14 +31,14 @@ def max_pool(
     Parameters
     ----------
     x : array_like
-        Real, with at least as many axes as a window; windows slide along the last ones, those before stay as they are.
+        Real, with at least as many axes as a window; windows slide along the last ones.
     window : int or tuple of int
         How many elements a window takes along each of the last axes; a number for the last axis alone.
     strides : int or sequence of int, optional
         The steps from one window to the next; by default the lengths of the window. Elements after the last whole window
         are left out.
     padding : str, int or sequence
-        How much is added around `x`; what is added is never the largest. A number, or for each axis a number or a pair
+        How much is added around `x`; added elements are never the largest. A number, or for each axis a number or a pair
         ``(before, after)``; "valid" for nothing; "same" for ``ceil(length / stride)`` windows.
     dilation : int or sequence of int
         The steps from one element of a window to the next.
@@ -164,7 +164,9 @@ def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, p
             tuple(map(operator.index, window)) if isinstance(window, Sequence) or np.ndim(window) else (operator.index(window),)
         )
     except TypeError as error:
-        raise ValueError(f"{opname}: window must be an integer, or one for each of the last axes, not {window!r}") from error
+        raise ValueError(
+            f"{opname}: window must be an integer, or an integer per axis of the last ones, not {window!r}"
+        ) from error
     if not 0 < len(window) <= len(shape):
         raise ValueError(f"{opname}: a window of shape {window} needs as many axes; x has shape {shape}")
     if padding == "full":
@@ -201,9 +203,9 @@ def _places(found: Windows) -> list[tuple[Any, ...]]:
 
 
 def _winners(found: Windows, x: Any, best: Any) -> list[Any]:
-    """For each place within a window, a mask of the windows whose largest element stands there.
+    """Return for each place within a window a mask of the windows whose largest element is there.
 
-    Where the largest is nan, all places of the window count.
+    If the largest is nan, all places of the window count.
     """
     view = found.view(found.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
     unknown = np.isnan(best)

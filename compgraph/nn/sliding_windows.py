@@ -119,7 +119,7 @@ def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, paddin
 
 def _each(opname: str, what: str, given: Any, axes: int) -> Lengths:
     """A positive number for each axis."""
-    wanted = f"{opname}: {what} must be a positive integer, or one for each of {axes} axes, not {given!r}"
+    wanted = f"{opname}: {what} must be a positive integer, or {axes} of them, not {given!r}"
     if isinstance(given, (str, bytes)):
         raise ValueError(wanted)
     numbers = list(given) if isinstance(given, Sequence) or np.ndim(given) else [given] * axes

@@ -1,9 +1,8 @@
-"""What is recorded, as data: which callables become nodes, under which opname, with which operands.
+"""The operations as data: which callables are recorded as nodes, under which opname, with which operands.
 
-An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation, with all that is
-known of it except its derivative; `tables` derives what other packages look up; `compositions` has functions in recorded steps
-that run instead of some of NumPy's. SciPy's functions are entered by the room `compgraph.scipy`. No module
-here imports nodes.
+An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation, with everything
+except its derivative; `tables` derives the tables of other packages; `compositions` has functions in recorded steps that replace
+some of NumPy's. The package `compgraph.scipy` registers SciPy's functions. No module here imports nodes.
 """
 
 from . import compositions

@@ -1,7 +1,7 @@
-"""What is known of a user's function (its opname, its rule): an attribute of the function, so that both are freed together.
+"""Data of a user's function (its opname, its rule), as attributes of the function, so that all are freed together.
 
-A table would keep every function for ever. So would a table with weak keys, since a rule refers to its function. As an
-attribute the rule and the function are a cycle, which the garbage collector frees; a graph that uses the function keeps both.
+A table would keep every function alive; so would a table with weak keys, because a rule refers to its function. As an attribute,
+the rule and the function form a cycle, which the garbage collector frees; a graph that uses the function keeps both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PREFIX = "__compgraph_"
 
 
 def keep(function: Any, what: str, value: Any) -> bool:
-    """Attach a value to a function, under the name `what`; False if the callable is no plain Python function."""
+    """Attach a value to a function, under the name `what`; return False if the callable is not a plain Python function."""
     if type(function) is not FunctionType:
         return False
     # With its owner, because functools.wraps copies attributes to other functions, which they are not about.
@@ -30,12 +30,12 @@ def kept(function: Any, what: str) -> Any:
     return value if owner is function else None
 
 
-# For callables that `keep` refuses: what is known -> (how it is asked for, how it is entered where the callable is unpickled).
+# For callables that `keep` rejects: name of the data -> (how to look it up, how to register it for an unpickled callable).
 KNOWN_ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
 def known_elsewhere(function: Any) -> dict[str, Any]:
-    """What is known of a callable that `keep` refuses, as the entries of `KNOWN_ELSEWHERE` tell."""
+    """Return the data of a callable that `keep` rejects, by `KNOWN_ELSEWHERE`."""
     if type(function) is FunctionType:
         return {}
     found = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}

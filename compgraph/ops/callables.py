@@ -23,9 +23,9 @@ class Packed:
 
 
 class Keyworded:
-    """A function whose last operands are given by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
+    """A function whose last operands are passed by keyword: ``sum(a, where=mask_node)``, ``roll(a, shift=count_node)``.
 
-    `names` are all of these keywords. `counts` are those among them that are integers, such as `shift`.
+    `names` are all of these keywords; `counts` are the integers among them, such as `shift`.
     """
 
     __slots__ = ("counts", "function", "names")
@@ -177,7 +177,7 @@ def input_of(x: Any) -> Any:
 
 
 def stacked_matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` of stacks of matrices; one product where one matrix stands for all of a stack."""
+    """``a @ b`` of stacks of matrices; one product if all matrices of a stack are the same."""
     if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
         return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
     if a.shape[-1] == 1 and b.shape[-2] == 1:  # of a column and a row: half the time of as many calls of BLAS
@@ -186,10 +186,10 @@ def stacked_matmul(a: Any, b: Any) -> Any:
 
 
 def copy_as_laid(x: Any) -> Any:
-    """A copy of an array, of which NumPy makes a view wherever it makes a view of `x`, and a copy wherever it copies `x`.
+    """Copy an array such that NumPy makes views of the copy exactly where it makes views of `x`.
 
-    Whether ``reshape`` gives a view depends on the strides. So axes of the copy come in the same order in memory, with gaps
-    (of one element) where `x` has gaps, and run backwards where those of `x` do.
+    Whether ``reshape`` returns a view depends on the strides. So the axes of the copy have the same order in memory, with gaps
+    (of one element) where `x` has gaps, and negative strides where `x` has them.
     """
     copied = np.array(x)
     if type(x) is not np.ndarray or copied.strides == x.strides or copied.size <= 1:

@@ -1,7 +1,6 @@
-"""What users of other packages write, and what is written here instead: errors that say it.
+"""Names of other packages, as errors with the equivalent here.
 
-What is a mere name (`argnum=` for `argnums=`) is understood, by who knows what it means; here is what would be an error in any
-case, and silent nowhere.
+Mere synonyms (`argnum=` for `argnums=`) are accepted where they belong; these names would be errors in any case.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class Missing:
     Parameters
     ----------
     advice : str
-        What is written instead.
+        The equivalent here.
     """
 
     def __init__(self, advice: str) -> None:
@@ -37,19 +36,19 @@ class Missing:
 
 
 def without_missing(names: Iterable[str], owner: type) -> list[str]:
-    """Names for ``dir``, without those that only say what to do."""
+    """Return the names for ``dir``, without those that only raise with advice."""
     return [name for name in names if not any(isinstance(vars(c).get(name), Missing) for c in owner.__mro__)]
 
 
 def refuse_options(name: str, given: Iterable[str], advice: Mapping[str, str]) -> None:
-    """Raise a TypeError where a keyword argument is one of another package, and say what to do instead."""
+    """Raise a TypeError for keyword arguments of other packages, with the equivalent here."""
     for option in given:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 
 
 def saying(advice: Mapping[str, str]) -> Callable[[F], F]:
-    """A decorator of functions: keyword arguments that other packages have raise, and say what to do instead."""
+    """Return a decorator that makes keyword arguments of other packages raise, with the equivalent here."""
 
     def decorated(function: F) -> F:
         @functools.wraps(function)

@@ -91,7 +91,7 @@ def operand_names(function: Any) -> tuple[str, ...]:
 
 @functools.cache
 def keyworded(function: Any, names: tuple[str, ...]) -> Keyworded:
-    """`function` as a `Keyworded` with these names; a name that is no operand of the function is a count."""
+    """Return `function` as a `Keyworded` with these names; a name that is not an operand of the function is a count."""
     known = operand_names(function)
     return Keyworded(function, names, tuple(name for name in names if name not in known))
 

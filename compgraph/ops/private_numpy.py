@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-NO_VALUE: Any = np._NoValue  # stands for an argument that was not given
+NO_VALUE: Any = np._NoValue  # marks a missing argument
 # NumPy's functions, for tables of modules that are imported late: while a function is traced,
 # names such as np.zeros mean functions of ours.
 NUMPY: Any = SimpleNamespace(**vars(np))
@@ -28,14 +28,14 @@ def implementation(function: Any) -> Any:
 
 
 def copies(copy: Any) -> bool | None:
-    """What ``copy=`` asks for: True always, False never, None only if needed."""
+    """Return the meaning of ``copy=``: True always, False never, None only if needed."""
     if isinstance(copy, np._CopyMode):
         return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
     return None if copy is None else bool(copy)
 
 
 def dispatchers() -> list[FunctionType]:
-    """NumPy's dispatchers: for each of its functions, the one that names the arguments whose ``__array_function__`` is asked."""
+    """Return NumPy's dispatchers: for each function the one that returns the arguments relevant for ``__array_function__``."""
     modules = [
         m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "numpy" and not name.startswith("numpy.ma")
     ]

@@ -1,4 +1,4 @@
-"""`OpSpec`: everything that is known of an operation except its derivative, as data.
+"""`OpSpec`: an operation as data, except for its derivative.
 
 The *policy* says how a call with a node is treated:
 
@@ -8,9 +8,9 @@ packed         the same, for operands in one sequence, which comes first
 piecewise      recorded; piecewise constant, so that it needs no rule
 composed       NumPy's own Python code runs on the nodes, and its steps are recorded
 steps          another function of the same meaning runs instead, and its steps are recorded
-plain          runs on plain values; its result is no part of the graph
+plain          runs on plain values; its result is not part of the graph
 writes         writes into its first argument
-refused        raises a TypeError that says what to use instead
+refused        raises a TypeError with the alternative
 =============  ============================================================================================
 
 The *kind* says how the elements of the result depend on those of the operands. Batching, sparsity and compilation follow from it:
@@ -57,7 +57,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What is known of an operation.
+    """An operation.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class OpSpec:
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
     calls : bool
-        Whether it calls a function of the user, which may bring nodes that are not among the arguments.
+        Whether it calls a function of the user, which may use nodes that are not among the arguments.
     stacks : bool
         Whether a composed function takes a sequence of arrays.
     is_pure : bool
@@ -173,7 +173,7 @@ def steps(function: Any, instead: Function, **data: Any) -> OpSpec:
 
 
 def plain(function: Any, **data: Any) -> OpSpec:
-    """A function whose result is no part of the graph."""
+    """Return the spec of a function whose result is not part of the graph."""
     return OpSpec(function, "plain", **data)
 
 

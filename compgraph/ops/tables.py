@@ -1,6 +1,6 @@
 """Tables derived from the operations: by policy, by name, and the operators and methods of nodes.
 
-Nothing here computes. What is in no table is refused by `protocols` with a TypeError.
+Nothing here computes. For functions in no table, `protocols` raises a TypeError.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _functions(*policies: str) -> frozenset[Any]:
 
 SPECS: dict[Any, OpSpec] = {spec.function: spec for spec in OPERATIONS}
 
-# Recorded ufuncs with a rule, and those that are piecewise constant.
+# Recorded ufuncs with a rule, and piecewise constant ones.
 SMOOTH_UFUNCS: frozenset[Any] = frozenset(s.function for s in _of("rule") if isinstance(s.function, np.ufunc))
 PIECEWISE_UFUNCS: frozenset[Any] = frozenset(s.function for s in _of("piecewise") if isinstance(s.function, np.ufunc))
 # Recorded functions, and the parameters that may be nodes, in order, separated by spaces. SciPy's are entered later.
@@ -98,7 +98,7 @@ REFUSED_METHODS: dict[str, str] = {
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "pickle.loads makes a new node",
 }
-# From NumPy 2.5 on there are methods for what was an assignment to an attribute.
+# From NumPy 2.5 on, methods replace some assignments to attributes.
 _SETTERS = {"_set_shape": "np.reshape makes a new node", "_set_dtype": "astype and view make new nodes"}
 REFUSED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasattr(np.ndarray, name)}
 

@@ -1,16 +1,16 @@
 """Graphs as text: `program` writes one as lines of Python, `latex` as mathematics, and `to_sympy` makes a SymPy expression of it.
 
 ====================  ============================================================================================
-`steps`               what was done, in order, to compute some nodes
-`names`               names for them that Python takes; values as Python writes them
+`steps`               the operations and writes behind some nodes, in order
+`names`               valid Python names for nodes; values as Python literals
 `calls`               the executor's code generator, in the form that users write
-`folding`             steps that repeat
-`listing`             what users call: `program`, and the `Listing` that it returns
+`folding`             repeated steps
+`listing`             the public function `program`, and the `Listing` that it returns
 `symbolic_arrays`     arrays in SymPy
 `symbolic_functions`  the SymPy functions of elementwise operations
 `conversion`          graphs to SymPy
 `notation`            SymPy expressions in LaTeX
-`formula`             what users call: `to_sympy`, `latex`, and the `Formula` that it returns
+`formula`             the public functions `to_sympy` and `latex`, and the class `Formula`
 ====================  ============================================================================================
 
 SymPy is imported by the first formula.

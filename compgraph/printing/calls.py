@@ -43,7 +43,7 @@ class ListingWriter(Writer):
     # ------------------------------------------------------------------------------------- operations
 
     def call(self, item: Any) -> str:
-        """What computes an operation: ``np.tanh(v2)``."""
+        """Return the code of an operation: ``np.tanh(v2)``."""
         function, options = item.function, dict(item.options)
         if function is ops.getitem:
             first, *index = [item.args[0], *map(freeze_operand, item.args[1:])]
@@ -109,7 +109,7 @@ class ListingWriter(Writer):
         return self.names.literal(value, self._is_double(item))
 
     def _is_double(self, item: Any) -> bool:
-        """Whether a number of Python's own gives what one of double precision gives, as an operand of this operation."""
+        """Whether a Python number gives the same result as a number of double precision, as an operand of this operation."""
         if isinstance(item, Write):
             return False
         ufunc = isinstance(item.function, np.ufunc) or item.function is ops.power
@@ -119,7 +119,7 @@ class ListingWriter(Writer):
     # ------------------------------------------------------------------------------------------ buffers
 
     def leaf(self, item: Any) -> str:
-        """A name, bound to the value; or what makes an array that is written into: ``np.zeros(3)``, or a copy of a plain one."""
+        """Return a name bound to the value; or the code of an array with writes: ``np.zeros(3)``, or a copy of a plain array."""
         if item.kind != "buffer" and not item.memory:
             self.names.bound[self.names[item]] = item.raw_value
             return self.names[item]
@@ -149,7 +149,7 @@ class ListingWriter(Writer):
 
 
 def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
-    """The options of a call that are not what they would be anyway."""
+    """Return the options of a call that differ from the defaults."""
     if not options:
         return options
     try:

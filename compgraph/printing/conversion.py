@@ -200,7 +200,7 @@ class Converter:
         return self._result(item) if body is None else body
 
     def _same(self, item: Any) -> sp.Expr:
-        """Of an operation that changes dtype or shape only."""
+        """Convert an operation that changes dtype or shape only."""
         x, source = self._body(item.args[0]), np.shape(_plain(item.args[0]))
         x = arrays.transposed_body(x) if len(source) == 1 and item.ndim > 1 else x
         if item.opname != "astype":
@@ -213,7 +213,7 @@ class Converter:
         return trunc(x) if after in "iu" and before in "fc" else x
 
     def _elementwise(self, item: Any) -> sp.Expr | None:
-        """Of an operation element by element; None of others."""
+        """Convert an elementwise operation; return None for others."""
         record = item.args[0] if isinstance(item.function, Output) else item
         spec = ops.SPECS.get(record.function)
         formula = spec.formula if spec is not None else ""
@@ -237,7 +237,7 @@ class Converter:
         return None
 
     def _result(self, item: Any) -> sp.Expr:
-        """Of an operation without a counterpart."""
+        """Convert an operation without a counterpart."""
         record = item.args[0] if isinstance(item.function, Output) else item
         operands, options = record.args, _nondefault(record.options)
         compute = record.function
@@ -283,7 +283,7 @@ class Converter:
         return arrays.selection(x, parts, shape)
 
     def _reshaped(self, x: sp.Expr, old: Shape, new: Shape) -> sp.Expr | None:
-        """Of a change of shape that leaves the order of axes, among vectors, columns and rows."""
+        """Convert a change of shape that keeps the order of axes, among vectors, columns and rows."""
         if old == new or not x.has(Entry):
             return x
         if math.prod(old) == 1 and not new:
@@ -488,7 +488,7 @@ def is_identity(array: Any) -> bool:
 
 
 def _operands(item: Any) -> tuple[Any, ...]:
-    """What an expression of an item is of: of arrays that are filled with a number nothing."""
+    """Return the operands of an item's expression; an array filled with a number has none."""
     if isinstance(item, Write):
         return ()
     written = item.memory.log if isinstance(item, Value) and item.memory else ()
@@ -511,7 +511,7 @@ def _axes(item: Any) -> tuple[int, ...]:
 
 
 def _nondefault(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options, without those that say what holds anyway."""
+    """Return the options that differ from the defaults."""
     usual = {"where": True, "keepdims": False, "offset": 0, "axis1": 0, "axis2": 1}
     return {name: value for name, value in options.items() if value is not None and value is not usual.get(name, options)}
 

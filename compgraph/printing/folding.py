@@ -1,4 +1,4 @@
-"""Finds equal steps in a row (layers, turns of a loop), of which a text has to show the first and the last only."""
+"""Detection of consecutive equal steps (layers, loop iterations); a text shows only the first and the last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEARLY_ALL = 0.9  # of the steps: a run that hides so many is taken, and no long
 
 
 class Run(NamedTuple):
-    """Equal parts in a row: the steps of the first, those of each in the middle, and the leaves that these alone use."""
+    """Consecutive equal parts: the steps of the first, those of each in the middle, and the leaves that only these use."""
 
     first: list[Any]
     middle: list[list[Any]]
@@ -64,7 +64,7 @@ def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, 
 
 
 def _mark(item: Any) -> Any:
-    """What equal steps have in common, besides their operands."""
+    """Return the properties that equal steps share, besides their operands."""
     numbers = [a if isinstance(a, (int, float)) else None for a in item.args] if isinstance(item, Value) else []
     if item.opname == "getitem":
         numbers = []

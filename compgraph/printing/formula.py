@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Equation:
-    """What a formula says of one value: its name in LaTeX, and a SymPy expression."""
+    """An equation for one value: its name in LaTeX, and a SymPy expression."""
 
     left: str
     right: Any
@@ -33,7 +33,7 @@ class Formula:
     Attributes
     ----------
     equations : list of str
-        One for each result; each is LaTeX.
+        The LaTeX of each result.
     where : list of str
         Equations for the values in between that have names, in the order in which they are computed.
     shapes : list of str
@@ -80,7 +80,7 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     Parameters
     ----------
     results : Node, or lists, tuples and dictionaries of them
-        What the formulas are of.
+        The nodes to write.
     names : mapping from str to array, optional
         Names of plain arrays that the graph was computed with: ``{"X": X}``. They are found by their values.
 
@@ -92,7 +92,7 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     Raises
     ------
     TypeError
-        If something else than nodes is given.
+        If an object is not a node.
     ValueError
         If an array was written in place: `program` writes the steps of such graphs.
     ImportError
@@ -163,7 +163,7 @@ def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:
 
 
 def converter_for(who: str, names: Mapping[str, Any] | None, abbreviates: bool = True) -> Converter:
-    """A converter; an ImportError that says what to install where SymPy is not."""
+    """Return a converter; raise an ImportError with the command to install SymPy if it is missing."""
     try:
         from .conversion import Converter
     except ModuleNotFoundError as error:

@@ -20,7 +20,7 @@ WIDEST = 48  # comments begin at the longest line of code, but no further right 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of code with its comment, in the scopes it belongs to; `item` is what it says of the graph, if one thing."""
+    """A line of code with its comment and scopes; `item` is the item of the graph that it computes, if there is only one."""
 
     code: str
     comment: str = ""
@@ -34,8 +34,8 @@ class Listing:
     Attributes
     ----------
     names : dict
-        What the names in the text stand for that it does not make itself: leaves, modules, large arrays, functions that have
-        no public name. ``exec(str(listing), names)`` computes the graph again, unless lines are left out.
+        The values of names that the text does not define: leaves, modules, large arrays, functions without a public name.
+        ``exec(str(listing), names)`` computes the graph again, unless lines are left out.
     result : str
         The expression that gives the results, once the lines have run: a name, or nested as the results are.
     is_whole : bool
@@ -54,11 +54,11 @@ class Listing:
 
 
 def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None) -> Listing:
-    """Write the graph of some nodes as lines of Python: leaves first, then all that was done, in order, the result last.
+    """Write the graph of some nodes as lines of Python: leaves first, then all operations in order, the result last.
 
-    Each line says in a comment the shape and dtype of what it makes, and where in the user's code it was made. Writes into
-    arrays stand where they were done, parts in a `compgraph.scope` in a ``with`` block, and a comment tells what Python was
-    told of values (``if x > 0``), since the graph holds for these answers alone.
+    The comment of each line has the shape and dtype of its result, and the user's line. Writes into arrays are in order, parts in
+    a `compgraph.scope` are in a ``with`` block, and guards (``if x > 0``) are comments, because the graph holds only for their
+    recorded values.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def program(results: Any, *, limit: int | None = LIMIT, fold: bool | None = None
     limit : int or None
         How many lines to write, those nearest to the end; a line with dots counts the others. None writes all.
     fold : bool, optional
-        Whether of equal parts in a row (layers, steps of a loop) only the first and the last are written, and a line with dots
-        counts the others. By default it is done for graphs of more than 60 nodes.
+        Whether only the first and the last of consecutive equal parts (layers, loop iterations) are written, and a line with dots
+        counts the others. The default is True for graphs of more than 60 nodes.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def _updated(items: list[Any]) -> set[Any]:
 
 
 def _lines(item: Any, writer: ListingWriter, is_updated: bool) -> list[Line]:
-    """The lines that say what one item is."""
+    """Return the lines of one item."""
     if not isinstance(item, Write) and is_number(item):
         return []
     code, line = writer.statement(item), place_of(item.line)
@@ -153,7 +153,7 @@ def _nested(results: Any, names: Names) -> str:
 
 
 def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
-    """The lines without those of equal parts in a row, of which the first and the last stay; and whether any were left out."""
+    """Return the lines of the first and the last of consecutive equal parts; and whether any lines were left out."""
     items = {line.item: None for line in lines if line.item is not None}
     if fold is False or (fold is None and len(items) <= FOLDED_FROM):
         return lines, False
@@ -174,7 +174,7 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
 
 
 def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
-    """The lines, with comments on what Python was told of values, each where it was told."""
+    """Return the lines, with comments on guards at their places."""
     guards, escaped = guards_of(items)
     told = [(guard.sequence_number, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
     found: list[Line] = []
@@ -191,7 +191,7 @@ def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> 
 
 
 def _answer(guard: Any, writer: ListingWriter) -> str:
-    """What Python was told: ``bool(v3 > 0) gave True, train.py:12``."""
+    """Return a guard as text: ``bool(v3 > 0) gave True, train.py:12``."""
     about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Value))
     what = guard.what.removesuffix("()")
     asked = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
@@ -200,7 +200,7 @@ def _answer(guard: Any, writer: ListingWriter) -> str:
 
 
 def _asked(node: Any, writer: ListingWriter) -> str:
-    """What a guard is about: a node of the graph, or what was computed from such nodes."""
+    """Return the argument of a guard: a node of the graph, or an expression of such nodes."""
     if node in writer.names:
         return writer.names[node]
     nodes = [operand for operand in node.args if isinstance(operand, (Value, MultiOutput))]

@@ -24,22 +24,22 @@ LETTER = re.compile(r"([A-Za-z]|" + "|".join(sorted(GREEK, key=len, reverse=True
 
 
 def is_automatic(node: Any) -> bool:
-    """Whether nobody gave a node its name: it has none, or one made of its opname, or its kind, and a number."""
+    """Whether a name was not chosen by the user: it is missing, or consists of the opname, or the kind, and a number."""
     return node._name is None or bool(re.fullmatch(rf"{re.escape(node.opname or node.kind)}_\d+", node._name))
 
 
 def is_number(node: Any) -> bool:
-    """Whether a node is a scalar constant that nobody named."""
+    """Whether a node is a scalar constant without a name chosen by the user."""
     return isinstance(node, ConstantNode) and node.ndim == 0 and is_automatic(node)
 
 
 class Names:
-    """The names of nodes, and of what else a text needs.
+    """The names of nodes and of other objects in a text.
 
     Attributes
     ----------
     bound : dict
-        What names in the text stand for: modules, leaves, large arrays, functions without a public name.
+        The values of names in the text: modules, leaves, large arrays, functions without a public name.
     """
 
     def __init__(self, items: list[Any]) -> None:
@@ -118,7 +118,7 @@ class Names:
         return self._array(value) if isinstance(value, np.ndarray) else self.bind(value, "option")
 
     def index(self, index: Any) -> str:
-        """An index as it stands between brackets."""
+        """Return an index as it is written between brackets."""
         if isinstance(index, tuple) and index:
             return ", ".join(map(self.index, index)) + ("," if len(index) == 1 else "")
         if isinstance(index, slice):
@@ -192,7 +192,7 @@ def _paths(function: Any) -> list[str]:
 
 
 def _at(path: str) -> Any:
-    """What stands under a name of several parts, or None."""
+    """Return the object under a dotted name, or None."""
     first, *rest = path.split(".")
     found = sys.modules.get(MODULES.get(first, ""))
     for part in rest:

@@ -22,7 +22,7 @@ def written(expression: Any) -> str:
 
 
 class Printer(LatexPrinter):
-    """SymPy's printer, with what it lacks for arrays. All that it writes is understood by MathJax and by Matplotlib."""
+    """SymPy's printer, extended for arrays. MathJax and Matplotlib understand its output."""
 
     def _print_Symbol(self, expr: Any, style: str = "plain") -> str:
         return latex_name(expr.name)
@@ -172,7 +172,7 @@ class Printer(LatexPrinter):
 
 
 def _place(factor: Any) -> tuple[bool, Any]:
-    """Where a factor stands in a product: arrays before functions of them."""
+    """Return the position of a factor in a product: arrays before functions of them."""
     return not isinstance(factor, Entry), sp.default_sort_key(factor)
 
 

@@ -1,4 +1,4 @@
-"""What was done to compute some nodes: operations and writes, in the order in which they were recorded."""
+"""The operations and writes behind some nodes, in the order in which they were recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LISTS = (list, tuple)
 
 
 def results_of(operator: str, results: Any) -> list[Any]:
-    """The nodes in lists, tuples and dictionaries, however nested; a TypeError for what is none, or has no one value."""
+    """Return the nodes in nested lists, tuples and dictionaries; raise a TypeError for other objects and batched values."""
     if isinstance(results, dict):
         return [node for part in results.values() for node in results_of(operator, part)]
     if isinstance(results, LISTS):
@@ -35,7 +35,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
     A write is needed if its memory is read after it; those into other memory, and later ones, are left out.
     """
     needed: dict[Any, None] = {}
-    read: set[int] = set()  # the logs, by id, of what is read later
+    read: set[int] = set()  # the logs, by id, of values that are read later
 
     def need(item: Any) -> None:
         needed[item] = None

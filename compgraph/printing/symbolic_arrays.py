@@ -1,7 +1,7 @@
 """Arrays in SymPy: entries, elementwise functions of matrices, and operations without a counterpart.
 
-A value of any shape is one scalar expression, its *body*. An `Entry` in it stands for "the entry of this array at the position of
-the result", so that elementwise operations, sums and products of arrays are simplified as those of numbers. Vectors are matrices
+A value of any shape is one scalar expression, its *body*. An `Entry` in it represents the entry of an array at the position of
+the result, so that elementwise operations, sums and products of arrays are simplified as those of numbers. Vectors are matrices
 of one column. In a vector's body all entries are columns; in others a matrix takes the last two axes; axes of length 1 broadcast.
 """
 
@@ -44,7 +44,7 @@ class Entry(sp.Symbol):
 
 
 class Choice(sp.Expr):
-    """A `sympy.Piecewise` below a sum, a function of entries or a condition, out of which SymPy would take it, wrongly.
+    """A `sympy.Piecewise` below a sum, a function of entries or a condition, from which SymPy would extract it, wrongly.
 
     ``args`` are its pairs of expression and condition.
     """
@@ -82,7 +82,7 @@ def protected(expression: Any) -> Any:
 
 
 class _OfEntries:
-    """What functions of the entries of arrays have in common; ``args`` are a lambda, the shape, and the arrays."""
+    """Base of functions of the entries of arrays; ``args`` are a lambda, the shape, and the arrays."""
 
     args: Any
 
@@ -323,7 +323,7 @@ def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
 
 
 def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
-    """A body at an index: one for each axis; a vector's may be one."""
+    """Return a body at an index: one for each axis; a vector may have a single one."""
     found = {}
     for entry in body.atoms(Entry):
         array = entry.array
@@ -342,7 +342,7 @@ def transpose(matrix: Any) -> Any:
 
 
 def total(body: sp.Expr, shape: Shape) -> sp.Expr:
-    """The sum of all elements; what is the same in all stands before it, and the sum of squares is that of a norm."""
+    """Return the sum of all elements, with common factors in front; the sum of squares is that of a norm."""
     factors = sp.Mul.make_args(body)
     scalar = sp.Mul(*[factor for factor in factors if not factor.has(Entry)])
     rest = sp.Mul(*[factor for factor in factors if factor.has(Entry)])
@@ -359,7 +359,7 @@ def total(body: sp.Expr, shape: Shape) -> sp.Expr:
 
 
 def unused_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
-    """Those of some names that no symbol in some bodies has."""
+    """Return the names that no symbol in some bodies has."""
     found = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
     inside = {each for entry in found if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
     used = set(map(str, found | inside))
@@ -388,7 +388,7 @@ def inner(x: Any, y: Any) -> sp.Expr:
 
 
 def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
-    """A vector or matrix at an index of integers and slices; None where it is none that SymPy has."""
+    """Return a vector or matrix at an index of integers and slices; None if SymPy cannot express it."""
     if len(shape) > 2:
         return None
     places = [slice(i % n, i % n + 1) if not isinstance(i, slice) else i for i, n in zip(index, shape, strict=True)]
@@ -404,7 +404,7 @@ def selection(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr | No
 
 
 def scattered(piece: sp.Expr, own: Shape, index: Sequence[Any], shape: Shape) -> sp.Expr | None:
-    """Zeros of a shape, a vector's or a matrix's, with a piece at an index; None where that is no product."""
+    """Return zeros of the shape of a vector or a matrix, with a piece at an index; None if that is not a product."""
     if len(shape) not in (1, 2) or len(index) > len(shape) or not all(isinstance(i, (int, np.integer, slice)) for i in index):
         return None
     index = [*index, *[slice(None)] * (len(shape) - len(index))]

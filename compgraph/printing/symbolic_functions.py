@@ -64,7 +64,7 @@ def _clip(x: E, low: E | None = None, high: E | None = None) -> E:
     return x if high is None else sp.Min(x, high)
 
 
-# The names that formulas use: SymPy's, but for those that have conditions or guards in them.
+# The names that formulas use: SymPy's, except for functions with conditions or guards.
 _NAMES: dict[str, Any] = {
     **{name: _comparison(getattr(sp, name)) for name in ("Lt", "Le", "Gt", "Ge", "Eq", "Ne")},
     **{name: _connective(getattr(sp, name)) for name in ("And", "Or", "Xor", "Not")},

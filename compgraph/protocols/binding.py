@@ -36,7 +36,7 @@ def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozens
 
 
 def _is_special(option: Any) -> bool:
-    """Whether an option is no plain one: it may be a node, or hold one."""
+    """Whether an option may be, or contain, a node."""
     kind = type(option)
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
 

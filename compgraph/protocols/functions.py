@@ -72,7 +72,7 @@ def _packed(packed: ops.Packed) -> Any:
 
 
 def in_steps(handler: Any) -> Any:
-    """A handler that records several nodes, all of which get the user's line of the call."""
+    """Return a handler that records several nodes, all with the user's line of the call."""
 
     @functools.wraps(handler)
     def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -122,7 +122,7 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _plain(function: Any, arguments: Any) -> Any:
-    """The arguments of a plain function; one that asks for shapes and dtypes alone is told those of a single example."""
+    """Return the arguments of a plain function; one that only reads shapes and dtypes receives a single batch element."""
     if function not in _OF_FORM:
         return to_values(arguments)
     if isinstance(arguments, dict):

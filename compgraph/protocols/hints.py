@@ -1,4 +1,4 @@
-"""Attributes of other packages' arrays: a node raises, and says what is written instead."""
+"""Attributes of other packages' arrays, which raise on nodes with the equivalent here."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ _ATTRIBUTES = {
     **dict.fromkeys(
         ("null_grad", "null_gradients", "zero_grad"), "derivatives are not stored in variables, so there is nothing to clear"
     ),
-    **dict.fromkeys(
-        ("requires_grad", "requires_grad_"), "what is made by cg.variable has derivatives, what is made by cg.constant has none"
-    ),
+    **dict.fromkeys(("requires_grad", "requires_grad_"), "a cg.variable has derivatives, a cg.constant has none"),
     **dict.fromkeys(
         ("retain_grad", "register_hook"),
         "autodiff.gradient(loss, [x]) gives the derivatives by any node of the graph",
     ),
-    "creator": "x.function and x.operands are what it was computed by",
+    "creator": "x.function and x.operands are the operation that computed it and its operands",
     "is_leaf": "a node without x.operands is a leaf",
     "detach": "cg.stop_gradient(x) lets no derivative through; x.value is the plain array",
     "numpy": "a node is an np.ndarray already; x.value is the plain array",
@@ -38,7 +36,7 @@ _ATTRIBUTES = {
     "matmul": "x @ y",
     "numel": "x.size",
     **dict.fromkeys(("double", "float"), "x.astype(np.float64), x.astype(np.float32)"),
-    **dict.fromkeys(("cpu", "cuda"), "arrays lie in main memory; x.value is the plain array"),
+    **dict.fromkeys(("cpu", "cuda"), "arrays are in main memory; x.value is the plain array"),
     "block_until_ready": "values are computed at once",
 }
 

@@ -44,7 +44,7 @@ def _method(function: Any) -> Any:
     return method
 
 
-_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are no nodes and never change
+_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are not nodes and never change
 
 
 def _getitem(self: Value, index: Any) -> Any:
@@ -64,7 +64,7 @@ def _getitem(self: Value, index: Any) -> Any:
 
 
 def _selects_view(parts: tuple[Any, ...]) -> bool:
-    """Whether NumPy returns a view at an index of which some integers are computed.
+    """Whether NumPy returns a view at an index with computed integers.
 
     Such a view would depend on values. So it is recorded as a copy, which must not be written into.
     """
@@ -112,7 +112,7 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
         )
     (np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value).view(
         dtype
-    )  # NumPy says which layouts allow it
+    )  # NumPy raises for unsuitable layouts
     return bind(ops.view, (self,), {"dtype": dtype})
 
 

@@ -1,6 +1,7 @@
 """The operators of nodes, which importing this module installs on `Node`.
 
-Each comes down to `bind`; for the commonest operands it computes at once and calls `operation`, which costs less.
+Each calls `bind`, except for the most frequent operands, for which it computes the result and calls `record_active`, which is
+faster.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             except AttributeError as error:
                 recover_history(error, self, other)
             except ArithmeticError:
-                pass  # `bind` raises it again, and tells of it
+                pass  # `bind` raises it again, with a note
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
             return bind(function, (self, other))
@@ -86,7 +87,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 except AttributeError as error:
                     recover_history(error, self)
                 except ArithmeticError:
-                    pass  # `bind` raises it again, and tells of it
+                    pass  # `bind` raises it again, with a note
             return bind(function, (other, self))
         if repeats and _is_repeated(self, other):
             return NotImplemented
@@ -115,7 +116,7 @@ def _is_asked_first(other: Any) -> bool:
 
 
 def _has_operator(other: Any, method: str) -> bool:
-    """Whether an object has an operator of its own, and is no array, number or sequence to NumPy."""
+    """Whether an object has an operator of its own, and is not an array, number or sequence for NumPy."""
     kind: Any = type(other)
     return _of_class(kind, method)
 
@@ -172,7 +173,7 @@ def _in_place(name: str, forward: Any) -> Any:
         except AttributeError as error:
             recover_history(error, self)
         except ArithmeticError:
-            pass  # `bind` raises it again, and tells of it
+            pass  # `bind` raises it again, with a note
         if rebinds:
             return forward(self, other)
         require_history(self)
@@ -187,7 +188,7 @@ def _in_place(name: str, forward: Any) -> Any:
         if result is NotImplemented:
             return result
         if np.shape(result) != self.shape:  # also if only axes of length one are added in front
-            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, what it is written into {self.shape}")
+            raise ValueError(f"__i{name}__: the result has shape {np.shape(result)}, but its target {self.shape}")
         store(self, ..., result, "same_kind")
         return self
 
@@ -218,7 +219,7 @@ def _unary(ufunc: np.ufunc) -> Any:
             except AttributeError as error:
                 recover_history(error, self)
             except ArithmeticError:
-                pass  # `bind` raises it again, and tells of it
+                pass  # `bind` raises it again, with a note
         return bind(ufunc, (self,))
 
     return operate

@@ -83,7 +83,7 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     Raises
     ------
     TypeError
-        If `function` cannot be called or has no name, or `opname` is no string.
+        If `function` cannot be called or has no name, or `opname` is not a string.
     ValueError
         If another module has an operation of that name.
 
@@ -115,7 +115,7 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
 
 
 def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
-    """The arguments; if a name is asked for and none is a node, the first becomes one."""
+    """Return the arguments; if ``name=`` is passed and none is a node, with the first as a node."""
     if name is None or any(isinstance(a, Value) for a in args):
         return args
     return (ConstantNode.create_using(args[0]), *args[1:])
@@ -165,7 +165,7 @@ def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[
 
 
 def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
-    """The result, for plain arguments, of a function done in steps; if a name is asked for, as nodes without operands."""
+    """Return the result, for plain arguments, of a function in recorded steps; with ``name=``, as nodes without operands."""
     calls = function in ops.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Value):
@@ -182,7 +182,7 @@ def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments, with the first operand a node; of a sequence of operands, the first in it."""
     place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
     if len(args) <= place:
-        raise TypeError(f"{function.__name__}: with name= the operands are given by position, and there are none")
+        raise TypeError(f"{function.__name__}: with name= the operands must be passed by position, but none were")
     operand = args[place]
     if function in ops.PACKED_FUNCTIONS or function in ops.STACKING_FUNCTIONS:
         found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
@@ -245,7 +245,7 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    with without_tracing():  # whoever calls this means the numbers, so they may be taken: the node is an array
+    with without_tracing():  # the caller asks for plain numbers, so the node is an array
         found = bind(ops.stop_gradient, as_operands((x,)))
     held = constant_holder.get()
     return found if held is None or isinstance(found, Value) else held(found)

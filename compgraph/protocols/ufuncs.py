@@ -141,7 +141,7 @@ def _not_recorded(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
 
 
 def _rebinds(target: Any, frame: Any) -> bool:
-    """Whether NumPy's own Python code, as that of ``mean``, gives a scalar as ``out=``, and goes on with what is returned."""
+    """Whether NumPy's own Python code, as that of ``mean``, passes a scalar as ``out=``, and uses the returned object."""
     filename = frame.f_code.co_filename
     is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a stand-in that the user calls
     is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
@@ -149,7 +149,7 @@ def _rebinds(target: Any, frame: Any) -> bool:
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
-    """``np.add.reduce`` and kin: recorded as the function of the same meaning (``np.sum``), else as the ufunc's method."""
+    """Record a method such as ``np.add.reduce`` as the function of the same meaning (``np.sum``), or as itself."""
     if method == "at":
         return ufunc_at(ufunc, *inputs)
     function: Any = ops.FOLDS.get((ufunc, method))

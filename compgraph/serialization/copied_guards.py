@@ -1,8 +1,7 @@
-"""What becomes of the guards about the leaves of a graph that is pickled or deep-copied.
+"""Guards about the leaves of a graph that is pickled or deep-copied.
 
-Guards hold functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
-the latest guard about it. An executor refuses a graph of copies that depends on guards, as it refuses one whose guards were
-forgotten.
+Guards contain functions and code of the program that recorded them, so they are not copied. A copied leaf keeps only the text of
+the latest guard about it. An executor rejects a graph of copies that depends on guards, as one whose guards were evicted.
 """
 
 from __future__ import annotations

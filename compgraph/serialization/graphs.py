@@ -1,12 +1,11 @@
-"""How a node is pickled and deep-copied, with all it was computed from.
+"""Pickling and deep-copying of nodes with their graphs.
 
-Pickle recurses into whatever it meets, and a graph may be a million operations deep. So the first thing that a node hands to
-the pickler is a `Feed`: a list of all nodes it was computed from, oldest first. When the pickler comes to a node of the list,
-it has written the operands before and remembers them. So nothing is nested, and a node that several share is written once.
+Pickle recurses into references, and a graph may be a million operations deep. So a node first passes a `Feed` to the pickler: a
+list of all nodes it was computed from, oldest first. When the pickler reaches a node of the list, its memo already has the
+operands. So nothing is nested, and shared nodes are written once.
 
-A `Session` is the first feed of a pickler, and remembers which nodes that pickler has been fed. Every node refers to the
-session at work. A pickler asks for the content of a session only if it has not written it yet; if the session was written by
-another pickler, a new session begins.
+A `Session` is the first feed of a pickler, and records which nodes that pickler was fed. Each node refers to the current session.
+A pickler reads the content of a session only if it has not written it yet; if another pickler wrote it, a new session begins.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class Arrays:
         return known
 
     def code(self, plain: Any) -> Any:
-        """What a pickle holds for an array: a `Buffer`, or a tuple of a buffer and a view's place in it; a scalar itself."""
+        """Return the pickled form of an array: a `Buffer`, or a buffer and a view's position in it; a scalar itself."""
         if type(plain) is tuple:
             return ("outputs", *map(self.code, plain))
         if type(plain) is not ndarray or not plain.size:
@@ -178,7 +177,7 @@ class GraphEncoder:
         self._last = -math.inf
 
     def behind(self, node: Any) -> list[Any]:
-        """What a node was computed from, the node itself, and what was written into their buffers: oldest first."""
+        """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
         unmet = lambda found: [other for other in _behind(found) if other not in self.met]  # noqa: E731
         queue = [] if node in self.met else list(walk([node], unmet))
         self.met.update(queue)
@@ -187,7 +186,7 @@ class GraphEncoder:
         return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
-        """What a pickle holds for the function of a node; see `name_of`."""
+        """Return the pickled form of a node's function; see `name_of`."""
         function = node.function
         if function not in self._names:
             self._names[function] = name_of(function)
@@ -232,7 +231,7 @@ class Feed:
 
 
 class Session(GraphEncoder):
-    """What one pickler has been fed. It lives as long as the pickler remembers it."""
+    """The nodes that one pickler was fed. It lives as long as the memo of the pickler refers to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +247,7 @@ class Session(GraphEncoder):
         return cls() if session is None else session
 
     def feed(self, node: Any) -> Any:
-        """What a node hands to the pickler before its own state."""
+        """Return the objects to pickle before the state of a node."""
         self._asked = node
         return self if not self._taken or node in self.met else Feed(self.behind(node))
 
@@ -269,7 +268,7 @@ def _reduced(node: Any, protocol: Any = None) -> Any:
 
 
 def _stands_in(node: Any) -> bool:
-    """Whether a node stands for an argument of a traced function."""
+    """Whether a node represents an argument of a traced function."""
     return type(node) in ARGUMENTS and not node.args
 
 
@@ -283,7 +282,7 @@ def _require_picklable(node: Any) -> None:
         )
     if _stands_in(node):
         raise TypeError(
-            f"the {describe(node)} cannot be pickled or deep-copied: it stands for an argument of a function that is being "
+            f"the {describe(node)} cannot be pickled or deep-copied: it represents an argument of a function that is being "
             "differentiated. Use node.value for the numbers alone"
         )
 

@@ -46,7 +46,7 @@ RENAMED: dict[str, str] = {
 
 
 class Moved:
-    """Finds modules by their old names (a finder and loader of `importlib`, the last to be asked)."""
+    """The last finder and loader of `importlib`, which finds modules by their old names."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -56,7 +56,7 @@ def is_shared(module: str) -> bool:
 
 
 def import_object(module: str, path: str) -> Any:
-    """What a module has under a dotted name, or None."""
+    """Return the attribute of a module under a dotted name, or None."""
     try:
         found: Any = importlib.import_module(module)
     except (ImportError, ValueError):
@@ -69,7 +69,7 @@ def import_object(module: str, path: str) -> Any:
 def import_function(module: str, path: str) -> Any:
     """The function that a module has under a dotted name, or None; for a primitive, the function it was made from."""
     found = import_object(module, path)
-    return getattr(found, "function", found)  # a primitive stands for its function
+    return getattr(found, "function", found)  # of a primitive, its function
 
 
 def _there(module: str, path: str, opname: str) -> Any:
@@ -83,9 +83,9 @@ def _there(module: str, path: str, opname: str) -> Any:
 
 
 def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:
-    """Load a function that came with a pickle: enter it here, or return the same function if it is here already.
+    """Return a function from a pickle, registered here unless the same function is there already.
 
-    The function may not be complete yet, since what it refers to may refer back to it: only its code is sure to be there.
+    The function may be incomplete, because objects that it refers to may refer back to it; only its code is complete.
     """
     here = ops.function_named(opname)
     if here is None or (_has_arrived(here, opname) and place_of(here)[0] == place[0]):
@@ -115,7 +115,7 @@ def _has_arrived(here: Any, opname: str) -> bool:
 
 
 def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
-    """Whether a function defined here is what it was in the program that pickled it."""
+    """Whether a function defined here equals that of the program that pickled it."""
     if type(here) is FunctionType:
         return _has_code_of(here, function, place) and not (here.__closure__ or here.__defaults__ or here.__kwdefaults__)
     try:
@@ -130,10 +130,10 @@ def _has_code_of(here: Any, function: Any, place: tuple[str, str]) -> bool:
 
 
 def name_of(function: Any) -> Any:
-    """What a pickle holds for a recorded function.
+    """Return the pickled form of a recorded function.
 
-    For a function of NumPy's or ours its opname; for another that can be imported ``"module:name"``; for an adapter,
-    which pickles itself, the adapter; for a function that no program can import (of ``__main__``, or nested) a `Carried`.
+    For a function of NumPy's or ours it is its opname; for another importable function ``"module:name"``; for an adapter, which
+    pickles itself, the adapter; for a function that no program can import (of ``__main__``, or nested) a `Carried`.
     """
     kind = type(function)
     if function is None or kind in _MAKERS or kind in PICKLED_WHOLE:
@@ -156,7 +156,7 @@ def name_of(function: Any) -> Any:
 
 
 def function_called(name: Any) -> Any:
-    """The function that `name_of` named; what is not a str is the function itself."""
+    """Return the function of a name from `name_of`; a function itself is returned unchanged."""
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")

@@ -153,7 +153,7 @@ def interrupted_write(line: str | None) -> RuntimeError:
     """The error for an array in which a write was interrupted by a signal."""
     place = "" if line is None else f" ({line})"
     return RuntimeError(
-        f"a write into an array was interrupted{place}: nobody can say what of it was done, so neither the array nor what was "
+        f"a write into an array was interrupted{place}, perhaps halfway, so neither the array nor what was "
         "computed from it since can be used; compute the array again"
     )
 

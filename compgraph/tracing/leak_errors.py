@@ -50,7 +50,7 @@ def warn_caught(refusals: list[LeakError]) -> None:
     """Warn, when a context is left, that code caught a LeakError and continued."""
     place = source_lines.user_frame(2)
     source_lines.warn_at(
-        place, f"numbers were refused to code that caught the error; what it gave may lack a derivative: {refusals[0]}"
+        place, f"code caught the error of a conversion to numbers; its result may lack a derivative: {refusals[0]}"
     )
 
 

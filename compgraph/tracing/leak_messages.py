@@ -122,7 +122,7 @@ def leak_message(frames: list[FrameType], which: str | None = None) -> str:
     who = _name_of(frame, called)
     advice = _advice(who)
     if who == "an operator":
-        advice = "NumPy made that array of a node, where it asks nobody: make it by cg.array, cg.asarray, cg.full or np.stack"
+        advice = "NumPy made that array of a node without dispatch: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
         f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
         f"{advice}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
@@ -208,7 +208,7 @@ def _advice(who: str) -> str:
     if name in MAKING:
         return f"Use cg.{name if name != 'fromiter' else 'array'}, np.stack, or `with cg.patched_numpy():`"
     if owner in ("numpy.ndarray", "ndarray") and hasattr(np, name):
-        return f"A method of a plain array asks nobody; use np.{name}" + (", or @" if name == "dot" else "")
+        return f"A method of a plain array does not dispatch; use np.{name}" + (", or @" if name == "dot" else "")
     if who.startswith("an operator of scipy's"):
         return "Use plain arrays (sparse.toarray() @ x), or declare it by cg.primitive with a rule"
     if owner.startswith("numpy.random"):

@@ -1,6 +1,6 @@
-"""Arguments and results that nest: what their leaves are, and how they nest.
+"""Nested arguments and results: their leaves and their structure.
 
-optree takes trees apart, imported when the first tree nests. `structures` does the same in Python, where there is no optree.
+optree flattens trees; it is imported for the first nested tree. `optree_fallback` does the same in Python if it is missing.
 """
 
 from .tree_flattening import flatten, unflatten

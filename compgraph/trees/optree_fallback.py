@@ -1,6 +1,6 @@
-"""What this room uses of optree, in Python: for a browser, where there is no optree.
+"""The used part of optree in Python, for platforms without optree, such as browsers.
 
-Names and results are optree's own, but for texts of errors.
+Names and results are those of optree, except for texts of errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SEQUENCES = (list, tuple, deque)
 
 
 class Entry:
-    """One step into a tree: the class of what is entered, and the key, the position or the field."""
+    """One step into a tree: the class of the container, and the key, the position or the field."""
 
     __slots__ = ("entry", "kind")
 
@@ -100,10 +100,10 @@ class Structure:
         return _joined(self.kind, self.entries, values, self.rest)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """What another tree holds where this one has leaves."""
+        """Return the subtrees of another tree at the leaves of this one."""
         if self.kind is None:
             return [tree]
-        kind, entries, values, _ = _parted(tree)  # how long a deque may become is no matter, as optree has it
+        kind, entries, values, _ = _parted(tree)  # as in optree, the maximal length of a deque is ignored
         alike = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
         if not alike or set(entries) != set(self.entries) or len(entries) != len(self.entries):
             raise ValueError(f"expected what nests as {self!r}, got {tree!r}")
@@ -112,7 +112,7 @@ class Structure:
 
 
 class _Star:
-    """Stands for a leaf in a text."""
+    """Represents a leaf in a text."""
 
     def __repr__(self) -> str:
         return "*"
@@ -138,7 +138,7 @@ def _structure(tree: Any, leaves: list[Any]) -> Structure:
 
 
 def _parted(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
-    """The class of a container, its entries in order, what it holds there, and what else is to be known to make it."""
+    """Return the class of a container, its keys, its values in order, and other data needed to rebuild it."""
     kind = type(tree)
     if kind in _MAPPINGS:
         keys = list(tree) if kind is OrderedDict else _sorted(tree)

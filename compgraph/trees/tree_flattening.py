@@ -15,7 +15,7 @@ from ..context import reset_after_fork
 NAMESPACE = "compgraph"
 _registering = reset_after_fork(threading.Lock())
 _registered: set[type] = set()
-_leaves: set[type] = set()  # classes that were met as leaves, and are no dataclasses
+_leaves: set[type] = set()  # classes of leaves so far, without dataclasses
 _MOST = 4096
 _library: Any = None  # optree, or `structures`
 _leaf: Any = None  # the structure of a tree that is one leaf

@@ -329,7 +329,7 @@ def lost_history(node: Any) -> TypeError:
     """The error for a node that NumPy made without dispatch; its slots are empty."""
     computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
     return TypeError(
-        "this array is a view or copy of a node that NumPy made without the graph being told; its history is lost. Use "
+        "this array is a view or copy of a node that NumPy made outside of the graph; its history is lost. Use "
         "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
         "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + computed
     )
@@ -399,7 +399,7 @@ def require_computed(value: Any, what: str) -> None:
     elif _is_lazy(value):
         raise TypeError(
             f"{what} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which is not computed yet and would be loaded "
-            f"whole; give value.compute(), or that of the part that is needed. {BLOCKS}"
+            f"whole. Use value.compute(), or compute only the needed part. {BLOCKS}"
         )
 
 

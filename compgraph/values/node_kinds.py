@@ -359,7 +359,7 @@ def mark_used(node: Any) -> None:
         node.__class__ = kind
         place = "" if node.line is None else f" ({node.line})"
         raise LeakError(
-            f"the {describe(node)}{place} was filled by code that does not know of the graph, as SciPy's C code does where it "
+            f"the {describe(node)}{place} was filled by code outside of the graph, as SciPy's C code does where it "
             "is given output=; its derivative would be lost. Use functions that keep the graph (NumPy's, cg.primitive with a "
             "rule); where the plain numbers are meant, let them be written into blank.value, or into a plain array"
         )

@@ -164,8 +164,8 @@ def _require_numbers(array: Any, node: Any) -> None:
     if _views[id(array)][1] != fingerprint(array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
         raise ValueError(
-            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was given has been written into since, "
-            "so what was computed from it is not known any more; give the operation a copy: np.copy(a), or write into a new array"
+            f"a plain array (shape {array.shape}, {array.dtype}) that {node.opname}{line} was called with was written into "
+            "later, so its derivative is unknown. Pass a copy to the operation (np.copy(a)), or write into a new array"
         )
 
 

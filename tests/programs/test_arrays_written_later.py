@@ -221,7 +221,7 @@ def test_large_array_written_at_one_element_raises() -> None:
                     a[place] += 1.0
                     i[place] = 5
                     try:
-                        with pytest.raises(ValueError, match="has been written into since"):
+                        with pytest.raises(ValueError, match="was written into"):
                             ad.reverse.gradients(out, [x])
                     finally:
                         a[place] -= 1.0
@@ -243,7 +243,7 @@ def test_huge_array_written_raises() -> None:
             out = np.sum((x * a) ** 2)
             np.testing.assert_allclose(ad.reverse.gradients(out, [x])[0], 2 * a**2)
             write(a)
-            with failures.case(f"write {number}"), pytest.raises(ValueError, match="has been written into since"):
+            with failures.case(f"write {number}"), pytest.raises(ValueError, match="was written into"):
                 ad.reverse.gradients(out, [x])
 
 
@@ -284,7 +284,7 @@ def test_write_into_large_argument_raises() -> None:
     np.testing.assert_array_equal(ad.grad(f)(np.ones(LARGE), a, lambda a: None), 2 * a**2)
     with Failures("writes into a large argument") as failures:
         for name, write in (WRITES | UNSEEN).items():
-            with failures.case(name), pytest.raises(ValueError, match="has been written into since"):
+            with failures.case(name), pytest.raises(ValueError, match="was written into"):
                 ad.grad(f)(np.ones(LARGE), a.copy(), write)
 
 
@@ -319,7 +319,7 @@ def test_executor_keeps_recorded_large_arrays() -> None:
                 a[...] = 0.0
                 i[...] = 0
                 assert run(given) == right != 0
-                with pytest.raises(ValueError, match="has been written into since"):
+                with pytest.raises(ValueError, match="was written into"):
                     cg.Executor(out)
 
 

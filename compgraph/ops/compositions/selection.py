@@ -177,7 +177,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     """``numpy.trim_zeros``: the part of an array within its outermost zeros."""
     x = as_array(filt)
-    np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # NumPy knows what may be asked for
+    np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # raises for invalid options
     axes = range(x.ndim) if axis is None else [i % x.ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     kept = [np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i])) for i in axes]
     index: list[Any] = [slice(None)] * x.ndim

@@ -1,4 +1,4 @@
-"""What compositions share. A node is told by its attribute `opname`, since the room `graph` imports this one."""
+"""Helpers of compositions. Nodes are recognized by the attribute `opname`, because the package of nodes imports this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_node(value: Any) -> bool:
 def plain_of(value: Any) -> Any:
     """The numbers of a value as a plain array, where only a decision depends on them."""
     if is_node(value) and value.trace_kind == "batch":
-        value.item()  # which says that it is another for each example, and what to use
+        value.item()  # raises for a batched value, with advice
     return np.asarray(value.raw_value if is_node(value) else value)
 
 

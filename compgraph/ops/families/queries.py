@@ -1,4 +1,4 @@
-"""Functions whose result is no part of the graph, and functions of dates, which raise."""
+"""Functions whose result is not part of the graph, and functions of dates, which raise."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ def test_a_warning_tells_of_what_was_noticed(operator: str) -> None:
         found = OPERATORS[operator](lambda x: w * float(x), 2.0)
     assert float(found) == 0.0
     at_the_line, at_the_end = [str(warning.message) for warning in seen]
-    assert re.match(r"float\(\) at File .*test_verification.*has no derivative\. If that is intended, write x\.value", at_the_line)
+    assert re.match(r"float\(\) at File .*test_verification.* no derivative\. If that is intended, write x\.value", at_the_line)
     assert re.search(r"does not depend on .*derivative is zero.*float\(\) at File .*test_verification", at_the_end)
 
 

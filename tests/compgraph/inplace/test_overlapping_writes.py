@@ -119,7 +119,7 @@ def check_write(write: str) -> None:
             try:
                 found = run(pair, do, cg.variable(X.astype(dtype)) * np.ones(LENGTH, dtype))
             except ValueError as error:
-                if write in MOVES or "memory of an operand" not in str(error):
+                if write in MOVES or "memory with an operand" not in str(error):
                     raise
                 continue
             assert found.value.tobytes() == expected.tobytes(), (pair, dtype)

@@ -472,7 +472,7 @@ def test_buffers() -> None:
         memory = np.ndarray.view(made, np.ndarray)
         memory[:] = 3.0  # as code in C does
         for use in (lambda made=made: made + 1, lambda made=made: np.sum(made), lambda made=made: made[0]):
-            with pytest.raises(cg.LeakError, match=r"was filled by code that does not know of the graph"):
+            with pytest.raises(cg.LeakError, match=r"was filled by code outside of the graph"):
                 use()
     for made in (np.zeros_like(x), cg.zeros(2)):
         made.value[:] = 3.0  # which is meant so
