@@ -2,7 +2,7 @@
 
 Each block is one task, which loads its rows, differentiates the loss there, and returns its value and gradient. Dask fuses it
 with the tasks that make the block, so that no block outlives its task. Values and gradients are summed by a tree that depends on
-the number of blocks alone, so the bits do not depend on who computes which block, or when.
+the number of blocks alone, so the bits do not depend on the assignment of blocks to workers, or on timing.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _require_parameters(arguments: Arguments) -> None:
             )
         if isinstance(leaf, Value):
             raise TypeError(
-                f"{_NAME}: {name} is a node, the {describe(leaf)}, and a derivative by blocks does not go on in its "
+                f"{_NAME}: {name} is a node, the {describe(leaf)}, and a derivative by blocks does not continue in its "
                 "graph; give node.value"
             )
     arguments.arrays()
@@ -118,16 +118,16 @@ class Rows:
 
 
 class Given:
-    """The arguments that are no parameters.
+    """The arguments that are not parameters.
 
     Attributes
     ----------
     arrays : list of dask.array.Array
-        Those that have rows, all cut alike along the first axis.
+        The arrays with rows, all with the same chunks along the first axis.
     template : tuple of list and dict
         All arguments, with `Rows` for the arrays, and None for the parameters.
     chunks : tuple of int
-        How many rows each block has.
+        The number of rows of each block.
     """
 
     def __init__(self, arguments: Arguments) -> None:
@@ -145,7 +145,7 @@ class Given:
 
 
 def _has_rows(leaf: Any, name: str) -> bool:
-    """Whether an argument is data, which is cut into blocks of rows; raise for what is neither data nor a plain value."""
+    """Whether an argument is data, which is divided into blocks of rows; raise if it is neither data nor a plain value."""
     if isinstance(leaf, Value):
         raise TypeError(f"{_NAME}: {name} is a node, the {describe(leaf)}; give node.value")
     if isinstance(leaf, da.Array):

@@ -9,8 +9,8 @@ from typing import Any
 
 from distributed import protocol
 
-_protocol: Any = protocol  # of which nothing is typed
-ANSWER_WITHIN = 5.0  # seconds; a scheduler that takes longer is asked again
+_protocol: Any = protocol  # untyped
+ANSWER_WITHIN = 5.0  # seconds; after this time the request is repeated
 SCHEDULER_WITHIN = {"running": 20.0}  # seconds after which it is given up, by the client's status: a busy one may answer later
 GONE_WITHIN = 5.0  # seconds, if the connection to it is broken
 
@@ -30,11 +30,11 @@ class Roll:
     Attributes
     ----------
     workers : dict
-        What the scheduler last said of each, by address.
+        The scheduler's latest data of each worker, by address.
     heard : dict
-        When each was last heard of (``time.monotonic``).
+        The time of the last sign of life of each (``time.monotonic``).
     looked : float
-        When the scheduler was last asked.
+        The time of the last request to the scheduler.
     """
 
     def __init__(self, client: Any, who: str, advice: str) -> None:
@@ -53,7 +53,7 @@ class Roll:
             asked = time.monotonic()
             if asked - self.looked > max(age, 0.0):
                 if asked - self.looked > 2 * ANSWER_WITHIN:
-                    self._silent_since = None  # nobody asked meanwhile
+                    self._silent_since = None  # there was no request meanwhile
                 await self._ask(asked)
                 self.looked = time.monotonic()
         return self._silent_since is None
@@ -89,7 +89,7 @@ class Roll:
 class Actor:
     """An object in another process, called through one client and no other.
 
-    Dask's own handle takes whichever client is current, and waits for a lost worker to come back.
+    Dask's own handle takes whichever client is current, and waits for a lost worker to return.
     """
 
     def __init__(self, client: Any, address: str, made: Any) -> None:

@@ -1,4 +1,4 @@
-"""Waiting for what Dask computes, until there are no machines or no scheduler."""
+"""Waiting for results of Dask, with limits for the absence of workers or the scheduler."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from distributed import Client, wait
 from .cluster import Roll
 
 _LOOK = 1.0  # seconds between looks at who is there
-_WHO, _LOST = "distributed.value_and_grad", "What was being computed with it is lost: call again with another cluster"
+_WHO, _LOST = "distributed.value_and_grad", "The running computation is lost. Call again with another cluster"
 
 
 def result_of(task: Any, patience: float) -> Any:
-    """The result of a task, by the scheduler that Dask would use.
+    """Compute a task with the scheduler that Dask would use, and return its result.
 
     Parameters
     ----------
     task : dask.delayed.Delayed
-        What is to be computed.
+        The task.
     patience : float
-        With a distributed client: after how many seconds without a machine to give up.
+        With a distributed client: the seconds without a worker after which to give up.
 
     Raises
     ------
     TimeoutError
-        If there was no machine for so long.
+        If there was no worker for so long.
     ConnectionError
         If the scheduler is lost.
     """

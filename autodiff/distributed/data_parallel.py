@@ -70,7 +70,7 @@ class DataParallel:
     ----------
     loss : callable
         ``loss(params, *batch)``: the mean over the rows it is given, a real scalar. The parameters nest in any way; every
-        array of the batch has the rows along its first axis. It is sent to the machines once, as it is now.
+        array of the batch has the rows along its first axis. It is sent to the machines once, in its present state.
     client : distributed.Client, optional
         A client of the cluster, best made with ``direct_to_workers=True``. By default the loss is computed here, with the
         same bits.
@@ -88,7 +88,7 @@ class DataParallel:
     machines : list of MachineInfo
         The machines of now.
     log : Log
-        Who computed which rows, when, and what went wrong; shown as a table, drawn by ``log.plot()``.
+        The rows that each machine computed, with times and faults; shown as a table, drawn by ``log.plot()``.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class DataParallel:
     Notes
     -----
     The bits are the same where processors and libraries are of the same kind, with as many threads. A loss that draws random
-    numbers, or remembers earlier calls, is not the same function twice: give such numbers as arrays of the batch.
+    numbers, or has a state, is not the same function twice: pass such numbers as arrays of the batch.
 
     Called with nodes it is one node of the graph, with derivatives of every order, in both modes, with respect to the
     parameters alone: an active node in the batch, or one that the loss uses from outside, raises.
@@ -168,7 +168,7 @@ class DataParallel:
         return found
 
     def _asking(self, params: Any, batch: Sequence[Any], recorded: Any, plain: Any, slopes: bool) -> Any:
-        """What `recorded` makes of nodes, or `plain` of the value and the gradient."""
+        """Return the result of `recorded` for nodes, or of `plain` for the value and the gradient."""
         given, structure = flatten(params)
         if not given:
             raise TypeError(f"DataParallel: the parameters, {params!r}, hold no array")
@@ -178,7 +178,9 @@ class DataParallel:
 
         if is_node := any(map(_is_followed, leaves)):
             if any(x.dtype.kind == "c" for x in leaves):
-                raise TypeError("DataParallel: complex parameters are no nodes here; give real and imaginary parts as two arrays")
+                raise TypeError(
+                    "DataParallel: complex parameters cannot be nodes here; pass real and imaginary parts as two arrays"
+                )
             rows = rows.fixed()  # derivatives of second order need the same rows again
 
         def ask(order: int, leaves: Sequence[Any], slopes: bool) -> tuple[Any, list[Any]]:
@@ -264,7 +266,7 @@ class DataParallel:
         return made[0] if len(made) == 1 else tuple(made)
 
     def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
-        """Keep an array, as long as the `Kept` that stands for it is referred to."""
+        """Keep an array as long as its `Kept` exists."""
         made = Kept(uuid.uuid4().hex, array)
         self._kept[made.key] = array
         weakref.finalize(made, self._kept.pop, made.key, None)
@@ -284,7 +286,7 @@ class DataParallel:
         Parameters
         ----------
         batches : iterable
-            What is yielded, one for each step.
+            The batches to yield, one per step.
         **options
             Options of `tqdm.tqdm`: ``total``, ``desc``, ``disable`` and so on.
         """

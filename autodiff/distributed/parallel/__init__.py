@@ -1,4 +1,4 @@
-"""How the rows of a batch are shared among machines: who computes what, the order of the sums, and the log."""
+"""Data-parallel steps: the assignment of rows to machines, the order of the sums, and the log."""
 
 from .grains import assembled, cuts
 from .log import Log, Record

@@ -74,9 +74,9 @@ def dealt(run: Run, speeds: Sequence[float], count: int) -> list[Run]:
 
     Notes
     -----
-    Each machine gets one grain at least, if there are enough, since one that has none is not measured again. The others go,
-    one by one, to whoever would be done with it first. Then borders of shares are moved to borders of the tree's branches, if
-    that costs no more than `WORTH`: for each branch of its share a machine sends arrays of the size of the parameters.
+    Each machine gets at least one grain, if there are enough, because a machine without work is not measured again. The others
+    are assigned sequentially to the machine that would finish first. Then borders of shares are moved to borders of the tree's
+    branches, if that costs at most `WORTH`: for each branch of its share a machine sends arrays of the size of the parameters.
 
     Examples
     --------

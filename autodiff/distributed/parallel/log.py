@@ -1,4 +1,4 @@
-"""Who computed what, and when, and what went wrong: as records, a table, and a picture."""
+"""The log of steps: the work, times and faults of each machine, as records, a table, and a picture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAID = ("comes", "is lost", "is silent")
 
 
 class Record(NamedTuple):
-    """What one machine computed in one step, or an event such as its loss.
+    """The work of one machine in one step, or an event such as its loss.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class Record(NamedTuple):
     machine : str
         Its address.
     rows : range
-        Which rows of the batch; empty for an event.
+        The rows of the batch; empty for an event.
     begin, end : float
         In seconds since the log began.
     fault : str
-        What went wrong, or the event ("joined"); "" if nothing.
+        The fault, or the event ("joined"); "" for none.
     """
 
     step: int
@@ -182,7 +182,7 @@ def _draw(axes: Any, r: Record, line: int, least: float) -> None:
 
 
 def _explain(axes: Any) -> None:
-    """A legend of what may stand in the picture."""
+    """Add a legend to the picture."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,7 +1,7 @@
-"""What runs on a machine: the loss and its gradient over some grains of a batch.
+"""The worker side: the loss and its gradient over some grains of a batch.
 
-A machine holds the loss and the data that was left with it. It knows nothing of steps, parameters or other machines, so a
-request may be sent to it twice, and what it holds can be given to another.
+A machine holds the loss and the arrays stored with it. It has no data about steps, parameters or other machines, so a request may
+be sent to it twice, and its arrays can be sent to another.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ pickle: Any = _pickle  # Dask's: functions of the main module and of notebooks t
 
 
 class Request(NamedTuple):
-    """What the machines compute in one step; each is sent it with its rows.
+    """The computation of one step; each machine receives it with its rows.
 
     Attributes
     ----------
     order : int
-        How many directional derivatives are taken before the gradient; see `along`.
+        The number of directional derivatives taken before the gradient; see `along`.
     slopes : bool
         Whether to compute the gradient, or the value alone.
     parameters, batch : bytes
-        How the parameters and the arrays of the batch nest: trees of the numbers of their leaves, pickled.
+        The structures of the parameters and of the arrays of the batch: trees of the numbers of their leaves, pickled.
     leaves : list of array
         The parameters, and the directions.
     """
@@ -55,20 +55,20 @@ class Request(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one machine computes in a step. (One named tuple is pickled at once; Dask looks into several arguments one by one.)
+    """The work of one machine in a step. (One named tuple is pickled at once; Dask inspects several arguments individually.)
 
     Attributes
     ----------
     request : Request
-        What to compute.
+        The computation.
     pieces : list
         The rows of each array, as an array or a `Part`.
     bounds : list of int
         The rows at which all grains begin, and the end.
     run : tuple
-        The grains that these rows are.
+        The grains of these rows.
     forget : list of str
-        Arrays that are not needed any more.
+        Arrays to drop.
     """
 
     request: Request
@@ -145,7 +145,7 @@ class Machine:
         self._trees: dict[bytes, Any] = {}
 
     def ready(self) -> Failed | None:
-        """Load the loss, and what it imports."""
+        """Load the loss and its imports."""
         try:
             if isinstance(self._loss, bytes):
                 self._loss = pickle.loads(self._loss)

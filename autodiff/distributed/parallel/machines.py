@@ -20,20 +20,20 @@ KEPT_OF_SPEED = 0.7  # a measurement counts 0.3, the one before it 0.21, and so 
 
 
 class Member:
-    """One machine: what runs there, its speed, and what it holds.
+    """One machine: its actor, its speed, and its arrays.
 
     Attributes
     ----------
     address, name : str
         Its address, and its name in the cluster.
     speed : float or None
-        Rows a second; None until it was measured.
+        Rows per second; None until measured.
     busy : asyncio.Task or None
-        The request that it has not answered, perhaps of an earlier step.
+        The unanswered request, perhaps of an earlier step.
     held : set of str
-        The arrays that were left with it.
+        The arrays stored with it.
     heard : float
-        When there was the last sign of life.
+        The time of the last sign of life.
     """
 
     def __init__(self, address: str, name: str, actor: Actor) -> None:
@@ -69,7 +69,7 @@ class Machines:
         self._roll = Roll(
             client,
             "DataParallel",
-            "The parameters are as they were before this step: start a cluster, and go on with a new client",
+            "The parameters are as they were before this step: start a cluster, and continue with a new client",
         )
 
     @property
@@ -91,7 +91,7 @@ class Machines:
     # ------------------------------------------------------------------------------------------------ who is there
 
     def begin(self, step: int) -> None:
-        """Begin a step. Silence since the last step is no fault, since nobody listened."""
+        """Begin a step. Silence since the last step is not a fault, because no answer was expected."""
         self.step = step
         now = time.monotonic()
         for member in self.members.values():
@@ -181,7 +181,7 @@ class Machines:
         self.log.note(self.step, address, fault)
 
     async def release(self) -> None:
-        """Forget all machines, and cancel what they were asked."""
+        """Drop all machines, and cancel their requests."""
         for task in [*self._joining.values(), *[m.busy for m in self.members.values() if m.busy], self._looking]:
             if task is not None:
                 task.cancel()

@@ -15,9 +15,9 @@ from .machine import Part
 
 
 class Kept:
-    """An array that was left with the machines; indexed by rows, it stands for these.
+    """An array stored with the machines; indexed by rows, it represents these.
 
-    It is given in place of an array of the batch; then row numbers are sent, and no data.
+    It is passed in place of an array of the batch, so that row numbers are sent instead of data.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Kept:
         index = np.asarray(rows)
         if index.ndim != 1 or (index.dtype.kind not in "biu" and len(index)):
             raise IndexError(
-                f"what was left with the machines is indexed by rows: a slice, row numbers or a mask of one axis, not {rows!r}"
+                f"an array stored with the machines is indexed by rows: a slice, row numbers or a mask of one axis, not {rows!r}"
             )
         if index.dtype.kind != "b":
             index = index.astype(np.intp)
@@ -98,17 +98,17 @@ class Rows:
         self.leaves = list(map(_as_rows, leaves))
         lengths = {len(x) for x in self.leaves}
         if not lengths:
-            raise TypeError("DataParallel: there is no batch: give the arrays whose rows are to be shared")
+            raise TypeError("DataParallel: the batch is missing: pass the arrays whose rows are to be shared")
         if len(lengths) > 1:
             shapes = ", ".join(str(x.shape) for x in self.leaves)
             raise ValueError(f"DataParallel: the arrays of a batch have equally many rows, not shapes {shapes}")
         (self.count,) = lengths
         if not self.count:
-            raise ValueError("DataParallel: the batch has no rows, so there is no mean over them")
+            raise ValueError("DataParallel: the batch has no rows, so their mean is undefined")
         self.keys = {x.key for x in self.leaves if isinstance(x, Kept)}
 
     def fixed(self) -> Rows:
-        """The same rows for good: what is written into the arrays later does not change them."""
+        """Return the same rows, independent of later writes into the index arrays."""
         return Rows(unflatten(self.structure, [x if isinstance(x, Kept) else x.copy() for x in self.leaves]))
 
     def pieces(self, first: int, last: int) -> list[Any]:

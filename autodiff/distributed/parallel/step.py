@@ -15,7 +15,7 @@ from .machines import Machines, Member
 
 LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: the system may delay a short step
 UNKNOWN = 1.0  # seconds that a share is expected to take where nothing was measured yet
-MOST = 5  # so many machines lost on the same grains are no accident
+MOST = 5  # machines lost on the same grains after which the loss is blamed
 TICK = 0.1
 
 
@@ -37,7 +37,7 @@ class Step:
     machines : Machines
         The machines.
     request : Request
-        What they compute.
+        The computation.
     pieces : callable
         ``pieces(first, last)`` gives those rows of the batch.
     bounds : list of int
@@ -93,7 +93,7 @@ class Step:
                 self._answered(asked)
             self._overtake()
             self._require_life()
-        for asked in self.asked:  # it answers when nobody waits for it any more, and takes part again then
+        for asked in self.asked:  # its late answer is dropped, and it takes part again then
             self._note(asked, "late: others were done before")
 
     # ------------------------------------------------------------------------------------------------ asking
@@ -192,7 +192,7 @@ class Step:
                 self._deal()
 
     def _require_life(self) -> None:
-        """Raise if nobody can answer: the loss cannot be loaded, or no machine gave a sign of life for `wait` seconds."""
+        """Raise if no machine can answer: the loss cannot be loaded, or none gave a sign of life for `wait` seconds."""
         members = self.machines.members.values()
         if not members and self.machines.refused is not None and not self.machines.is_joining:
             address, error = self.machines.refused
@@ -215,7 +215,7 @@ def _is_free(member: Member, task: asyncio.Task[Any]) -> None:
     if member.busy is task:
         member.busy = None
     if not task.cancelled():
-        task.exception()  # marks it as retrieved: nobody reads a late answer
+        task.exception()  # marks it as retrieved, because late answers are dropped
 
 
 def _writeable(x: np.ndarray) -> np.ndarray:

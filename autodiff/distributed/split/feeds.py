@@ -1,4 +1,4 @@
-"""What a graph is fed: checked, and cut into micro-batches."""
+"""Values for placeholders: checks, and division into micro-batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Feeds:
         self.cut_ones = [node for node in placeholders if node.declared and node.declared[0] is None]
         if micro_batches > 1 and not self.cut_ones:
             raise ValueError(
-                "Split: micro_batches cuts the first axis of placeholders declared as (None, ...), and there is none"
+                "Split: micro_batches divides the first axis of placeholders declared as (None, ...), but no placeholder is"
             )
 
     def checked(self, feed: Any) -> Batch:
@@ -53,7 +53,7 @@ class Feeds:
             told = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
             raise ValueError(f"Split: all placeholders that are cut must be fed equally many rows, not {told}")
         if 0 in lengths.values():
-            raise ValueError("Split: there are no rows in what was fed")
+            raise ValueError("Split: the fed arrays have no rows")
         return given
 
     def _named(self, key: Any) -> Any:
@@ -82,6 +82,6 @@ class Feeds:
             return weighed(values, weights)
         if [len(v) for v in values] != [len(batch[self.cut_ones[0]]) for batch in batches]:
             raise ValueError(
-                "Split: an output that is no scalar must have a row for each row that is fed, to be joined from micro-batches"
+                "Split: an output that is not a scalar must have a row for each row that is fed, to be joined from micro-batches"
             )
         return np.concatenate(values)

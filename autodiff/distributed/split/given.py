@@ -1,4 +1,4 @@
-"""What `Split` is given, checked."""
+"""Checks of the arguments of `Split`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def variables_of(tree: Any) -> tuple[list[Any], Any]:
 
 
 def graph_of(output: Any) -> list[Any]:
-    """All that is needed for the output, with the guards, in the order of recording."""
+    """Return the graph of the output, with the guards, in the order of recording."""
     require_history(output)
     if not isinstance(output, Value) or not is_operation(output):
         raise TypeError(f"Split: the output is a result of operations on nodes, not a {type(output).__name__}")

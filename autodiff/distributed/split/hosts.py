@@ -72,12 +72,12 @@ class Machines:
     client : distributed.Client
         A client of the cluster.
     wait : float
-        How many seconds to wait for a machine if there is none, and for a sign of life of one that works.
+        The seconds to wait if no machine is available, and for a sign of life of a working one.
 
     Attributes
     ----------
     address : dict
-        Where each part lives.
+        The machine of each part.
     fresh : set
         The parts that were newly installed and have no state yet.
     """
@@ -115,7 +115,7 @@ class Machines:
     # ------------------------------------------------------------------------------------- who is there
 
     async def _look(self) -> None:
-        """Ask the scheduler for its workers, unless it was asked a moment ago."""
+        """Request the workers from the scheduler, unless the last request was a moment ago."""
         await self._roll.look(LOOK)
         self._roll.require_scheduler()
 
@@ -147,7 +147,7 @@ class Machines:
                 return alive
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"there was no machine for {self.wait:g} s; the parts go on once there is one, from the state that was kept"
+                    f"there was no machine for {self.wait:g} s; the parts continue from the kept state as soon as a machine joins"
                 )
             await asyncio.sleep(LOOK)
 

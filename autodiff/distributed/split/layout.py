@@ -1,7 +1,7 @@
-"""Where each operation of a graph runs: the parts that scopes name, and the stages of each part.
+"""The layout of a graph: the parts named by scopes, and the stages of each part.
 
-A part lives on one machine, with its parameters. Values may leave a part and come back, so it has stages: the
-operations of one can run without waiting for another part in between. A buffer, its views and all writes into it are in one.
+A part is on one machine, with its parameters. Values may leave a part and return, so it has stages: the operations of one can run
+without waiting for another part in between. A buffer, its views and all writes into it are in one stage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_operation(item: Any) -> bool:
 
 
 def group_of(item: Any, roots: Mapping[int, Any]) -> Any:
-    """What an item has to share a stage with: the root of the buffer that it writes or views, or its joint; else itself."""
+    """Return the key of an item's stage: the root of a written or viewed buffer, a multi-output operation, or the item itself."""
     if isinstance(item, Write):
         return roots[id(item.memory)]
     if not isinstance(item, Value):
@@ -46,7 +46,7 @@ def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
     Raises
     ------
     TypeError, ValueError
-        If a part is no number, or no operation is in a scope.
+        If a part is not a number, or no operation is in a scope.
     """
     if not isinstance(place, Mapping) or not place:
         raise TypeError(
@@ -152,6 +152,6 @@ def stages(items: list[Any], part: Mapping[Any, int]) -> dict[Any, Stage]:
 def _refuse(group: Any) -> None:
     what = "a result" if isinstance(group, (MultiOutput, Guard)) else f"the {describe(group)}"
     raise ValueError(
-        f"the parts cannot run one after the other: {what} is written into, read in another part, and written into again with "
+        f"the parts cannot run sequentially: {what} is written into, read in another part, and written into again with "
         "what comes back. Write into a copy of it (np.copy) there, or place both in one part"
     )

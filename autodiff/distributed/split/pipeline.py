@@ -13,7 +13,7 @@ Ask = Callable[[int, Order], Coroutine[Any, Any, Passed]]
 
 
 class Pipeline:
-    """Passes through all parts, which are asked at once, and send each other values and adjoints.
+    """Passes through all parts, which run concurrently and send each other values and cotangents.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ class Pipeline:
     ask : callable
         Runs the pass through one part.
     renew : callable
-        Begins a new epoch (the number of an attempt): parts forget what earlier ones left.
+        Begins a new epoch (the number of an attempt), in which parts drop the values of earlier ones.
     peers : mapping
-        Where each part lives.
+        The machine of each part.
     """
 
     def __init__(self, plan: Plan, ask: Ask, renew: Callable[[], int], peers: Mapping[int, tuple[str, str]]) -> None:

@@ -1,8 +1,8 @@
-"""A graph cut into stages: what each computes, what it is given, and by which others.
+"""A graph divided into stages: the operations, inputs and outputs of each.
 
-What another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`fresh_node`). So an adjoint
-that comes back through it is added to the others in the reader's place, and sums have the bits that they have in one process. For
-that the youngest readers share a port as long as they are of one stage, and any other reader has one of its own. The graph is cut
+A value that another stage reads goes through a `Port`: a node of its own, recorded just before its reader (`fresh_node`). So a
+cotangent that returns through it is added to the others in the reader's place, and sums have the bits of a single process. For
+that, the youngest readers share a port as long as they are in one stage, and any other reader has its own. The graph is divided
 into stages at the ports.
 """
 
@@ -32,13 +32,13 @@ class Port:
     Attributes
     ----------
     value : Node
-        What is sent, as a node of the whole graph.
+        The value, as a node of the whole graph.
     source, target : tuple or None
-        The stages. The source of a parameter is None: it is there before all stages.
+        The stages. The source of a parameter is None: it exists before all stages.
     number : int
-        Its number in both stages. Of one value's ports, that of the youngest reader has the smallest.
+        Its number in both stages. Among the ports of a value, that of the youngest reader has the smallest.
     differentiable : bool
-        Whether an adjoint comes back.
+        Whether a cotangent is returned.
     node : Node
         The port's node, once the graph was recorded again with ports.
     """
@@ -58,16 +58,16 @@ class Port:
 
 @dataclass
 class Piece:
-    """One stage, as the client sees it.
+    """One stage, from the client's side.
 
     Attributes
     ----------
     stage : tuple
         Its number, and its part.
     incoming : list of Port
-        What other stages give it.
+        Its inputs from other stages.
     links : Links
-        The same by keys, and what it gives to others.
+        The same by keys, and its outputs.
     shipped : bytes
         Its graph, pickled for the machine; see `stage.StageGraph`.
     count : int
@@ -87,14 +87,14 @@ class Piece:
 
 
 class Plan:
-    """How a graph is computed in stages.
+    """The division of a graph into stages.
 
     Parameters
     ----------
     output : Node
-        What is computed.
+        The output of the graph.
     parameters : list of VariableNode
-        What it is differentiated with respect to.
+        The variables to differentiate with respect to.
     items : list
         The graph: nodes, writes and guards, in the order of recording.
     parts : mapping
@@ -140,7 +140,7 @@ class Plan:
             stages = {self.stage[n] for n in (item, *between(origin.output, origin.wrt)) if n in self.stage}
             if len(stages) > 1:
                 raise ValueError(
-                    f"the derivative of the {describe(origin.output)}, which is part of the graph, goes through several parts; "
+                    f"the derivative of the {describe(origin.output)}, a part of the graph, passes through several parts; "
                     "place in one part what is differentiated and its derivative"
                 )
 
@@ -175,7 +175,7 @@ class Plan:
         return value not in self.stage and use[1] == 0 and looks_in(use[0])
 
     def _lay_back(self, uses: list[tuple[Any, int]], value: Any, shares: bool) -> None:
-        """Enter the ports through which adjoints come back: one for the youngest readers, as long as they are of one stage."""
+        """Enter the ports through which cotangents return: one for the youngest readers, as long as they are in one stage."""
         home, latest = self.stage.get(value), None
         for item, place in uses:
             target = self.stage[item]
@@ -199,7 +199,7 @@ class Plan:
         return target[1] == self.homes[self.index[parameter]]
 
     def _read(self, item: Any, place: int, made: Mapping[Any, Any]) -> Any:
-        """What an item reads through a port. Its first read records all of its ports, that of the last operand first."""
+        """Read an operand of an item through a port. Its first read records all of its ports, that of the last operand first."""
         port = self._ports.get((item, place))
         if port is None:
             return None
@@ -212,7 +212,7 @@ class Plan:
     # ---------------------------------------------------------------------------------------- pieces
 
     def _piece(self, stage: Stage, made: Mapping[Any, Any]) -> Piece:
-        """What one stage computes, and the graph of it."""
+        """Return one stage with its graph."""
         given = {p.key: p.node for p in self._all if p.target == stage}
         ported = {port.value for port in self.ways}
         here = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported]
@@ -241,7 +241,7 @@ class Plan:
         return Piece(stage, incoming, links, cloudpickle.dumps(shipped), count)
 
     def _links(self, stage: Stage, incoming: list[Port], outgoing: list[Port], feeds: Any, goes_back: bool) -> Links:
-        """What a stage is given by whom, and gives to whom."""
+        """Return the inputs and outputs of a stage."""
         return Links(
             stage,
             tuple([p.key for p in incoming if p.source is not None]),

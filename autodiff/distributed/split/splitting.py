@@ -28,7 +28,7 @@ LOSSES = 10  # lost machines after which a call gives up
 
 
 class Split:
-    """A graph cut into parts that live on different machines, each with its parameters and their optimiser.
+    """A graph divided into parts on different machines, each with its parameters and their optimizer.
 
     Values go forward from part to part, adjoints back, and several micro-batches are in the pipeline at a time. The results have
     the bits that they have in one process.
@@ -36,11 +36,11 @@ class Split:
     Parameters
     ----------
     output : Node
-        What is computed, from placeholders. To be differentiated it must be a scalar; if there are several micro-batches, a
+        The output, computed from placeholders. To be differentiated it must be a scalar; if there are several micro-batches, a
         mean over rows.
     parameters : tree of VariableNode
-        What it is differentiated with respect to, and what the optimiser updates. They live with the parts, with the values
-        that they have now; see `parameters`.
+        The variables to differentiate with respect to, which the optimizer updates. The parts store them, with their present
+        values; see `parameters`.
     client : distributed.Client, str or None
         A client of the cluster, or the address of its scheduler. With None all parts live in this process.
     place : mapping or "auto"
@@ -55,27 +55,27 @@ class Split:
         Makes an optimiser from a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`. Its ``clip``
         is given the gradients of all parts, which are sent to the client for that.
     keep_every : int
-        After how many steps the state of all parts is fetched. If a machine is lost, all parts go back to that state and take the
-        steps since again, which gives the same bits; what was fed is kept until then.
+        The number of steps after which the state of all parts is fetched. If a machine is lost, all parts return to that state
+        and repeat the steps since then, with the same bits; the fed values are kept until then.
     wait : float
-        How many seconds to wait if there is no machine, and for a sign of life of one that works.
+        The seconds to wait if no machine is available, and for a sign of life of a working one.
 
     Attributes
     ----------
     machines : dict
-        Where each part lives.
+        The machine of each part.
 
     Raises
     ------
     TypeError
-        If an argument is of a wrong type, or the optimiser does not update parameters one by one.
+        If an argument is of a wrong type, or the optimizer does not update each parameter separately.
     ValueError
         If a scope is unknown, or the output does not depend on a parameter.
 
     Notes
     -----
     The parts are pipelined as by Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline
-    parallelism", NeurIPS 2019. A scheduler runs what it is sent: use a cluster that nobody else can reach.
+    parallelism", NeurIPS 2019. A scheduler runs any received code: use a cluster that only you can reach.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class Split:
             raise ValueError(f"Split: wait is a number of seconds, not {wait!r}")
         self._client, self._owns = client_of(client)
         self._hosts: Any = Here() if self._client is None else Machines(self._client, float(wait))
-        self._since: list[Batch] = []  # what was fed in the steps since the state in `_kept`
+        self._since: list[Batch] = []  # the values fed in the steps since the state in `_kept`
         self._taken, self._epoch, self._whole = 0, 0, False  # how many of `_since` all parts have taken; whether parts agree
 
     # ------------------------------------------------------------------------------------------ for users
@@ -188,11 +188,11 @@ class Split:
         return self.kept_state_dict()
 
     def kept_state_dict(self) -> dict[str, Any]:
-        """The state that was fetched last (see `keep_every`); no machine is asked for it."""
+        """The state that was fetched last (see `keep_every`), without a request to a machine."""
         return {name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in self._kept.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state, of `state_dict` or of one optimiser of the same parameters.
+        """Continue from a state, of `state_dict` or of one optimiser of the same parameters.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class Split:
             except LostError as error:
                 lost = error
         raise RuntimeError(
-            f"Split: {LOSSES} times in this call a machine was lost, so it may be what they compute that ends them (memory, a "
+            f"Split: {LOSSES} times in this call a machine was lost, so their computation may end them (memory, a "
             "crash of compiled code); the state that was kept is in `kept_state_dict()`"
         ) from lost
 
@@ -318,7 +318,7 @@ class Split:
         self._keep(await together(self._call(part, "state") for part in self._owners))
 
     async def _there_and_back(self, batches: list[Batch], weights: list[float], then: str) -> tuple[list[Any], Any]:
-        """The values of a pass, and the gradients, if they are asked for."""
+        """The values of a pass, and the gradients, if requested."""
         if self._output.ndim or self._output.dtype.kind == "c":
             raise ValueError(f"Split: only a real scalar has a gradient, not the {describe(self._output)}")
         return await self._pipeline().there_and_back(batches, weights, then)

@@ -39,7 +39,7 @@ def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence
         return
     made = make([np.array(array) for array in arrays])
     if type(made)._take is not Optimizer._take or type(made)._checked is not Optimizer._checked:
-        raise TypeError(f"Split: {type(made).__name__} does not update parameters one by one; place them in one part")
+        raise TypeError(f"Split: {type(made).__name__} does not update each parameter separately; place them in one part")
 
 
 def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> Callable[[list[Any]], Any] | None:

@@ -268,7 +268,7 @@ BATCHES: list[tuple[tuple[Any, ...], type[Exception], str]] = [
     ((U, 1.0), TypeError, "made of NumPy arrays"),
     ((U, np.array(1.0)), ValueError, r"shape \(\)"),
     ((U, np.ma.masked_array(V, V > 0)), TypeError, "made of NumPy arrays"),
-    ((), TypeError, "there is no batch"),
+    ((), TypeError, "the batch is missing"),
 ]
 
 

@@ -438,7 +438,7 @@ WRONG_FEEDS: list[tuple[Any, Any, str]] = [
     ({"x": np.ones((2, 8))}, ValueError, "no value was fed for the placeholder 'y'"),
     ({"x": np.ones((2, 8)), "y": [0, 1], "z": 1}, KeyError, "no placeholder of the graph is called 'z'; there are"),
     ({"x": np.ones((3, 8)), "y": [0, 1]}, ValueError, "equally many rows, not 3 of 'x', 2 of 'y'"),
-    ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "there are no rows"),
+    ({"x": np.ones((0, 8)), "y": np.zeros(0, int)}, ValueError, "have no rows"),
     ({"x": np.ones((2, 7)), "y": [0, 1]}, ValueError, r"shape \(2, 7\) was fed for the placeholder 'x'"),
     ({"x": np.ones((2, 8)), "y": [0.5, 1]}, TypeError, "was fed for the placeholder 'y'"),
     ([1, 2], TypeError, "takes a mapping"),
@@ -515,7 +515,7 @@ def test_no_rows_to_cut() -> None:
     x, u = cg.placeholder((2,), name="x"), cg.variable(1.0, "u")
     with cg.scope("first"):
         out = cg.sum(x * u)
-    with pytest.raises(ValueError, match="micro_batches cuts the first axis of placeholders declared as"):
+    with pytest.raises(ValueError, match="micro_batches divides the first axis of placeholders declared as"):
         dist.Split(out, [u], None, place={"first": 0}, micro_batches=2)
 
 
@@ -542,7 +542,7 @@ def test_derivatives_through_several_parts_are_refused() -> None:
     with cg.scope("second"):
         value = cg.sum(h * h)
     (slope,) = gradients(value, [u])
-    with pytest.raises(ValueError, match="goes through several parts; place in one part"):
+    with pytest.raises(ValueError, match="passes through several parts; place in one part"):
         dist.Split(value + slope * slope, [u], None, place=TWO)
 
 

@@ -1,4 +1,4 @@
-"""What runs on a machine: the parts of a graph, their stages, and a pass through them.
+"""The worker side: the parts of a graph, their stages, and a pass through them.
 
 The client sends an `Order`, and unwraps the answer: a result or an error.
 """

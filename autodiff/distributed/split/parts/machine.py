@@ -1,4 +1,4 @@
-"""What runs on a machine: the parts that live there, what they are asked, and what they send each other."""
+"""A machine: its parts, the requests that it answers, and the values that machines send to each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .part import Part, StaleError
 from .passing import Mail, Order, Parcel, Pass, Passed, Send
 from .telling import Told, result, told
 
-_protocol: Any = protocol  # of which nothing is typed
+_protocol: Any = protocol  # untyped
 WANTED = 2.0  # seconds after which a pass checks whether it is still wanted
 
 
@@ -122,7 +122,7 @@ class Machine:
         mail.put(letter.parcel)
         return {key: await mail.take(key) for key in letter.awaited}
 
-    # ------------------------------------------------- what differs where a machine is a process of its own
+    # ------------------------------------------------- differences if a machine is a process of its own
 
     def _is_here(self, peer: tuple[str, str]) -> bool:
         return True

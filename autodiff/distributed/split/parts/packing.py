@@ -21,7 +21,7 @@ class Packed(NamedTuple):
     shape : tuple of int
         The shape on arrival.
     axes : tuple of int
-        Where each axis stands in `array`.
+        The position of each axis in `array`.
     flipped : tuple of int
         The axes with a negative stride.
     """

@@ -30,19 +30,19 @@ class Part:
         The parameters, by their numbers.
     ways : mapping
         For each port by which one of its parameters is read, the parameter's number.
-    lent : mapping
+    borrowers : mapping
         For those of these ports that lead to other parts: whether an adjoint comes back, and the part.
     optimizer : bytes or None
-        What makes the optimiser, pickled.
+        The constructor of the optimizer, pickled.
     clips : bool
         Whether the optimiser clips gradients; otherwise the client does, which has those of all parts.
     """
 
     def __init__(
         self, number: int, stages: Sequence[tuple[Links, bytes]], arrays: Mapping[int, Packed], ways: Mapping[Key, int],
-        lent: Mapping[Key, tuple[bool, int]], optimizer: bytes | None, clips: bool,
+        borrowers: Mapping[Key, tuple[bool, int]], optimizer: bytes | None, clips: bool,
     ) -> None:  # fmt: skip
-        self.number, self.ways, self.lent = number, ways, lent
+        self.number, self.ways, self.borrowers = number, ways, borrowers
         self.stages = [(links, StageGraph(graph)) for links, graph in stages]
         self.arrays = {i: unpack(array, own=True) for i, array in arrays.items()}
         make = None if optimizer is None else pickle.loads(optimizer)
@@ -53,7 +53,7 @@ class Part:
         self.ready: Any = None
 
     def begin(self, epoch: int) -> None:
-        """Forget what an earlier epoch left behind."""
+        """Drop the state of an earlier epoch."""
         if epoch < self.epoch:
             raise StaleError
         if epoch > self.epoch:
@@ -81,7 +81,7 @@ class Part:
         return {f"parameter.{k}": array.copy() for k, array in enumerate(self.arrays.values())}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Continue from a state."""
         if self.optimizer is not None:
             self.optimizer.load_state_dict(state)
         else:
@@ -98,7 +98,7 @@ def summed(by_port: Mapping[int, Any]) -> Any:
 
 
 def weighed(parts: Sequence[Any], weights: Sequence[float]) -> Any:
-    """The sum of values, one for each micro-batch, weighted by their shares of the rows; a single one is returned as it is."""
+    """Return the sum of values, weighted by the micro-batches' shares of the rows; a single one is returned unchanged."""
     if len(parts) == 1:
         return parts[0]
     total: Any = None

@@ -1,7 +1,7 @@
 """One pass of some micro-batches through one part, on its machine.
 
-Each stage runs as soon as what it needs is there. Values go from part to part directly, not through the client, and are answered
-by their adjoints. The client asks every part for its share of the pass, and gets an answer when that is done.
+Each stage runs as soon as its inputs are there. Values go from part to part directly, not through the client, and are answered by
+their cotangents. The client requests its share of the pass from every part, and gets an answer when that is done.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Send = Callable[[int, Parcel, list[Any]], Awaitable[Parcel]]  # send(part, value
 
 
 class Order(NamedTuple):
-    """What a part does in a pass. (One named tuple is pickled at once; Dask looks into other tuples piece by piece.)
+    """The work of a part in a pass. (One named tuple is pickled at once; Dask inspects other tuples piece by piece.)
 
     Attributes
     ----------
     epoch : int
-        The number of the attempt; what belongs to an earlier one is forgotten.
+        The number of the attempt; values of earlier ones are dropped.
     feeds : list of dict
         For each micro-batch the placeholders' values.
     then : str
@@ -36,10 +36,10 @@ class Order(NamedTuple):
     weights : list of float
         Each micro-batch's share of the rows.
     careful : bool
-        Whether the supports of adjoints are sent with them, so that structural zeros stay zero from part to part (see
+        Whether the supports of cotangents are sent with them, so that structural zeros stay zero from part to part (see
         `autodiff.reverse`).
     peers : dict
-        Where each part lives: the address of the machine, and the key of its actor.
+        For each part the address of the machine, and the key of its actor.
     """
 
     epoch: int
@@ -51,18 +51,18 @@ class Order(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """How a pass ended in one part.
+    """The result of a pass in one part.
 
     Attributes
     ----------
     values : list of Packed
         The output for each micro-batch, if it is computed here.
     met_nan : bool
-        Whether an adjoint was NaN.
+        Whether a cotangent was NaN.
     slopes : dict
-        The gradients, if they were asked for.
+        The gradients, if requested.
     refused : tuple or None
-        The error, as `telling` packs it, for which gradients cannot be stepped along.
+        The error, packed by `telling`, that prevents a step along the gradients.
     """
 
     values: list[Packed]
@@ -72,7 +72,7 @@ class Passed(NamedTuple):
 
 
 class Mail:
-    """What other stages computed, or will: a reader that comes first waits, a value that comes first is held."""
+    """Results of other stages: a reader that comes first waits, a value that comes first is held."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -96,7 +96,7 @@ class Mail:
                 future.set_result(value)
 
     async def take(self, key: Any) -> Any:
-        """A value that nobody else takes."""
+        """A value for this part alone."""
         value = await self._future(key)
         self._held.pop(key, None)
         return value
@@ -198,7 +198,7 @@ class Pass:
         """Send parameters to the parts that read them."""
         parcels: dict[int, Parcel] = {}
         awaited: dict[int, list[Any]] = {}
-        for key, (comes_back, borrower) in self.part.lent.items():
+        for key, (comes_back, borrower) in self.part.borrowers.items():
             parcels.setdefault(borrower, {})["value", None, key] = self.part.arrays[self.part.ways[key]]
             backs = range(len(self.order.feeds) if comes_back else 0)
             awaited.setdefault(borrower, []).extend([("adjoint", micro, key) for micro in backs])
@@ -213,7 +213,7 @@ class Pass:
             await together(self._backward(links, micro) for links, _ in self.part.stages if links.goes_back)
 
     def _send(self, parcels: Mapping[int, Parcel], awaited: Mapping[int, list[Any]]) -> None:
-        """Send values to their parts, and put the adjoints that come back into the mail, with the values for this part."""
+        """Send values to their parts, and put the returned cotangents into the mail, with the values for this part."""
         self.mail.put(parcels.get(self.part.number, {}))
         for part, parcel in parcels.items():
             if part != self.part.number:
@@ -225,7 +225,7 @@ class Pass:
     # ------------------------------------------------------------------------------------------- forward
 
     async def _forward(self, links: Links, graph: StageGraph, micro: int) -> None:
-        """Compute a stage once what it reads is there."""
+        """Compute a stage as soon as its inputs are there."""
         given = {key: self.order.feeds[micro][key] for key in links.feeds}
         for key in links.reads:
             given[key] = await self.mail.take(("value", micro, key))
@@ -287,7 +287,7 @@ class Pass:
 
     async def _collect(self, count: int) -> None:
         """Wait for the adjoints of parameters that were read by other parts."""
-        for key, (comes_back, _) in self.part.lent.items():
+        for key, (comes_back, _) in self.part.borrowers.items():
             for micro in range(count if comes_back else 0):
                 parts = await self.mail.take(("adjoint", micro, key))
                 self._add(self.part.ways[key], micro, key[1], unpack(parts[0]))

@@ -25,7 +25,7 @@ RESULT = "result"  # the key of the output of the whole graph among what a stage
 
 
 class Links(NamedTuple):
-    """What a stage is given by whom, and what it gives to whom.
+    """The inputs and outputs of a stage, with the other stages and parts.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class Links(NamedTuple):
     reads : tuple
         The keys of values that other stages, of this part or another, compute.
     borrows : tuple
-        The keys of parameters that live with other parts.
+        The keys of parameters that belong to other parts.
     feeds : tuple
         The keys of placeholders.
     gives : dict
         For each value that other stages read, their part.
     awaits : tuple
-        The keys of values whose adjoints come back.
+        The keys of values whose cotangents are returned.
     returns : dict
-        For each adjoint that it computes for others, their part.
+        For each cotangent that it computes for others, their part.
     goes_back : bool
-        Whether adjoints pass through it.
+        Whether cotangents pass through it.
     """
 
     stage: Any
@@ -89,7 +89,7 @@ class Record:
         self.starts = {key: made[graph.stand_ins[key]] for key in graph.wanted}
 
     def back(self, adjoints: Mapping[Key, Adjoint], careful: bool) -> dict[Key, Adjoint]:
-        """The adjoints of what the stage was given, from those of what it computed; `careful` with their supports."""
+        """Return the cotangents of the inputs from those of the outputs; `careful` with their supports."""
         nodes = {node: key for key, node in self.starts.items()}
         if not adjoints:
             zeros = {key: np.zeros_like(node.raw_value) for node, key in nodes.items()}

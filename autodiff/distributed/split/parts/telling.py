@@ -1,4 +1,4 @@
-"""What a machine answers: a result, or an error of a part, packed so that the client can raise it. The actor raises none."""
+"""Answers of a machine: a result, or an error of a part, packed so that the client can raise it. The actor raises none."""
 
 from __future__ import annotations
 
