@@ -1,6 +1,6 @@
 """Calls that are one node of the graph, and whose derivative is a Python function.
 
-`custom_gradient`, `checkpoint`, `root` and `odeint` are of this kind: what they compute is no formula of NumPy's. Each
+`custom_gradient`, `checkpoint`, `root` and `odeint` are of this kind: their results are not formulas of NumPy functions. Each
 call is an object with two methods, kept among the options of its node::
 
     compute(*operands) -> value              on plain arrays
@@ -46,7 +46,7 @@ class Opaque:
         return Opaque, (self.__name__,)
 
     def __call__(self, *operands: Any, call: Any) -> Any:
-        """What the call computes."""
+        """Compute the value of the call."""
         return call.compute(*operands)
 
 
@@ -92,21 +92,21 @@ def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
 
 
 def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
-    """Raise if a function of the user's, called again for a derivative, gives other numbers than when its value was computed.
+    """Raise if a function of the user, called again for a derivative, returns other numbers than when its value was computed.
 
     Parameters
     ----------
     name : str
-        Who asks.
+        The calling operation, for messages.
     before, now : array_like or Node
-        What it gave, and what it gives.
+        The earlier and the present result.
     scale : float
-        How large the numbers are that `before` is a difference of; what rounding may change is relative to them.
+        The size of the numbers whose difference `before` is; rounding errors are relative to it.
 
     Raises
     ------
     ValueError
-        If they differ by more than rounding, which may depend on where in memory they were computed.
+        If they differ by more than rounding errors, which may depend on memory addresses.
     """
     then, found = np.asarray(to_values(before)), np.asarray(to_values(now))
     if found.shape == then.shape:

@@ -28,7 +28,7 @@ Function = Callable[..., Any]
 
 
 def checkpoint(f: Function) -> Function:
-    """Make a function forget its inside: what a derivative needs of it is computed again in the backward pass.
+    """Checkpoint a function: its intermediate values are not stored, but computed again in the backward pass.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _own(node: Any) -> Any:
 
 
 class Checkpoint:
-    """One call of a checkpointed function: what it takes to run it again."""
+    """One call of a checkpointed function, with the data to run it again."""
 
     def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
         self.f = f
@@ -164,7 +164,7 @@ class Checkpoint:
             given[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.raw_value:
-                np.asarray(operand)  # raises if it is a variable that was updated, and says so
+                np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(
                     f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
                 )
@@ -235,14 +235,14 @@ _checkpoint = Opaque("checkpoint")
 
 
 def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) -> Any:
-    """Apply functions one after the other, keeping few of the values between them.
+    """Apply functions sequentially, storing few of the values between them.
 
     Parameters
     ----------
     steps : sequence of callable
         Functions of one argument, each applied to the result of the one before.
     x : array or nested arrays
-        What the first is applied to.
+        The argument of the first.
     levels : int
         How often a step is computed again at most; 0 stores everything.
 
@@ -262,7 +262,7 @@ def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) ->
     the inside of one segment are kept at a time, for one more forward pass. With more levels each segment is cut again:
     about ``(levels + 1) * n ** (1 / (levels + 1))`` values for `levels` more forward passes, as in the binomial schedules
     of A. Griewank and A. Walther, "Algorithm 799: revolve", ACM Trans. Math. Softw. 26 (2000), which are the best
-    possible, but for a small factor.
+    possible, except for a small factor.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A function that becomes one node of the graph, run once on input nodes to see what it uses from outside."""
+"""Functions that become one node of the graph. They run once on input nodes, which finds the nodes that they capture."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ class Closure:
     Parameters
     ----------
     operator : str
-        Who asks, for messages.
+        The calling operator, for messages.
     f : callable
-        A function of a list that returns nested arrays. It cannot write into what was made outside it.
+        A function of a list that returns nested arrays. It cannot write into arrays made outside it.
     elements : sequence
-        What it is given.
+        The list.
     positions : sequence of int
-        Which of them are arguments: arrays or nodes. The others are handed on.
+        The positions of arguments: arrays or nodes. The other elements are passed on.
     wrapped : tuple of callables
-        What wraps the arrays that `f` makes to be written into (see `compgraph.context.settings.wrappers`).
+        Wrappers of the arrays that `f` makes to be written into (see `compgraph.context.settings.wrappers`).
 
     Attributes
     ----------
     inputs : list of Node
-        What stood in for the arguments.
+        The tracers of the arguments.
     results, structure : list, PyTreeSpec
-        What the function returned, flat, and how it was nested.
+        The flat results of the function, and their structure.
     outs : list of int
-        Which of its results depend on something: on an argument, or on a node from outside.
+        The positions of results that depend on an argument, or on a captured node.
     level : int
         The highest level of their tangents.
     closed : list of Node
-        The nodes from outside that they were computed from, beside the arguments; none is looked for if they have tangents.
+        The captured nodes behind them; not searched if they have tangents.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Closure:
         return self.leaves
 
     def values(self) -> Sequence[Any]:
-        """What the function is given."""
+        """The list that the function is called with."""
         return self._elements
 
     def constants(self) -> Sequence[Any]:
@@ -73,7 +73,7 @@ class Closure:
         return ()
 
     def __call__(self, *inputs: Any) -> Any:
-        """What the function makes of inputs in place of its arguments."""
+        """Return the results of the function for inputs in place of its arguments."""
         given = list(self._elements)
         for position, x in zip(self.positions, inputs, strict=True):
             given[position] = x

@@ -25,7 +25,7 @@ _jit = Opaque("jit")
 
 
 def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a compiled function gives of nodes: by a program if there is one, else each of its operations is recorded."""
+    """Return the results of a compiled function for nodes: by a program if one exists, else by recording its operations."""
     leaves, structure = flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     is_outermost = is_recording() and not is_compiling() and not active_levels()
@@ -50,7 +50,7 @@ record_by(_called)
 
 
 def _numbers(leaf: Any) -> Any:
-    """The plain value of a leaf, which nobody changes later."""
+    """Return the plain value of a leaf, which no later write changes."""
     if isinstance(leaf, Value):
         return to_values(leaf)
     return save_operand(leaf) if is_plain_array(leaf) else leaf
@@ -149,7 +149,7 @@ class Compiled:
                 values, found = self.pulled(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
-        except ValueError:  # a sum that cancels is nothing but rounding, which is another in the program of the derivative
+        except ValueError:  # a sum that cancels is only rounding errors, which differ in the program of the derivative
             again = self.compute(*map(to_values, operands))
             _require_all_same(outs, again if isinstance(again, tuple) else (again,))
         return list(found)

@@ -184,7 +184,7 @@ class Custom:
         return adjoints
 
     def _leaves(self, tree: Any, argument: Any) -> list[Any]:
-        """The adjoints of the leaves of one argument; None for those that are zero."""
+        """Return the cotangents of the leaves of one argument; None for zero."""
         if tree is None:
             return [None] * argument.num_leaves
         try:

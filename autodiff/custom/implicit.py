@@ -231,7 +231,7 @@ _functions = {name: Opaque(name) for name in ("root", "fixed_point")}
 
 
 def require_closed(name: str, g: Function, values: list[Any]) -> Any:
-    """What a function gives; a TypeError if it uses nodes that are not among its arguments: its derivative would miss them."""
+    """Return the result of a function; raise a TypeError if it captures nodes, which its derivative would miss."""
     closure = Closure(name, lambda given: g(*given), values, range(len(values)))
     used = [n for n in closure.closed if type(n) not in INERT]
     require_unbatched(name, *closure.results)
@@ -260,6 +260,6 @@ def _shaped(x: Any, like: Any) -> Any:
 
 
 def _rounding(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
-    """What rounding alone may leave of a residual."""
+    """Return the size of a residual that consists of rounding errors alone."""
     matrix = np.abs(to_values(jacobian_of(g, _shaped(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

@@ -37,37 +37,37 @@ class Problem(NamedTuple):
 
 
 def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, between: int = 0) -> Problem:
-    """The problem of a function of an unknown and parameters, which may all nest.
+    """Return the problem of a function of an unknown and parameters, which may all nest.
 
     Parameters
     ----------
     name : str
-        Who asks, for messages.
+        The calling function, for messages.
     f : callable
-        The user's function; what it gives nests as `x0`.
+        The user's function; its result nests as `x0`.
     x0 : tree
-        What the unknown begins with.
+        The start value of the unknown.
     params : sequence of trees
-        The parameters given by position.
+        The positional parameters.
     args : object
-        The parameters as SciPy takes them: a tuple of them, or one that is no tuple.
+        The parameters as SciPy takes them: a tuple of them, or a single one that is not a tuple.
     between : int
-        How many arguments `f` takes between the unknown and the parameters.
+        The number of arguments of `f` between the unknown and the parameters.
 
     Raises
     ------
     TypeError
-        If parameters are given in both ways, or `x0` holds no array.
+        If parameters are passed in both ways, or `x0` contains no array.
     ValueError
-        When the function is called: if its result nests otherwise than `x0`.
+        When the function is called: if its result does not nest as `x0`.
     """
     leaves, structure = flatten(parameters(name, params, args))
     starts, unknown = flatten(x0)
     if not starts:
-        raise TypeError(f"{name}: what is solved for, {x0!r}, holds no array")
+        raise TypeError(f"{name}: the unknown, {x0!r}, contains no array")
     if unknown.is_leaf():
         return Problem(_of_leaves(f, structure, between), x0, tuple(leaves), lambda x: x)
-    arrays = [as_argument(start, f"{name}: what is solved for") for start in starts]
+    arrays = [as_argument(start, f"{name}: the unknown") for start in starts]
     shapes, dtypes = [a.shape for a in arrays], [a.dtype for a in arrays]
 
     def tree(x: Any) -> Any:
@@ -79,7 +79,7 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
     def vector(found: Any) -> Any:
         parts, given = flatten(found)
         if given != unknown:
-            raise ValueError(f"{name}: the function gave what nests as {given}; what is solved for nests as {unknown}")
+            raise ValueError(f"{name}: the function returned a value that nests as {given}; the unknown nests as {unknown}")
         require_unbatched(name, *parts)
         for part, shape in zip(parts, shapes, strict=True):
             if np.shape(part) != shape:

@@ -25,7 +25,7 @@ Function = Callable[..., Any]
 def odeint(
     f: Function, y0: Any, t: Any, *params: Any, args: Any = (), method: str = "DOP853", rtol: float = 1e-9, atol: float = 1e-11
 ) -> Any:
-    """The solution of ``dy/dt = f(y, t, *params)`` at given times, differentiable in all that determines it.
+    """Solve ``dy/dt = f(y, t, *params)`` at given times, differentiable in the state, the times and the parameters.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def odeint(
     t : array_like or Node
         The times, two or more, increasing or decreasing.
     *params : array_like or Node, or arrays nested in any way
-        What else `f` depends on.
+        Parameters of `f`.
     args : tuple
         The parameters as SciPy takes them, instead.
     method : str
@@ -47,7 +47,7 @@ def odeint(
     Returns
     -------
     array or Node
-        The states, one for each of the times: of shape ``(len(t), *y0.shape)``; nested as `y0` is.
+        The states at the times: of shape ``(len(t), *y0.shape)``; nested as `y0` is.
 
     Raises
     ------

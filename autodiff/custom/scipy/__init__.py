@@ -7,7 +7,7 @@ here: a module is imported when one of its functions is first called, after SciP
 
 from compgraph.scipy import answer_by
 
-# By SciPy's module and ours: the functions that are asked in any case, since a function that is given may bring nodes.
+# By SciPy's module and ours: functions that are always intercepted, because a function among the arguments may capture nodes.
 _CALLING = {
     ("scipy.integrate", "integrate"): "quad quad_vec solve_bvp solve_ivp odeint",
     ("scipy.optimize", "optimize"): (

@@ -1,11 +1,10 @@
-"""The implicit function theorem for functions that use nodes from outside: what a solver found, as a node.
+"""The implicit function theorem for functions that capture nodes: the result of a solver as a node.
 
-If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``, where p are the arguments that are nodes
-and all nodes that the function uses without being given them. Both modes and all orders (A. Griewank and A. Walther,
-*Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 15).
+If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``, where p are the arguments that are nodes and
+the captured nodes. Both modes and all orders (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 15).
 
-A solver ends near the solution: the value is what it found, and derivatives are those at the solution itself, to which a few
-steps of Newton's lead. Where they lead away there is no solution, and no derivative.
+A solver ends near the solution: the value is the solver's, and derivatives are those at the solution itself, which a few Newton
+steps reach. If they diverge, there is no solution, and no derivative.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ..implicit import jacobian_of
 
 Residual = Callable[[Sequence[Any]], Any]
 Verify = Callable[[Any], object]
-STEPS = 6  # of Newton's, each of which doubles the digits
+STEPS = 6  # Newton steps; each doubles the number of digits
 FAR = 1e-2  # how far from what a solver found, relative to its size, the solution may be
 
 _functions: dict[str, Opaque] = {}
@@ -39,22 +38,22 @@ _functions: dict[str, Opaque] = {}
 def solution(
     name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Callable[[list[Any]], Any], verify: Verify | None = None
 ) -> Any:
-    """What a solver found, as a function of all that it depends on.
+    """Return the result of a solver as a function of everything that it depends on.
 
     Parameters
     ----------
     name : str
-        The function that solved, for messages and as the name of the operation.
+        The solver, for messages and as the name of the operation.
     residual : callable
-        Of a list, x and the leaves: an array of as many numbers as x has, which are zero at the solution.
+        A function of a list, x and the leaves: an array with as many numbers as x, which are zero at the solution.
     x : array
-        What was found.
+        The solver's result.
     leaves : sequence
-        Arguments of the user's function, of which some may be nodes.
+        Arguments of the user's function, some of which may be nodes.
     again : callable
-        What solves for other leaves.
+        Solves for other leaves.
     verify : callable, optional
-        Looks at the solution itself, and raises where it has no derivative.
+        Checks the solution itself, and raises if it has no derivative.
 
     Returns
     -------
@@ -110,9 +109,9 @@ def _primal(value: Any, level: int) -> Any:
 
 
 def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None, before: Any = None) -> Any:
-    """What leads from what a solver found to the solution: Newton's steps, on plain numbers.
+    """Return the Newton steps from the solver's result to the solution, on plain numbers.
 
-    `before` is the residual where the solver ended, if that is known: it must be so still.
+    `before` is the residual at the solver's result, if known; the function must return it again.
     """
     with NoGraph():
         at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
@@ -128,7 +127,7 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
             length = float(np.max(np.abs(step)))
             if not length <= FAR * size:
                 raise RuntimeError(
-                    f"{name}: what the solver found is no solution (Newton's next step has length {length:.3g}), so it has "
+                    f"{name}: the solver's result is not a solution (the next Newton step has length {length:.3g}), so it has "
                     "no derivative; give it smaller tolerances, more iterations or another start"
                 )
             if length >= last:
@@ -170,7 +169,7 @@ class Solution:
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             same = operand is node or operand is node.raw_value
             if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
-                np.asarray(operand)  # raises if it is a variable that was updated, and says so
+                np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
         return given
 
@@ -181,7 +180,7 @@ class Solution:
         return found.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
     def _there(self, out: Any, given: list[Any]) -> Any:
-        """The solution itself, of which `out` has the derivatives."""
+        """The solution itself, at which derivatives of `out` are taken."""
         plain = to_values([out, *given])
         key = [*plain, *self.closed]
         before = [] if self._kept is None else self._kept[0]

@@ -1,8 +1,8 @@
-"""Linear functionals of the user's functions: one node of the graph, whatever SciPy did to find the value.
+"""Linear functionals of the user's functions: one node of the graph, however SciPy computes the value.
 
-An integral is linear in what is integrated. So its derivative is the integral of the derivative, found by the same method
-with the same options (the rule of Leibniz), and a tangent of the function gives the tangent of the integral. What the function
-brings by its closure are the operands.
+An integral is linear in the integrand. So its derivative is the integral of the derivative, computed by the same method with the
+same options (the Leibniz rule), and a tangent of the function gives the tangent of the integral. The captured nodes of the
+function are the operands.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Watch:
         self.known: dict[Any, Any] = {}
 
     def __call__(self, *x: Any) -> Any:
-        """What the function gives, without its history."""
+        """Return the function's result as plain numbers."""
         found = self.f(*x)
         if type(found) is float or type(found) is np.float64:
             return found
@@ -87,21 +87,21 @@ def closed_nodes(result: Any, start: int) -> list[Any]:
 def functional(
     apply: Function, f: Function, known: tuple[Watch, Any] | None = None, value: Any = None, noise: float = 0.0
 ) -> Any:
-    """``apply(f)``, differentiable in what the function brings.
+    """Compute ``apply(f)``, differentiable in the captured nodes of `f`.
 
     Parameters
     ----------
     apply : callable
-        ``apply(f, noise)`` takes a function that gives plain arrays, of any shape, and returns an array of that shape; it is
-        linear. Of what it is given nothing is right to more than `noise`, relative to the largest.
+        ``apply(f, noise)`` takes a function that returns plain arrays, of any shape, and returns an array of that shape; it is
+        linear. The results of the function are accurate to `noise`, relative to the largest.
     f : callable
-        The function of the user, which may give nodes.
+        The function of the user, which may return nodes.
     known : tuple of Watch and array, optional
-        The function as it was watched, and what `apply` found.
+        The function with its record, and the result of `apply`.
     value : array, optional
-        The value, where it is known, though not which nodes it comes from.
+        The value, if it is known without the nodes behind it.
     noise : float
-        To which accuracy the function is known.
+        The accuracy of the function.
     """
     if known is None:
         watch = Watch(f)
@@ -161,7 +161,7 @@ class Functional:
         of_number = not np.ndim(out)
         seed = None if of_number else adjoint
         recorded = has_node(*operands) or has_node(seed)
-        noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes are of the dtypes of what they are by
+        noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
             found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0

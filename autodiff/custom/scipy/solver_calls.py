@@ -26,7 +26,7 @@ _PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
 def has_node(value: Any) -> bool:
-    """Whether a node that a derivative can pass stands in a value, or in a list, dictionary or constraint of SciPy's in it."""
+    """Whether a value, or a list, dictionary or constraint of SciPy's in it, contains an active node."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
         if any(isinstance(part, Value) and type(part) not in INERT for part in (leaf, *parts)):
@@ -34,7 +34,7 @@ def has_node(value: Any) -> bool:
     return False
 
 
-# Functions of SciPy's that take a list for ``args=`` as what it holds; to others it is one further argument.
+# SciPy functions that unpack a list passed as ``args=``; for others it is one further argument.
 _UNPACKING = ("newton", "fixed_point")
 
 
@@ -52,7 +52,7 @@ class Callback:
         self.function, self.met = function, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives, as plain numbers."""
+        """Return the function's result as plain numbers."""
         if self.met:
             with NoGraph():
                 return self._plain(self.function(*args, **kwargs))
@@ -79,25 +79,25 @@ def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 class Call:
-    """A call of one of SciPy's functions.
+    """A call of a SciPy function.
 
     Parameters
     ----------
     function : callable
-        SciPy's.
+        SciPy's function.
     args, kwargs : tuple, dict
-        What it is given.
+        Its arguments.
     callbacks : str
         The parameters that are functions of the user, separated by spaces; the first is the one that is solved.
     kept : str
-        Parameters that may hold nodes, and are looked after by who asks.
+        Parameters that may contain nodes, which the caller handles.
 
     Attributes
     ----------
     given : dict
-        What SciPy is called with, by name.
+        The arguments of SciPy's function, by name.
     raw : dict
-        The same as the user gave it.
+        The same as passed by the user.
     extra : tuple
         ``args=``.
     """
@@ -142,7 +142,7 @@ class Call:
 
     @property
     def function(self) -> Any:
-        """The function that is solved, as the user gave it; None if that is none."""
+        """The user's function that is solved; None if it is missing."""
         return self.raw[self._callbacks[0]] if self._callbacks else None
 
     @property
@@ -154,18 +154,18 @@ class Call:
         return any(f.met for f in functions)
 
     def solution(self, x: Any, residual: Callable[..., Any], x_of: Callable[[Any], Any], verify: Any = None) -> Any:
-        """What was found, as a node; see `solution.solution`.
+        """Return the result as a node; see `implicit_solution.solution`.
 
         Parameters
         ----------
         x : array_like
-            What was found.
+            The result.
         residual : callable
-            Of x and the further arguments.
+            A function of x and the further arguments.
         x_of : callable
-            Of what SciPy gives, x.
+            Returns x from SciPy's result.
         verify : callable, optional
-            Of the solution itself; it may raise.
+            A function of the solution itself; it may raise.
         """
         leaves, structure = flatten(self.extra)
 
@@ -237,14 +237,14 @@ class Found(_Refusing, OptimizeResult):  # type: ignore[misc]
 
 
 def carrying(result: Any, fields: dict[str, Any]) -> Any:
-    """A result with fields in place of its own; other numbers that depend on the solution are refused where they are read.
+    """Return a result with other fields; numbers that depend on the solution, and are not nodes, raise when read.
 
     Parameters
     ----------
     result : dict
         SciPy's result, or a dictionary beside one.
     fields : dict
-        What is a node.
+        The nodes.
     """
     made = Found(result) if isinstance(result, OptimizeResult) else _Refusing(result)
     made.update(fields)
@@ -264,5 +264,5 @@ def _items(result: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _is_operator(value: Any) -> bool:
-    """Whether a value stands for a matrix, as the inverse Hessian of L-BFGS does."""
+    """Whether a value represents a matrix, as the inverse Hessian of L-BFGS does."""
     return hasattr(value, "matvec") or hasattr(value, "toarray") or hasattr(value, "todense")

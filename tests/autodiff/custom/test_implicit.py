@@ -103,7 +103,7 @@ class TestImplicit:
     def test_nested_failures(self) -> None:
         with pytest.raises(TypeError, match="by position or by args=, not by both"):
             root(lambda x, p: x - p, 1.0, 2.0, args=(2.0,))
-        with pytest.raises(ValueError, match="root: the function gave what nests as"):
+        with pytest.raises(ValueError, match="root: the function returned a value that nests as"):
             root(lambda x: x["a"], {"a": 1.0})
         with pytest.raises(ValueError, match=r"fixed_point: the function made an array of shape \(2,\) for one of shape \(\)"):
             fixed_point(lambda x: [np.ones(2)], [1.0])

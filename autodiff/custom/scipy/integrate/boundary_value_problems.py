@@ -44,7 +44,7 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     if not (rate.seen or ends.seen):
         return found
     if not found.success:
-        raise RuntimeError(f"scipy.integrate.solve_bvp: there is no derivative, since the solver failed: {found.message}")
+        raise RuntimeError(f"scipy.integrate.solve_bvp: the solver failed, so the result has no derivative: {found.message}")
     if S is not None:
         raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
     problem = Collocation(fun, bc, found)
@@ -67,7 +67,7 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
 
 
 def _plainly(function: Function) -> Function:
-    """A function of the user's, without the history of what it gives."""
+    """Return a user's function whose results are plain numbers."""
 
     def plain(*args: Any) -> Any:
         found = function(*args)
@@ -96,7 +96,7 @@ class Collocation:
         return stack_nested(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
 
     def residual(self, z: Any) -> Any:
-        """What is to be zero: at the middle of each interval the cubic follows the equation, and the boundary conditions hold."""
+        """Return the residual of the equation at the middle of each interval, and of the boundary conditions."""
         y, p = self.parts(z)
         h = np.diff(self.x)
         f = self.rate(self.x, y, p)

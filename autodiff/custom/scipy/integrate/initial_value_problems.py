@@ -18,7 +18,7 @@ from ..linear_functionals import Watch
 from .runge_kutta_steps import Solution, advanced, hold, method_of, pieces_of, pinned
 
 Function = Callable[..., Any]
-MOST_STEPS = 4000  # of the steps that stand for those of an implicit method
+MOST_STEPS = 4000  # of the steps that replace those of an implicit method
 NEWTON = 3  # steps to the time of an event: derivatives to order 7
 
 
@@ -49,7 +49,7 @@ def solve_ivp(
     if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
         return found
     if not found.success:
-        raise RuntimeError(f"scipy.integrate.solve_ivp: there is no derivative, since the solver failed: {found.message}")
+        raise RuntimeError(f"scipy.integrate.solve_ivp: the solver failed, so the result has no derivative: {found.message}")
     if method_of(method) is None:
         return _stood_for(problem, found, t_span, t_eval, bool(dense_output or asked), options)
     if t_eval is not None or dense_output or asked:
@@ -111,7 +111,7 @@ def _enter_events(found: Any, solution: Solution, events: Any, args: Any, t_eval
 
 
 def _crossing(g: Function, time: Any) -> Any:
-    """The time at which a function is zero, by Newton's steps from there, each of which doubles the order of derivatives."""
+    """Return the time at which a function is zero, by Newton steps, each of which doubles the order of derivatives."""
     t: Any = time
     for _ in range(NEWTON):
         value, slope = jvp(lambda s: _number(g(s)), (t,), (1.0,))
@@ -135,7 +135,7 @@ def _as_list(events: Any) -> list[Any] | None:
 
 
 def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
-    """An event for SciPy, with the attributes by which users say what is to be done."""
+    """Return an event for SciPy, with the attributes by which users configure it."""
 
     def plain(t: Any, y: Any) -> Any:
         found = _number(event(t, y, *args))

@@ -78,7 +78,7 @@ def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any
     options = {**dict(zip(_POSITIONAL, given, strict=False)), **options}
 
     def apply(h: Function, noise: float) -> Any:
-        least = max(SMALL, NOISE * noise)  # slopes may cancel to zero, of which no relative tolerance is reached
+        least = max(SMALL, NOISE * noise)  # slopes may cancel to zero, where no relative tolerance is reached
         eased = {**options, "epsabs": max(options.get("epsabs", 0.0), least)}
         eased["epsrel"] = max(options.get("epsrel", 1e-8), NOISE * noise)
         return own(h, start, end, **eased)[0]
@@ -100,7 +100,7 @@ def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: A
 
 
 def _by_components(integrate: Function, g: Function) -> Any:
-    """The integral of an array, one element after the other; each place is asked once."""
+    """Integrate an array element by element; each place is evaluated once."""
     known: dict[float, Any] = {}
 
     def at(x: float) -> Any:

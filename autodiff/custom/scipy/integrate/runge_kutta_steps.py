@@ -1,8 +1,8 @@
-"""Runge and Kutta's steps, recorded: those that SciPy took, taken again on nodes.
+"""Runge-Kutta steps: SciPy's steps, repeated on nodes.
 
 The tableaus are SciPy's own (J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", J. Comput. Appl. Math.
 6 (1980); E. Hairer, S. P. Norsett and G. Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., Springer 1993, II.4-II.6).
-Steps are as long as they were: that the solver would choose others for other numbers is no part of the derivative.
+The step lengths are constants: that the solver would choose others for other numbers is not part of the derivative.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def innermost(node: Any) -> Any:
 
 
 def hold(what: str, node: Any) -> None:
-    """Let a graph that is run again with other numbers say that what was chosen by the first is not chosen again."""
+    """Add a guard: a graph that is run with other numbers does not choose the steps again."""
     note_guard(what, functools.partial(_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 

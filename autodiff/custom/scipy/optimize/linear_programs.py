@@ -1,4 +1,4 @@
-"""Linear programs and least squares under bounds: what is free at the solution solves linear equations, recorded as such.
+"""Linear programs and least squares under bounds: the free variables solve linear equations, which are recorded.
 
 Which constraints hold as equations does not change nearby, where the solution is not degenerate; see `extrema`.
 """
@@ -17,7 +17,7 @@ from compgraph.interception import unpatched
 from ..solver_calls import Call, carrying, has_node, unmoved, with_value
 
 Function = Callable[..., Any]
-SMALL = 1e-9  # relative to the size of what it is compared with
+SMALL = 1e-9  # relative to the compared numbers
 
 
 def _degenerate(name: str, what: str) -> ValueError:
@@ -41,7 +41,7 @@ def nnls(*args: Any, **kwargs: Any) -> Any:
 
 
 def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
-    """The x between bounds at which ``norm(a @ x - b)`` is least; of what is free the normal equations.
+    """Return the x between bounds at which ``norm(a @ x - b)`` is least, by the normal equations of the free variables.
 
     The multipliers of the bounds are the gradient, which points away from them (C. L. Lawson and R. J. Hanson, *Solving Least
     Squares Problems*, 1974, ch. 23).
@@ -56,7 +56,7 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
     if np.any(~free & (np.where(at_low, slope, -slope) <= SMALL * scale) & (ends[0] < ends[1])):
         raise _degenerate(name, "an element of the solution lies on its bound, and nothing presses it there")
     if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
-        raise RuntimeError(f"{name}: what the solver found is no solution, so it has no derivative; give it smaller tolerances")
+        raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative; use smaller tolerances")
     inside, outside = np.flatnonzero(free), np.flatnonzero(~free)
     parts, order = [], np.concatenate([inside, outside])
     fixed = np.where(at_low[outside], np.broadcast_to(low, x.shape)[outside], np.broadcast_to(high, x.shape)[outside])
@@ -64,7 +64,7 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
         rest = b - a[:, outside] @ fixed if outside.size else b
         columns = a[:, inside]
         if np.linalg.matrix_rank(plain_a[:, inside]) < inside.size:
-            raise _degenerate(name, "the columns of what is free are dependent")
+            raise _degenerate(name, "the columns of the free variables are dependent")
         parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
     if outside.size:
         parts.append(fixed)
@@ -144,7 +144,7 @@ def _vertex(given: dict[str, Any], found: Any) -> Any:
     for matrix, end, name in groups:
         pressing = np.abs(np.ravel(found[name].marginals)) > SMALL
         touching = np.ravel(found[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(found.x)))
-        if name == "upper":  # where both ends are the same, one equation says so
+        if name == "upper":  # equal ends are one equation
             equal = np.asarray(to_values(low) == to_values(high))
             touching, pressing = touching & ~equal, pressing & ~equal
         if name == "lower":
@@ -159,12 +159,12 @@ def _vertex(given: dict[str, Any], found: Any) -> Any:
         ends.append(np.ravel(given["b_eq"]))
     plain_rows = [np.asarray(to_values(r)) for r in rows]
     if sum(len(r) for r in plain_rows) != n or np.linalg.matrix_rank(np.concatenate(plain_rows)) < n:
-        raise _degenerate("linprog", "the solution is no vertex where as many constraints as unknowns hold as equations")
+        raise _degenerate("linprog", "the solution is not a vertex, where as many constraints as unknowns hold as equations")
     return with_value(found.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
 
 
 def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
-    """The lower and the upper bounds, infinite where there is none."""
+    """Return the lower and the upper bounds; infinite for missing ones."""
     if isinstance(bounds, np.ndarray):
         both: Any = np.broadcast_to(bounds, (n, 2))
         return both[:, 0], both[:, 1]
@@ -181,7 +181,7 @@ def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
 
 
 def milp(*args: Any, **kwargs: Any) -> Any:
-    """``scipy.optimize.milp``: by the cost, of which the solution is piecewise constant."""
+    """``scipy.optimize.milp``: differentiable in the cost; the solution is piecewise constant."""
     call = Call(scipy.optimize.milp, args, kwargs, "", kept="c")
     c = stack_nested(call.raw["c"])
     call.given["c"] = to_values(c)

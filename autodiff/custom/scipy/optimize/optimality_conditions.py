@@ -1,6 +1,6 @@
-"""The conditions that a minimiser fulfils, as equations: those of Karush, Kuhn and Tucker, with what is active at the solution.
+"""The Karush-Kuhn-Tucker conditions of a minimizer as equations, with the active constraints at the solution.
 
-At a minimum of f under ``h(x) = 0`` and ``c(x) >= 0``, of which those in A hold as equations, the gradient of the Lagrangian
+At a minimum of f under ``h(x) = 0`` and ``c(x) >= 0``, with the active set A, the gradient of the Lagrangian
 ``f - sum(lambda_i c_i)`` is zero, and so are h and the c in A (J. Nocedal and S. Wright, *Numerical Optimization*, 2nd ed., ch.
 12). Where the multipliers in A are positive, and the gradients of its constraints independent, A stays the same nearby, and the
 implicit function theorem holds for x and the multipliers together (A. V. Fiacco, 1976).
@@ -80,7 +80,7 @@ def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]
 
 
 def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
-    """Raise if what was taken for active is not what is active at the solution itself."""
+    """Raise if the assumed active set is not that at the solution itself."""
     extra = to_values(call.extra)
     free = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
     wrong = bool(np.any(multipliers[~free] <= 0))
@@ -135,7 +135,7 @@ def _rows(constraint: Constraint, x: Any, extra: Any) -> Any:
 
 
 def _pressing(name: str, near: list[Active], slope: Any, rows: Any, room: Any, free: Any) -> tuple[list[Active], Any]:
-    """Of what nearly holds as equations, what has a multiplier; and the multipliers."""
+    """Return the nearly active constraints with a multiplier; and the multipliers."""
     signs = np.where(free, -1.0, 1.0)[:, None] * rows  # of an equation with either sign
     columns = np.concatenate([rows, signs[free]]).T
     found = unpatched(scipy.optimize.nnls)(columns, slope)[0]
@@ -179,7 +179,7 @@ def of_pair(bounds: Any) -> list[Constraint]:
 
 
 def _of_ends(low: Any, high: Any) -> list[Constraint]:
-    """The constraints of lower and upper ends, of which those that are None or infinite say nothing."""
+    """Return the constraints of lower and upper ends; None and infinite ends have none."""
     ends = []
     for end, nothing in ((low, -np.inf), (high, np.inf)):
         if isinstance(end, (list, tuple)):
@@ -189,7 +189,7 @@ def _of_ends(low: Any, high: Any) -> list[Constraint]:
 
 
 def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
-    """What SciPy is given for constraints, and what they are."""
+    """Return the constraints in SciPy's forms, and as functions."""
     several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     plain: list[Any] = []
     found: list[Constraint] = []
@@ -204,7 +204,7 @@ def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
     if isinstance(constraint, dict):
         return _dictionary(call, constraint)
     if not isinstance(constraint, (Bounds, LinearConstraint, NonlinearConstraint)):
-        return constraint, []  # SciPy says what is wrong with it
+        return constraint, []  # SciPy raises
     plain = copy.copy(constraint)
     plain.lb, plain.ub = to_values(constraint.lb), to_values(constraint.ub)
     if isinstance(constraint, LinearConstraint):

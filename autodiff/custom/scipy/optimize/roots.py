@@ -16,7 +16,7 @@ Answer = Callable[..., Any]
 
 
 def _first(found: Any) -> Any:
-    """What was found, of a result that may be a tuple."""
+    """Return the solution from a result that may be a tuple."""
     return found[0] if isinstance(found, tuple) else found
 
 
