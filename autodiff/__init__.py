@@ -83,7 +83,7 @@ _ELSEWHERE = {
     ),
 }
 
-# What is imported when it is first asked for, with its room: `import autodiff` shall not wait for it.
+# Names that are imported on first use, with their packages, so that `import autodiff` is fast.
 _LATE = {"latex": "formulas", "minimize": "optimizers", "optimizers": "optimizers"}
 
 if TYPE_CHECKING:

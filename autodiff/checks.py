@@ -74,7 +74,7 @@ def check_graph(node: Node, rtol: float = 1e-4, atol: float = 1e-6, seed: int = 
     Raises
     ------
     TypeError
-        If `node` is no node, or an operation has no rule.
+        If `node` is not a node, or an operation has no rule.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
 
 
 def _weights(out: Any, rng: Any) -> Any:
-    """A random array of the shape and dtype of a value; of several outputs one for each that is floating or complex, or None."""
+    """Return a random array of the shape and dtype of a value; for several outputs a list, with None for integers."""
     if isinstance(out, tuple):
         return tuple(_weights(o, rng) if np.asarray(to_values(o)).dtype.kind in "fc" else None for o in out)
     return finite_differences.random_direction(np.asarray(to_values(out)), rng)
@@ -190,7 +190,7 @@ def check_grads(
         If the recorded value differs from NumPy's, or a derivative from the central difference; the message names the
         mode, the order, and the operations whose rules are off.
     TypeError
-        If `args` is no sequence, or holds no array.
+        If `args` is not a sequence, or contains no array.
     ValueError
         If a mode is unknown, or the order is less than 1.
 

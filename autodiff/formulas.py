@@ -22,7 +22,7 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     Parameters
     ----------
     result : Node
-        What is differentiated, a scalar.
+        The scalar to differentiate.
     wrt : Node, str, or sequence of them, optional
         With respect to what, as in `autodiff.reverse.gradient`; by default all variables.
     names : mapping from str to array, optional
@@ -38,7 +38,7 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     TypeError
         If `result` is not a node, or cannot be differentiated.
     ValueError
-        If it is no scalar, does not depend on `wrt`, or an array was written in place.
+        If it is not a scalar, does not depend on `wrt`, or an array was written in place.
     ImportError
         If SymPy is not installed.
 

@@ -346,7 +346,7 @@ def _wrap(batch: Any, level: int) -> Any:
 
 
 def _unwrap(result: Any, level: int, batch_size: int) -> Any:
-    """The results of a formula with the batch axis first; those that are not batched are broadcast."""
+    """The results of a formula with the batch axis first; unbatched ones are broadcast."""
     if type(result) is BatchNode and result.level == level:
         return result.values
     if result is None or result is NotImplemented:

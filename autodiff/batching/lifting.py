@@ -99,7 +99,7 @@ class LiftedFunction:
     Attributes
     ----------
     arrays : list
-        The arguments, those that are batched as arrays with the batch axes first.
+        The arguments, with the batched ones as arrays with the batch axes first.
     batched : list of bool
         Which arguments have batch axes.
     levels : list of int

@@ -1,4 +1,4 @@
-"""Stand-ins for other packages. Nothing imports them; each is imported by the user who wants it.
+"""Replacements of other packages. Nothing imports them; users import each explicitly.
 
 ``import autodiff.compat.autograd`` makes the names of HIPS/autograd mean this package.
 """

@@ -183,7 +183,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
     if not values:
         raise TypeError("variables: give one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
-        raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one for each input")
+        raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} a name per input")
     found = []
     for position, value in enumerate(values):
         array = as_argument(
@@ -199,7 +199,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
 
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
-    """Make inputs: nodes of which every value computed from them carries its Jacobian, as one array.
+    """Make inputs: every value computed from them has its Jacobian, as one array.
 
     No graph is stored, so memory does not grow with the length of a computation. Time and memory of each operation grow
     with the number of all input elements: for many of them use `autodiff.reverse.variables`.
@@ -271,7 +271,7 @@ def jacobian(value: Any) -> Any:
     Parameters
     ----------
     value : JacobianNode
-        What was computed from the inputs that `variables` made.
+        A value computed from the inputs of `variables`.
 
     Returns
     -------

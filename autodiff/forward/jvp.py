@@ -72,7 +72,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Raises
     ------
     TypeError
-        If an argument is an integer array, `f` returns something that is no array, or `primals` or `tangents` are not in a
+        If an argument is an integer array, `f` returns something that is not an array, or `primals` or `tangents` are not in a
         tuple or list.
     ValueError
         If the tangents do not match the arguments in number or shape.
@@ -128,7 +128,7 @@ def run_with_tangents(
     points, directions : sequence
         The leaves of the arguments, and a tangent of each; or a batch of tangents, if `make` takes it.
     make : callable
-        ``make(primal, tangent, level)`` returns the node that stands in for a leaf.
+        ``make(primal, tangent, level)`` returns the tracer of a leaf.
     given, kept : sequence
         The arguments, and those that the function receives unchanged; see `intercept`.
     has_aux : bool
@@ -175,7 +175,7 @@ def run_with_tangents(
 
 
 def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], around: Any) -> Any:
-    """What stands in for an argument: its value and tangent, below the vmaps around, whose axes lie outside all derivatives."""
+    """Return the tracer of an argument: its value and tangent, below the enclosing vmaps, whose axes come first."""
     is_scalar = primal.ndim == 0
     if around:
         primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))

@@ -363,7 +363,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         if active_levels() != trace.levels or any(linearization.written for linearization in linearizations.values()):
             return jvp(trace.function, trace.arguments.leaves, directions)[1]
         pushed = [trace.linear(out, directions, push_one)[0] for out in trace.leaves]
-        # copied, since what was pushed may be the tangent that was given
+        # copied, because the result may be the tangent itself
         return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
 
     return trace.answer(trace.values(trace.result), push)

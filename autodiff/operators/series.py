@@ -82,7 +82,7 @@ class Expansion:
         return equation.series
 
     def _key(self, node: Any) -> Any:
-        """Equal for two nodes that are one function of the same series; None if that cannot be told."""
+        """Equal for two nodes that are one function of the same series; None if that is unknown."""
         if node.options:
             return None
         parts: list[Any] = []
@@ -154,7 +154,7 @@ class Expansion:
         return total
 
     def _quotient(self, node: Any, operands: list[Any], k: int) -> Any:
-        """From ``out * y = x``: what is left of x, divided by y."""
+        """From ``out * y = x``: the rest of x, divided by y."""
         x, y = operands
         left = _at(x, k)
         for i in range(1, k + 1):
@@ -164,7 +164,7 @@ class Expansion:
         return None if left is None else left / self.value(node.args[1])
 
     def slope(self, node: Any, operands: list[Any]) -> Callable[..., Any]:
-        """The function ``(tangents, out, operands)`` that gives the slope of a node: its tangent rule, but for powers."""
+        """The function ``(tangents, out, operands)`` that returns the slope of a node: its tangent rule, except for powers."""
         rule = by_function[node.function]
         if rule.opname == "pow" and not self.live and not self._goes_down(node, operands[1]):
             first = self.value(node.args[0]) if operands[0] is None else operands[0][0]

@@ -22,7 +22,7 @@ class Adam(Optimizer):
     betas : pair of float
         The decay of the average of gradients, and of the average of squares: each in [0, 1).
     epsilon : float
-        What is added to the root, against division by zero.
+        A positive number added to the root, against division by zero.
     weight_decay : float
         This factor times the parameter is added to its gradient. (`AdamW` shrinks the parameter instead.)
     amsgrad : bool
@@ -96,7 +96,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """`Adam` with weight decay that is no part of the gradient: ``p *= 1 - rate * weight_decay``, then Adam's step.
+    """`Adam` with weight decay that is not part of the gradient: ``p *= 1 - rate * weight_decay``, then Adam's step.
 
     Parameters
     ----------

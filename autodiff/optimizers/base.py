@@ -1,4 +1,4 @@
-"""What all optimisers have in common: parameters, steps, and a state that can be saved."""
+"""The base of all optimizers: parameters, steps, and a state that can be saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 32768
 # Settings as other packages name them.
 _ELSEWHERE = {
     **dict.fromkeys(("lr", "learning_rate", "step_size", "eta"), "the learning rate is rate="),
-    "params": "what is updated is parameters=, the first argument",
+    "params": "the updated tree is parameters=, the first argument",
     "eps": "it is epsilon=",
     **dict.fromkeys(("b1", "b2", "beta1", "beta2", "beta_1", "beta_2"), "both are betas=(0.9, 0.999)"),
     "alpha": "the learning rate is rate=, the decay of RMSProp decay=",
@@ -30,7 +30,7 @@ _ELSEWHERE = {
 
 
 class Optimizer:
-    """What `SGD`, `Adam` and the others have in common; not made directly.
+    """The base class of `SGD`, `Adam` and the others.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Optimizer:
     param_groups = ops.Missing("one optimiser has one rate; make an optimiser for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """A new optimiser; settings as other packages name them raise, and say what they are called here."""
+        """Create an optimizer; settings by the names of other packages raise, with the name here."""
         ops.refuse_options(cls.__name__, options, _ELSEWHERE)
         return super().__new__(cls)
 
@@ -138,7 +138,7 @@ class Optimizer:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state: later steps give the same bits as if there had been no interruption.
+        """Continue from a state: later steps give the same bits as if there had been no interruption.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Optimizer:
     # --------------------------------------------------------------------------------------- the step
 
     def _checked(self, gradients: Any) -> list[Array]:
-        """The gradients, one for each parameter; raises before anything is changed."""
+        """Return the gradient of each parameter; raise before anything is changed."""
         for parameter in self._parameters:
             parameter.require_writable()
         squared = "square" in self._slots or "total" in self._slots
@@ -249,7 +249,7 @@ class Optimizer:
 
 
 def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
-    """A setting as a float, which must lie in ``low <= value < high``."""
+    """Return a setting as a float, which must be in ``low <= value < high``."""
     number = float(value)
     if not low <= number < high:
         raise ValueError(f"{name} must be {'finite and ' if high == np.inf else ''}in [{low:g}, {high:g}), not {value}")

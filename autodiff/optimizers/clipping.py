@@ -128,7 +128,7 @@ def clip_by_global_norm(gradients: Any, limit: float) -> Any:
 def _changed(gradients: Any, change: Callable[[list[Any]], list[Any]], infinite: bool = False) -> Any:
     """The gradients, nested as given, with `change` applied to the list of their arrays.
 
-    NaN raises, and so does infinity, unless `infinite` lets it pass.
+    NaN raises; infinity raises too, unless `infinite` is set.
     """
 
     def checked(leaves: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from ..arguments import flatten, unflatten
 
 
 class Layout:
-    """Where the numbers of a tree stand in a vector.
+    """The positions of the numbers of a tree in a vector.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an optimiser updates, and the gradients that belong to it."""
+"""The parameters of an optimizer, and their gradients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Parameter:
 
     @property
     def current(self) -> Any:
-        """The parameter as it stands in the tree."""
+        """The parameter in the tree."""
         if self.node is not None:
             return self.node
         return self.array if self.number is None else self.number(self.array[()])
@@ -65,7 +65,7 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     Returns
     -------
     parameters : list of Parameter
-        One for each leaf, in the order of the tree.
+        The arrays of the leaves, in the order of the tree.
     structure : optree.PyTreeSpec
         How they nest.
 
@@ -95,7 +95,9 @@ def _parameter(leaf: Any, place: str) -> Parameter:
     if isinstance(leaf, VariableNode):
         return _floating(Parameter(repr(leaf.name), leaf.raw_value, leaf))
     if isinstance(leaf, Value):
-        raise TypeError(f"the {describe(leaf)}, {place}, is no variable and cannot be updated; give cg.variable(...) or an array")
+        raise TypeError(
+            f"the {describe(leaf)}, {place}, is not a variable and cannot be updated; pass cg.variable(...) or an array"
+        )
     if isinstance(leaf, (np.ma.MaskedArray, np.matrix)):
         raise TypeError(f"the parameter {place} is a {type(leaf).__name__}; give a plain array (np.asarray)")
     if isinstance(leaf, np.ndarray):

@@ -92,7 +92,7 @@ class AdaGrad(Optimizer):
     parameters, rate, clip
         See `Optimizer`.
     epsilon : float
-        What is added to the root, against division by zero.
+        A positive number added to the root, against division by zero.
     initial : float
         The value that the sum begins with.
     weight_decay : float
@@ -153,7 +153,7 @@ class RMSProp(Optimizer):
     decay : float
         The part of the average that is kept in a step, in [0, 1).
     epsilon : float
-        What is added to the root, against division by zero.
+        A positive number added to the root, against division by zero.
     momentum : float
         The part of the velocity that is kept from one step to the next.
     weight_decay : float

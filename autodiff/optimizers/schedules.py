@@ -81,7 +81,7 @@ class Exponential:
     rate : float
         The rate at the start.
     factor : float
-        What it is multiplied by.
+        The factor.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def _minimized(
 
 
 def _search(problem: Problem, start: Any, kind: Method, how: dict[str, Any]) -> Any:
-    """What SciPy finds, as a function of all nodes that it depends on."""
+    """Return SciPy's result as a function of all nodes that it depends on."""
     from ..custom.scipy import optimize
 
     return optimize.minimize(problem.both if kind.gradient else problem.alone, start, jac=kind.gradient or None, **how)
@@ -240,7 +240,7 @@ class Problem:
 
 
 def _method(method: str | None, bounded: bool, constrained: bool) -> tuple[str, Method]:
-    """The name of the method, by default as SciPy chooses it, and what it uses."""
+    """Return the name of the method, by default SciPy's, and its requirements."""
     name = ("slsqp" if constrained else "l-bfgs-b" if bounded else "bfgs") if method is None else method
     if not isinstance(name, str) or name.lower() not in METHODS:
         raise ValueError(f"minimize: there is no method {method!r}; known are {', '.join(METHODS)}")

@@ -21,7 +21,7 @@ GROW, SHRINK = 1.02, 0.99
 
 
 class History(NamedTuple):
-    """What happened in each step; all arrays have one number for each step taken.
+    """The history of the steps; all arrays have one number per step.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class StepController(Optimizer):
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (direction,) = kept
-        if self.inertia == "two gradients":  # what is kept is the gradient of the step before, 0 at first
+        if self.inertia == "two gradients":  # the kept array is the gradient of the previous step, 0 at first
             np.add(np.multiply(direction, 1 - self.beta, out=a), np.multiply(g, self.beta, out=b), out=a)
             np.copyto(direction, g)
             np.subtract(p, np.multiply(a, factors[0], out=a), out=p)

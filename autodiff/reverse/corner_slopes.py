@@ -81,7 +81,7 @@ def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
 
 
 def _is_near(g: Any, out: Any) -> bool:
-    """Whether few operations lie between a value and its cotangent."""
+    """Whether few operations are between a value and its cotangent."""
     found = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
     return sum(1 for _ in islice(found, MOST + 1)) <= MOST
 

@@ -97,7 +97,7 @@ def _require_lists(f: Any, args: Any, gradients: Any) -> None:
     require_arguments("check_gradient", args)
     if gradients is not None and not isinstance(gradients, (tuple, list)):
         raise TypeError(
-            f"check_gradient: gradients is a list with one for each argument, not a {type(gradients).__name__}; of one "
+            f"check_gradient: gradients is a list with an entry per argument, not a {type(gradients).__name__}; of one "
             "argument write [g], of the result of gradient [g[x]]"
         )
     for position, argument in enumerate(args):

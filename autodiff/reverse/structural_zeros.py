@@ -212,7 +212,7 @@ _sweeps_by_seed: dict[int, tuple[Any, list[_RecordedSweep]]] = {}  # by the id o
 
 
 def _remember(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int] | None, support: Any) -> None:
-    """Keep what is needed to compute the supports of a recorded sweep, as long as its seed lives."""
+    """Keep the data for the supports of a recorded sweep as long as its seed lives."""
     if not log or not any(log):
         return
     start = (

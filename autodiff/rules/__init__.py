@@ -1,4 +1,4 @@
-"""Derivative rules: how they are declared and looked up, what their formulas receive, and what they return."""
+"""Derivative rules: their declaration and lookup, and the arguments and results of their formulas."""
 
 from .broadcasting import conform, conform_batch, restore_axes, unbroadcast
 from .corner_slope import limit_value, register_slope_finder, slope_at_corner

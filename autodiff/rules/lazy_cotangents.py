@@ -141,7 +141,7 @@ class OutputCotangents:
         return self
 
     def materialize(self, joint: Any) -> tuple[Any, ...]:
-        """Return the cotangents of all outputs of `joint` in order, None for those that are zero."""
+        """Return the cotangents of all outputs of `joint` in order, None for zero."""
         return tuple(self.cotangents.get(k) for k in range(len(joint.raw_value)))
 
 

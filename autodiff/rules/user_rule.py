@@ -51,10 +51,10 @@ def rule(
         each operand.
     derivative : callable or sequence of callable or None, optional
         Instead of formulas, of an elementwise operation: ``(*operands, **options)`` -> its derivative; for several
-        operands one for each.
+        operands a sequence.
     jacobian : callable or sequence of callable or None, optional
         Instead of formulas: ``(*operands, **options)`` -> the Jacobian, an array of the shape of the output followed by
-        that of the operand; for several operands one for each.
+        that of the operand; for several operands a sequence.
     numerically : bool
         Instead of formulas: by central differences of the function itself, with some ten correct digits in double
         precision. They take two calls for each element of an operand, two in all for kind "elementwise". Only the first
@@ -144,10 +144,10 @@ def _operand_count(function: Any) -> int:
 
 
 def _each(what: str, given: Any, count: int, opname: str) -> list[Any]:
-    """One for each operand."""
+    """Return a sequence with an entry per operand."""
     each = [given] if callable(given) else list(given)
     if len(each) != count:
-        raise ValueError(f"rule: {opname} has {count} operands, but {what}= gives {len(each)}; None says that one is zero")
+        raise ValueError(f"rule: {opname} has {count} operands, but {what}= gives {len(each)}; None means zero")
     return each
 
 
@@ -211,7 +211,7 @@ class _Checked:
         self.done = False
 
     def __call__(self, given: Any, out: Any, *operands: Any, **options: Any) -> Any:
-        """What the formula gives."""
+        """Return the result of the formula."""
         operand = operands[self.position]
         found = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
         if found is None:
@@ -250,7 +250,7 @@ class _Checked:
 
 
 def _one_direction(given: Any, found: Any, like: Any, ndim: int) -> tuple[Any, Any]:
-    """Of a batch of directions, and what a formula made of them, the first that is not zero."""
+    """Return the first nonzero direction of a batch, and its result of a formula."""
     if isinstance(given, tuple) or np.ndim(given) <= np.ndim(like) or not given.size:
         return given, found
     row = int(np.argmax(np.any(np.reshape(given, (len(given), -1)), axis=1)))

@@ -1,4 +1,4 @@
-"""The steps of a sweep, one for each edge, as data.
+"""The steps of a sweep, one per edge, as data.
 
 The adjoints and tangents of nodes are those of the sweep and of forward mode. For the contribution along a single edge, the rule
 of its operation is called once more, for that operand alone.

@@ -31,7 +31,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     copy : bool, None or np._CopyMode
         As in NumPy: True copies, None copies if needed, False raises where a copy is needed. A copy of a node is another node.
     order : {"K", "A", "C", "F"}
-        How the result lies in memory.
+        The memory layout of the result.
     ndmin : int
         The least number of dimensions; axes are added in front.
 
@@ -87,7 +87,7 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     dtype : dtype, optional
         The dtype of the result.
     order : {"K", "A", "C", "F"}, optional
-        How the result lies in memory.
+        The memory layout of the result.
     copy : bool, None or np._CopyMode, optional
         As for `array`; by default only if needed.
 
@@ -179,7 +179,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     dtype : dtype, optional
         The dtype of the result; that of the value by default.
     order : {"C", "F"}
-        How the result lies in memory.
+        The memory layout of the result.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     dtype : dtype, optional
         The dtype, by default that of `default_dtype`, float64; derivatives pass through floating and complex ones.
     order : {"C", "F"}
-        How the array lies in memory.
+        The memory layout of the array.
     name : str, optional
         A name for the node.
 

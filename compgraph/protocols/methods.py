@@ -272,8 +272,8 @@ def _install_methods() -> None:
         "flags": guarded_flags(_flags),
         "__format__": conversions.text_conversion("format()", _format),
         **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
-        # Above all others: where NumPy chooses the class of a result by priority, asking nobody, it is a node without history,
-        # which refuses to be used, rather than a plain array. Classes that want to be asked first set __array_ufunc__ = None.
+        # Above all others: where NumPy selects the class of a result by priority, without dispatch, it is a node without history,
+        # which raises when used, instead of a plain array. Classes that want precedence set __array_ufunc__ = None.
         "__array_priority__": property(_priority),
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,

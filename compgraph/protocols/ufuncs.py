@@ -60,7 +60,7 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
         except AttributeError as error:
             recover_history(error, *inputs)
         except ArithmeticError:
-            pass  # `bind` raises it again, and tells of it
+            pass  # `bind` raises it again, with a note
     if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(overrides_protocol(x, "__array_ufunc__") for x in inputs):
             return NotImplemented

@@ -1,7 +1,7 @@
-"""What is done with each public function of SciPy when a node is among its arguments.
+"""The treatment of each public function of SciPy for nodes among its arguments.
 
 For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and the functions that run instead of
-SciPy's own; rules stand in `autodiff.grads.scipy`. The policy of a family is entered once that module of SciPy was imported.
+SciPy's own; rules are in `autodiff.grads.scipy`. The policy of a family is entered once that module of SciPy was imported.
 """
 
 from . import banded_matrices

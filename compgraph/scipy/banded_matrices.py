@@ -15,7 +15,7 @@ from ..guards import guarded_value
 
 
 def _places(n: int, lower: int, upper: int) -> tuple[Any, Any]:
-    """For each place in the bands, its row in the matrix (clipped), and whether it lies in the matrix."""
+    """For each place in the bands, its row in the matrix (clipped), and whether it is inside the matrix."""
     rows = np.arange(n) + np.arange(lower + upper + 1)[:, None] - upper
     return np.clip(rows, 0, max(n - 1, 0)), (rows >= 0) & (rows < n)
 
@@ -60,7 +60,7 @@ def banded(matrix: Any, lower: int, upper: int) -> Any:
 
 
 def widths(bands: Any, lower: bool) -> tuple[int, int]:
-    """For a Hermitian matrix, of which one half is stored: how many diagonals below and above the main one `bands` holds."""
+    """For a Hermitian matrix with one stored half: how many diagonals below and above the main one `bands` holds."""
     if bands.ndim < 2:
         raise ValueError(f"bands of a matrix are an array of (diagonals, n); given is one of shape {bands.shape}")
     count = bands.shape[-2] - 1

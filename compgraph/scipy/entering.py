@@ -73,7 +73,7 @@ def public_names(module: Any) -> set[str]:
 
 
 def _resolved(module: Any, name: str) -> Any:
-    """What a dotted name means; None if this version of SciPy does not have it."""
+    """Return the object of a dotted name; None if this version of SciPy does not have it."""
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
 
@@ -147,7 +147,7 @@ def _each_if_it_differs(answer: Any, name: str) -> Any:
     def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return answer(function, original, args, kwargs)
-        except (BatchedValueError, IndexError) as error:  # an IndexError: of a plain array, which knows nothing of nodes
+        except (BatchedValueError, IndexError) as error:  # an IndexError of a plain array
             leaves = flatten_sequences((args, tuple(kwargs.values())))
             differing: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
             if differing is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):

@@ -152,5 +152,5 @@ class _StandIn(ModuleType):
 
 
 def stand_in_functions(module: str, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Let rebound code call functions of ours in place of those of a compiled module where arguments are no plain arrays."""
+    """Let rebound code call functions of ours in place of those of a compiled module if arguments are no plain arrays."""
     stand_in(module, _StandIn(module, functions))

@@ -241,7 +241,7 @@ def stand_in(name: str, module: ModuleType) -> None:
 
 
 def replace_functions(functions: Mapping[str, Any]) -> None:
-    """Bind private functions of SciPy's to other ones in rebound code: those that are compiled, or have no right derivative.
+    """Bind private functions of SciPy's to other ones in rebound code: compiled ones, and those without right derivative.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def to_caller(result: Any) -> Any:
 
 @functools.cache
 def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None]:
-    """A function as it is and rebound, and the class of which it is a method."""
+    """Return a function, its rebound copy, and its class if it is a method."""
     *holders, last = name.split(".")
     holder: Any = functools.reduce(getattr, holders, importlib.import_module(module))
     value = getattr(holder, last)
@@ -346,7 +346,7 @@ _globals: dict[int, dict[str, Any]] = {}  # by the id of the globals of a module
 def rebound(function: Function) -> Any:
     """Return a function with the same code, whose globals and closure bind functions that keep the graph.
 
-    What is not written in Python is returned unchanged: a function of NumPy's (``scipy.special.sinc``) dispatches to nodes.
+    Other callables are returned unchanged: a function of NumPy's (``scipy.special.sinc``) dispatches to nodes.
     """
     if not isinstance(function, FunctionType):
         return function
@@ -369,7 +369,7 @@ def rebound_instance(instance: Any) -> Any:
 
 
 def original_instance(instance: Any) -> Any:
-    """Return the object of which `rebound_instance` returned `instance`."""
+    """Return the object from which `rebound_instance` made `instance`."""
     return getattr(instance, "_original", instance)
 
 
@@ -470,7 +470,7 @@ class _Instance:
 
 
 def _is_public(function: FunctionType) -> bool:
-    """Whether users call a function: then its policy says what is done for nodes, and it is not rebound."""
+    """Whether a function is public: then its policy applies, and it is not rebound."""
     module = sys.modules[".".join(function.__module__.split(".")[:2])]
     return getattr(module, function.__name__, None) is function
 

@@ -1,4 +1,4 @@
-"""The class `Policy`: what is done with each function of a family of SciPy's."""
+"""The class `Policy`: the treatment of each function of a SciPy module."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Policy:
-    """What is done with each public name of a module of SciPy when a node is among the arguments.
+    """The treatment of each public name of a SciPy module for nodes among the arguments.
 
-    Names are as in the module: that of a class, ``"CubicSpline"``, stands for making an instance, ``"CubicSpline.__call__"``
-    for a method. A name that stands in no attribute is refused.
+    Names are as in the module: that of a class, ``"CubicSpline"``, means making an instance, ``"CubicSpline.__call__"``
+    for a method. A name in no attribute raises.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Policy:
     piecewise : mapping
         As `smooth`, for functions that are piecewise constant; they need no rule.
     smooth_ufuncs, piecewise_ufuncs : frozenset of str
-        Ufuncs with a rule, and those that are piecewise constant. They call a node by NumPy's protocol.
+        Ufuncs with a rule, and piecewise constant ones. They dispatch to nodes by NumPy's protocol.
     instead : mapping
         Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
     own_code : frozenset of str
@@ -35,13 +35,13 @@ class Policy:
         Of `own_code` and `instead`, those that take functions of the user, or run on objects. These may bring nodes, so ours
         runs for calls without nodes too.
     plain : frozenset of str
-        What is left as it is: what never meets nodes (errors, modules, functions of names and counts).
+        Unchanged names, which never receive nodes (errors, modules, functions of names and counts).
     lowered : mapping
         Of the ufuncs, those with machine code, and for each the name of that.
     formulas : mapping
         Of the ufuncs, those that SymPy has, and for each its formula; see `ops.OpSpec`.
     refused : mapping
-        What raises a TypeError, and for each the text that says what to use instead.
+        Names that raise a TypeError, each with the alternative.
     """
 
     module: str

@@ -223,7 +223,7 @@ POLICY = Policy(
         **{name: _EVALUATED.format(f"scipy.special.eval_{name}") for name in _POLYNOMIALS},
         **dict.fromkeys(_ROOTS, _QUADRATURE),
         **_ARRAYS,
-        **dict.fromkeys(("factorial2", "factorialk"), "scipy.special.gamma, of which it is a product of powers"),
+        **dict.fromkeys(("factorial2", "factorialk"), "products of powers of scipy.special.gamma"),
         "riccati_jn": _SEQUENCE.format("x * scipy.special.spherical_jn(k, x)"),
         "riccati_yn": _SEQUENCE.format("x * scipy.special.spherical_yn(k, x)"),
         "lmbda": _SEQUENCE.format("gamma(v + 1) * (2 / x)**v * jv(v, x)"),

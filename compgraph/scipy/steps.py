@@ -56,7 +56,7 @@ def exact_to(order: int, what: str, node: Any) -> Any:
 
 
 class Held:
-    """A descriptor that stores what it is given, in place of a property by which SciPy's class would convert it."""
+    """A descriptor that stores its values unchanged, in place of a property by which SciPy's class would convert it."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name

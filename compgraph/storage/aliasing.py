@@ -60,7 +60,7 @@ def _forget(number: int, _: Any) -> None:
 
 
 def viewed_operand(node: Any) -> Any:
-    """The operand of which `node` is a view, or None."""
+    """The operand that `node` is a view of, or None."""
     plain = node.raw_value
     if type(plain) is not ndarray or plain.base is None:
         return None

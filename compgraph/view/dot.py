@@ -136,7 +136,7 @@ class _Writer:
                 yield middle, end, {**style, "id": f"edge-{number}-end"}
 
     def _weight(self, arrow: Arrow) -> dict[str, str]:
-        """Return a weight that keeps a read element next to its use, and writes in a row."""
+        """Return a weight that keeps a read element next to its use, and writes in one rank."""
         source = None if arrow.source == REST else self._drawing.entries[arrow.source]
         if source is None or arrow.again:
             return {}

@@ -55,7 +55,7 @@ def getval(value: Any) -> Any:
     Returns
     -------
     object
-        A plain array or number; `value` itself if it is no box.
+        A plain array or number; `value` itself if it is not a box.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def add_value_attribute() -> None:
 
 
 class _ByContent(type):
-    """A metaclass by which instances are recognized by what they are, not by their class."""
+    """A metaclass that recognizes instances by a predicate, not by their class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return bool(cls._recognizes(instance))  # type: ignore[attr-defined]

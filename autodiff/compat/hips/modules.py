@@ -1,4 +1,4 @@
-"""The modules of autograd: which name stands in which."""
+"""The modules of autograd, with their names."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the new module by the one that it stands for."""
+        """Replace the new module by its equivalent."""
         source = self._source_of(module.__name__)
         package, _, name = (source or "").rpartition(".")
         try:
@@ -174,7 +174,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sys.modules[module.__name__] = found
 
     def _source_of(self, fullname: str) -> str | None:
-        """The name in NumPy or SciPy that a name below autograd stands for."""
+        """Return the name in NumPy or SciPy of a name below autograd."""
         source = fullname.removeprefix("autograd.")
         if source == fullname or source.partition(".")[0] not in ("numpy", "scipy"):
             return None

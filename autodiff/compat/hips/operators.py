@@ -74,7 +74,7 @@ def unary_to_nary(unary_operator: Function) -> Function:
 
 
 def _named(function: Function, operator: str, fun: Any, argnum: Argnum) -> Function:
-    """A derivative, with a name and a docstring that say of which function."""
+    """Return a derivative, with the function in its name and docstring."""
     name = getattr(fun, "__name__", "[unknown name]")
     function.__name__ = f"{operator}_of_{name}_wrt_argnum_{argnum}"
     function.__doc__ = f"{operator} of function {name} with respect to argument number {argnum}. Takes the arguments of {name}."
@@ -91,7 +91,7 @@ def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -
 
 
 def _floating(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
-    """Arguments, of which those to be differentiated hold no integers."""
+    """Return arguments, without integers among those to differentiate."""
     given = list(args)
     for position in (argnum,) if isinstance(argnum, int) else argnum:
         if not -len(args) <= position < len(args):
@@ -122,7 +122,7 @@ class Linearized:
     fun, args, kwargs, argnum : callable, sequence, mapping, int or sequence of int
         The function, its arguments, and which of them are differentiated.
     has_aux : bool
-        Whether the function returns a pair, of which the first is differentiated.
+        Whether the function returns a pair, with the first differentiated.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class Linearized:
 
     @property
     def value(self) -> Any:
-        """What the function returned."""
+        """The result of the function."""
         return self.trace.values(self.trace.result)
 
     @property

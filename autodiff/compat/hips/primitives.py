@@ -252,7 +252,7 @@ def defvjp(fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | 
         For each argument, ``(ans, *args, **kwargs)`` returns a function of the cotangent of the value that returns that
         of the argument; None where the derivative is zero.
     argnums : sequence of int, optional
-        The arguments that `vjpmakers` stand for; by default the first ones.
+        The arguments of `vjpmakers`; by default the first ones.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
         For each argument, ``(g, ans, *args, **kwargs)`` returns the tangent of the value, given the tangent of the
         argument; "same" if the function is linear in it, None if the tangent is zero.
     argnums : sequence of int, optional
-        The arguments that `jvpfuns` stand for; by default the first ones.
+        The arguments of `jvpfuns`; by default the first ones.
 
     Examples
     --------

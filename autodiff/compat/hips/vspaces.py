@@ -149,7 +149,7 @@ class ArrayVSpace(VSpace):
         return np.ones(self.shape, self.dtype)
 
     def standard_basis(self) -> Iterator[Any]:
-        """The arrays of which one element is one."""
+        """Yield the arrays with a single nonzero element, which is one."""
         for index in np.ndindex(*self.shape):
             for unit in self._units:
                 vector = np.zeros(self.shape, self.dtype)
@@ -218,7 +218,7 @@ class ContainerVSpace(VSpace):
         return self._map(lambda vs: vs.randn())
 
     def standard_basis(self) -> Iterator[Any]:
-        """The containers of which one value is of a standard basis."""
+        """Yield the containers with one value of a standard basis."""
         for key, vs in self._pairs(self.shape):
             for vector in vs.standard_basis():
                 yield self._subval(self.zeros(), key, vector)

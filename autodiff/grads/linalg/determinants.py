@@ -36,7 +36,7 @@ def cofactors(out: Any, x: Any) -> Any:
 
 
 def _cofactors_near_singular(x: Any, doubtful: Any) -> Any:
-    """Return the cofactors of matrices of which some seem to have small singular values."""
+    """Return the cofactors of matrices, some of which seem to have small singular values."""
     n, doubtful = x.shape[-1], guarded_value(doubtful, "which matrices are almost singular")
     regular = np.where(doubtful, np.eye(n), x)
     flat = np.reshape(x, (-1, n, n))

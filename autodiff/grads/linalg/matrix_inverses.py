@@ -61,7 +61,7 @@ def triangle_weights(n: int, upper: bool = False) -> Any:
 
 
 def mirror_triangle(x: Any, upper: bool = False) -> Any:
-    """Return the Hermitian matrix of which NumPy reads one triangle."""
+    """Return the Hermitian matrix that NumPy reads from one triangle."""
     half = x * triangle_weights(x.shape[-1], upper)
     return half + conj_transpose(half)
 

@@ -143,7 +143,7 @@ def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
     Parameters
     ----------
     s : array_like
-        Singular values, of which some vectors are used.
+        Singular values, with some vectors in use.
     a : array_like
         The matrix.
     of_values : array_like or None

@@ -2,10 +2,10 @@
 
 A Fourier transform is linear and its matrix symmetric: the transposed transform is the transform itself, without conjugation,
 cut or padded to the lengths of the operand. Between real arrays and half a spectrum, each frequency between zero and
-the highest stands for two.
+the highest represents two.
 
 Sine and cosine transforms of the types I and IV are symmetric; those of the types II and III are transposes of each other,
-except for factors at the ends, where an element stands for one cosine and the others for two (G. Strang, "The discrete cosine
+except for factors at the ends, where an element represents one cosine and the others two (G. Strang, "The discrete cosine
 transform", 1999). With ``orthogonalize=True`` there are no such factors, whatever the norm.
 """
 

@@ -38,7 +38,7 @@ def _lines(x: Any, axis: int) -> Any:
 
 
 def _constant(x: Any, axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
-    """An extended array, with its constant where that is one."""
+    """Return an extended array, with its constant if it is one."""
     found = kernels.extended(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return found
@@ -112,7 +112,7 @@ ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kern
 
 # --------------------------------------------------------------------------------------------------------------- splines
 
-# The mode in which coefficients go on beyond the ends of what is within.
+# The mode in which coefficients are extended beyond the ends.
 _SPLINE_MODES = {kernels.CONSTANT: kernels.MIRROR, kernels.WRAP: kernels.MIRROR}
 
 

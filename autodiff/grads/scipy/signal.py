@@ -21,7 +21,7 @@ def _axes(x: Any, axes: Any) -> tuple[int, ...]:
 
 
 def _whole(g: Any, first: Any, second: Any, mode: str, axes: Any) -> Any:
-    """The adjoint of the full result, of which the result is a part."""
+    """Return the cotangent of the full result; the result is a part of it."""
     before = [(0, 0)] * g.ndim
     for axis in axes:
         n, m = first.shape[axis], second.shape[axis]

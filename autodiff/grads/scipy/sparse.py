@@ -25,7 +25,7 @@ def _sparse() -> Any:
 
 
 def _at_places(g: Any, x: Any, pattern: Any) -> Any:
-    """What ``outer(g, x)`` is at the places of the elements; summed over the columns of matrices."""
+    """Return ``outer(g, x)`` at the places of the elements; summed over the columns of matrices."""
     found = g[pattern.rows] * x[pattern.cols]
     return found if found.ndim == 1 else np.sum(found, axis=1)
 
@@ -117,7 +117,7 @@ def _bordered(data: Any, w: Any, v: Any, pattern: Any) -> tuple[Any, Any]:
 
 
 def _require_simple(elements: Any, matrix: Any) -> None:
-    """Raise where K is singular but for rounding: the eigenvalue is not simple, and its vectors have no derivative."""
+    """Raise if K is singular up to rounding: the eigenvalue is not simple, and its vectors have no derivative."""
     plain = scipy.sparse.csc_array((elements, (matrix.row, matrix.col)), shape=matrix.shape)
     probe = np.cos(np.arange(plain.shape[0]) + 0.5)
     try:

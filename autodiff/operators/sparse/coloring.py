@@ -47,7 +47,7 @@ def color_columns(pattern: Any) -> tuple[Any, int]:
 
 
 def longest_row(pattern: Any) -> int:
-    """The most elements that stand in one row: fewer colors there cannot be."""
+    """The maximal number of elements in a row, which is the minimal number of colors."""
     return int(np.max(np.diff(pattern.indptr), initial=0))
 
 

@@ -45,7 +45,7 @@ class Patterns:
         return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
 
     def union(self, given: Sequence[Any]) -> Any:
-        """What depends in any of the given ways."""
+        """Return the union of dependences."""
         first, *others = [g for g in given if g is not None]
         for other in others:
             first = self._both(first, other)

@@ -32,7 +32,7 @@ def structure(linearization: Linearization, x: Any) -> Any:
     Parameters
     ----------
     linearization : Linearization
-        What lies between them; without writes in place.
+        The nodes between them; without in-place writes.
     x : Node
         The input.
 
@@ -48,7 +48,7 @@ def structure(linearization: Linearization, x: Any) -> Any:
 
 
 def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
-    """What the elements of a node depend on, from what those of its operands do."""
+    """Return the dependences of a node's elements from those of its operands."""
     if type(node) is MultiOutput:
         return patterns.every(given, 1)
     size = math.prod(node.shape)
@@ -77,7 +77,7 @@ def _numbered(x: Any, start: int = 0) -> Any:
 
 
 def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
-    """Which element of an operand stands at each place of a result; None if each at its own."""
+    """Return the element of an operand at each place of a result; None if all are at their own."""
     return None if np.shape(x) == shape else np.broadcast_to(_numbered(x), shape)
 
 
@@ -103,7 +103,7 @@ def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[A
             parts.append(given[1 + start])
             places.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
         start += 1 + count
-    if not parts:  # what is put there depends on nothing
+    if not parts:  # the stored values depend on nothing
         return patterns.empty(math.prod(like.shape))
     return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
 

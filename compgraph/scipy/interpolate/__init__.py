@@ -52,11 +52,11 @@ replace_methods({
     ("BarycentricInterpolator", "_evaluate_derivatives"): piecewise_polynomials.barycentric_derivatives,
 })  # fmt: skip
 _ROOTS = "the method of a plain object: roots have no derivative here; refine them by autodiff.root"
-_FIXED = "a new object: those that are made of nodes are not changed"
+_FIXED = "a new object: objects made of nodes are not changed"
 
 
 def _raise_in_place(self: object, *args: object, **options: object) -> None:
-    """What a method runs that changes a plain object; one that is made of nodes has SciPy's own method."""
+    """Return a method that changes a plain object; objects made of nodes have SciPy's own method."""
     raise TypeError(f"scipy.interpolate: a plain {type(self).__name__} cannot be given nodes in place. Create one of the nodes")
 
 

@@ -59,7 +59,7 @@ def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
 
 
 def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], nu: int, extrapolate: bool) -> Any:
-    """What stands in for ``_dierckx.evaluate_spline``, which is compiled: values of shape ``(points, columns)``."""
+    """Replacement of the compiled ``_dierckx.evaluate_spline``: values of shape ``(points, columns)``."""
     n = len(t) - k - 1
     where = interval_of(t, k, x)
     if nu > k:

@@ -47,7 +47,7 @@ def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w
     return curve.t, np.concatenate([curve.c, np.zeros(k + 1)]), k
 
 
-# ------------------------------------------------------------------------ what stands in for _fitpack_impl
+# ------------------------------------------------------------------------ replacements of _fitpack_impl
 
 
 def splev(x: NDArray[Any], tck: Sequence[Any], der: int = 0, ext: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""What stands in for ``scipy.interpolate._ppoly``, which is compiled: the evaluation of piecewise polynomials.
+"""Replacement of the compiled ``scipy.interpolate._ppoly``: the evaluation of piecewise polynomials.
 
 ``S(x) = sum of c[m, i] (x - breaks[i])^(k - m)`` between ``breaks[i]`` and ``breaks[i + 1]``; in Bernstein's basis
 ``sum of c[a, i] b_a(s)`` with ``s = (x - breaks[i]) / (breaks[i + 1] - breaks[i])`` (C. de Boor, *A Practical Guide to Splines*,

@@ -1,4 +1,4 @@
-"""What stands in for compiled functions of regular grids: ``_rgi_cython``, and the conversion of points in ``_interpnd``.
+"""Replacements of compiled functions of regular grids: ``_rgi_cython``, and the conversion of points in ``_interpnd``.
 
 The cell that contains a point is a choice without a derivative.
 """

@@ -29,7 +29,7 @@ SMOOTH = ("multiquadric", "inverse_multiquadric", "inverse_quadratic", "gaussian
 
 
 def get_backend(xp: object) -> Any:
-    """What stands in for ``_rbfinterp._get_backend``, whose functions are compiled."""
+    """Replacement of ``_rbfinterp._get_backend``, whose functions are compiled."""
     return SimpleNamespace(
         _monomial_powers=_monomial_powers,
         _build_and_solve_system=_build_and_solve_system,

@@ -1,6 +1,6 @@
 """Functions of ``scipy.linalg`` whose own code cannot run on nodes, because it calls LAPACK or Cython or steps through memory.
 
-They are composed of operations with a rule. Operations whose arguments or results are no plain arrays in SciPy are defined here
+They are composed of operations with a rule. Operations whose arguments or results are not plain arrays in SciPy are defined here
 as functions from arrays to arrays.
 """
 

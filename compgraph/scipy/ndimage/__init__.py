@@ -1,4 +1,4 @@
-"""``scipy.ndimage``: SciPy's own code in Python, run on nodes; where it calls C, operations stand in that have rules."""
+"""``scipy.ndimage``: SciPy's own Python code, run on nodes, with recorded operations in place of its C functions."""
 
 from __future__ import annotations
 

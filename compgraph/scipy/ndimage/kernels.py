@@ -48,7 +48,7 @@ def extended(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
 
 @primitive(opname="ndimage_folded")
 def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
-    """The transpose of `extended`: what lies beyond the ends is added to where it came from."""
+    """The transpose of `extended`: elements beyond the ends are added to their origins."""
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
     places = positions(n, before, after, mode)
@@ -149,7 +149,7 @@ def _pole_back(g: Any, z: float) -> Any:
 
 
 def _first(n: int, z: float) -> Any:
-    """What the first element of the pass to the right is made of, as SciPy adds it up."""
+    """The first element of the pass to the right, in SciPy's order of summation."""
     own = np.eye(n)
     total = own[0] + z**n * own[n - 1]
     for i in range(1, n):

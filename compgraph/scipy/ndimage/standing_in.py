@@ -1,4 +1,4 @@
-"""What stands in for SciPy's modules in C where its own code in Python is run on nodes: the same names, the same arguments."""
+"""Replacements of SciPy's C modules for its Python code on nodes: the same names, the same arguments."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
 
 
 def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind: int) -> Any:
-    """What each frequency is multiplied by."""
+    """The factor of each frequency."""
     if isinstance(sizes, Value):
         raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
     factor = np.empty(x.shape, output.dtype)
@@ -163,7 +163,7 @@ def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind
 
 
 class _StandingIn(ModuleType):
-    """A module of which some functions are ours."""
+    """A module with some functions replaced by ours."""
 
     def __init__(self, name: str, ours: dict[str, Any]) -> None:
         super().__init__(name)

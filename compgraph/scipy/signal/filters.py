@@ -53,7 +53,7 @@ def _of_length(x: Any, length: int) -> Any:
 
 
 def _tail(coefficients: Any, x: Any, length: int) -> Any:
-    """What a convolution gives after the end of the signal, ``sum over k of c[k] x[n + m - k]`` for m from 0 on."""
+    """The results of a convolution after the end of the signal, ``sum over k of c[k] x[n + m - k]`` for m from 0 on."""
     c = _of_length(coefficients, 2 * length + 1)
     m, j = np.ogrid[:length, :length]
     last = np.flip(_of_length(np.flip(x, -1), length), -1)

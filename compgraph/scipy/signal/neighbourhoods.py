@@ -45,7 +45,7 @@ def medfilt2d(input: Any, kernel_size: Any = 3) -> Any:
 
 
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
-    """As ``scipy.signal.convolve2d``: what lies beyond the boundary is put there first."""
+    """As ``scipy.signal.convolve2d``: elements beyond the boundary are added first."""
     in1, in2 = arrays(in1, in2)
     plain = boundary in ("fill", "pad") and not np.any(fillvalue)
     if plain or mode == "valid":

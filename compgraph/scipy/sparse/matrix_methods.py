@@ -157,7 +157,7 @@ def _refused(what: str, instead: str) -> Callable[..., Any]:
 
 
 class Recorded:
-    """The methods of sparse matrices whose elements are nodes; what is not among them is refused."""
+    """The methods of sparse matrices whose elements are nodes; others raise."""
 
     _holds_node = True  # see `interception.code_patches.argument_has_node`
     __array_priority__ = 1000.0
@@ -266,7 +266,7 @@ class Recorded:
     def toarray(self, order: Any = None, out: Any = None) -> Any:
         """The dense matrix."""
         if out is not None:
-            raise TypeError("toarray: out= cannot be filled with nodes; use what it returns")
+            raise TypeError("toarray: out= cannot be filled with nodes; use the result")
         return dense(self.data, pattern=pattern_of(self))
 
     def todense(self, order: Any = None, out: Any = None) -> Any:
@@ -285,7 +285,7 @@ class Recorded:
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         """The sum of the elements, or of each column (axis 0) or row (axis 1)."""
         if out is not None:
-            raise TypeError("sum: out= cannot be filled with nodes; use what it returns")
+            raise TypeError("sum: out= cannot be filled with nodes; use the result")
         if axis is None:
             return np.sum(self.data, dtype=dtype)
         pattern = pattern_of(self)

@@ -1,7 +1,7 @@
 """Sparse matrices whose elements are nodes: of SciPy's classes, with `data` a node and all else plain.
 
 What moves elements about (a transposition, another format, an index) is done by SciPy with a matrix that holds the numbers 1,
-2, 3 ... in the place of the elements, and read off that. So each means what it means there.
+2, 3 ... in the place of the elements, and read off that. So each has SciPy's meaning.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def numbered(matrix: Any, start: int = 0) -> Any:
 
 
 def read(found: Any, data: Any) -> Any:
-    """What SciPy gave of a matrix of numbers, with the elements that are meant: a matrix, an array or a number."""
+    """Return SciPy's result for a matrix of numbers, with elements for the numbers: a matrix, an array or a number."""
     if scipy.sparse.issparse(found):
         found = found if found.format in FORMATS else found.tocsr()
         return built(found, data[np.asarray(found.data, np.int64) - 1])

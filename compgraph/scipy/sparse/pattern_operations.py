@@ -53,7 +53,7 @@ class Pattern:
 
     @property
     def T(self) -> Pattern:  # noqa: N802 (as NumPy calls it)
-        """The pattern of the transposed matrix, whose elements stand in the same order."""
+        """The pattern of the transposed matrix, whose elements have the same order."""
         if self._transposed is None:
             made: Any = object.__new__(Pattern)
             made.format = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]

@@ -24,7 +24,7 @@ def _total(x: Any, w: Any) -> Any:
 
 
 def _root(x: Any, power: Any = 0.5) -> Any:
-    """A root, of which the derivative at 0 is taken to be 0."""
+    """A root, whose derivative at 0 is defined as 0."""
     zero = plain(x) == 0
     return x**power if not np.any(zero) else np.where(zero, 0.0, np.where(zero, 1.0, x) ** power)
 
@@ -119,7 +119,7 @@ def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: 
     return _divergence(array(p), array(q), base, axis, keepdims)
 
 
-# What is known by name to cdist and pdist, and what each takes beside two vectors.
+# The metrics that cdist and pdist know by name, and their further arguments.
 METRICS: dict[str, tuple[Formula, tuple[str, ...]]] = {
     "euclidean": (euclidean, ("w",)),
     "sqeuclidean": (sqeuclidean, ("w",)),
@@ -157,7 +157,7 @@ def of_vectors(name: str) -> Formula:
 
 
 def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> tuple[Formula, dict[str, Any]]:
-    """The formula of a metric that is given by name, and what it takes; variances are those of the points."""
+    """Return the formula of a named metric, and its further arguments; variances are those of the points."""
     name = metric.lower()
     name = _OTHER_NAMES.get(name, name)
     if name not in METRICS:
@@ -183,7 +183,7 @@ def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> 
 def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **others: Any) -> Any:  # noqa: N803
     """``scipy.spatial.distance.cdist``."""
     if out is not None:
-        raise TypeError("scipy.spatial.distance.cdist: out= cannot take nodes; use what is returned")
+        raise TypeError("scipy.spatial.distance.cdist: out= cannot take nodes; use the result")
     one, two = floating(XA), floating(XB)
     if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1]:
         raise ValueError("XA and XB must be 2-dimensional, with the same number of columns.")
@@ -197,7 +197,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **oth
 def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **others: Any) -> Any:  # noqa: N803
     """``scipy.spatial.distance.pdist``."""
     if out is not None:
-        raise TypeError("scipy.spatial.distance.pdist: out= cannot take nodes; use what is returned")
+        raise TypeError("scipy.spatial.distance.pdist: out= cannot take nodes; use the result")
     x = floating(X)
     if x.ndim != 2:
         raise ValueError("A 2-dimensional array must be passed.")

@@ -304,7 +304,7 @@ def from_mrp(mrp: Any) -> Any:
 
 
 def from_nodes(quat: Any, *others: Any, **more: Any) -> Any:
-    """What SciPy's own code makes of quaternions that it has computed."""
+    """The results of SciPy's own code from quaternions that it has computed."""
     return made(array(quat))
 
 

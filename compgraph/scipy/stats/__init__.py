@@ -59,7 +59,7 @@ _RESAMPLED = "plain numbers (x.value): it resamples; the statistic itself keeps 
 _TEST = "plain numbers (x.value): no rule is known of its distribution; its statistic can be written in steps of NumPy's"
 _COUNTED = "plain numbers (x.value): it counts, and counts have no derivative; a smooth weight of each bin, by np.exp, has one"
 _CUT = "np.where or an index of yours, x[mask], and the statistic of that"
-_PLOT = "plain numbers (x.value): what is drawn has no derivative"
+_PLOT = "plain numbers (x.value): draws have no derivative"
 _NEW = "the distributions of the older form, scipy.stats.norm and its like"
 _STEPS = "its definition, in steps of NumPy's"
 

@@ -48,7 +48,7 @@ def _kappa4_logpdf(self: Any, x: Any, h: Any, k: Any) -> Any:
 
 
 def _triang_pdf(self: Any, x: Any, c: Any) -> Any:
-    """Of a mode at an end, c = 0 or 1, there is one side, on which the density depends on c as on that side of others."""
+    """A mode at an end, c = 0 or 1, has one side, on which the density depends on c as on that side of others."""
     is_left = (x < c) | (c >= 1)
     left, right = np.where(is_left, c, 1), np.where(is_left, 0, c)
     return np.where(is_left, 2 * x / left, 2 * (1 - x) / (1 - right))

@@ -1,4 +1,4 @@
-"""SciPy's distributions of vectors and matrices: frozen ones of nodes, and what is replaced in their own code."""
+"""SciPy's distributions of vectors and matrices: frozen ones of nodes, and replacements in their own code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ replace_functions({"_PSD": _factor, "CovViaPSD": _covariance_of, "get_blas_funcs
 
 
 class Frozen:
-    """A distribution with parameters of which some are nodes.
+    """A distribution some of whose parameters are nodes.
 
     Parameters
     ----------

@@ -272,7 +272,7 @@ def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
 
 
 def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:
-    """q~ and r~; where q was not asked for, that which belongs to r, whose signs are LAPACK's."""
+    """Return q~ and r~; if q was not requested, the one that belongs to r, whose signs are LAPACK's."""
     square = _turned(r[..., -k:], True, True)
     if q is not None:
         return _turned(q[..., -k:, :], True, False), square

@@ -5,8 +5,8 @@ For ``a v = b v diag(w)`` with ``v^H b v = 1`` the tangents are, with ``m = v^H 
     dw = diag(m),    dv = v (F * m - E * (v^H db v) / 2),
 
 where F holds 1 / (w_j - w_i), and E is 1 where they are equal: M. Giles, "Collected matrix derivative results for forward
-and reverse mode algorithmic differentiation" (2008), extended to pairs. Where a part of the values is asked for, the other
-vectors are computed for the derivative, into which they turn. For equal values see
+and reverse mode algorithmic differentiation" (2008), extended to pairs. If only a part of the values is requested, the other
+vectors are computed too, because the requested ones rotate towards them. For equal values see
 `autodiff.grads.linalg.repeated_eigenvalues`.
 """
 
@@ -35,13 +35,13 @@ from ...linalg import (
     swap,
 )
 
-_NAME = "linalg_eigh"  # of whom `repeated` speaks in its warnings
+_NAME = "linalg_eigh"  # in warnings of `repeated_eigenvalues`
 
 # --------------------------------------------------------------------------------------- all of the values
 
 
 class _Pair:
-    """A decomposition with all its vectors, of which a part may be the result."""
+    """A decomposition with all its vectors; the result may be a part."""
 
     def __init__(
         self, out: Any, a: Any, b: Any, lower: Any = True, type: Any = 1, eigvals_only: Any = False,
@@ -129,7 +129,7 @@ class _Pair:
 
 
 def _first(w: Any, by_index: Any, by_value: Any) -> int:
-    """Which is the first of the values that are asked for."""
+    """Return the position of the first requested value."""
     if by_index is not None:
         return int(by_index[0])
     if by_value is None:
@@ -192,7 +192,7 @@ _SELECTED = {0: "a", 1: "v", 2: "i", "all": "a", "value": "v", "index": "i"}
 
 
 def _options(eigvals_only: Any, select: Any, select_range: Any) -> dict[str, Any]:
-    """What `eigh` calls it."""
+    """Return the options of `eigh`."""
     select = _SELECTED.get(select, select).lower() if isinstance(select, str) else _SELECTED[select]
     select = _SELECTED.get(select, select)
     chosen = {} if select == "a" else {"subset_by_index" if select == "i" else "subset_by_value": tuple(select_range)}

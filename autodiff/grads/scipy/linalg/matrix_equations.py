@@ -77,7 +77,7 @@ scipy_linalg_solve_discrete_lyapunov_grad = general(
 
 
 class _Riccati:
-    """What the derivatives of a solution x are made of."""
+    """The terms of the derivatives of a solution x."""
 
     def __init__(self, discrete: bool, x: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None) -> None:
         self.discrete, self.x, self.b = discrete, x, b

@@ -52,7 +52,7 @@ def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> A
     refusal = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
     try:
         result = along(kept, a, e)
-    except ValueError:  # SciPy divides by the distance of eigenvalues, and stops at what is infinite
+    except ValueError:  # SciPy divides by the distance of eigenvalues, and raises for infinities
         if not (np.all(np.isfinite(stop_gradient(a))) and np.all(np.isfinite(stop_gradient(e)))):
             raise
         raise refusal from None

@@ -130,7 +130,7 @@ def _back(formula: Any) -> Any:
     def pulled(g: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
         shaped, cond = _as_numpy(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None
-        if g[1] is not None:  # real, whatever their dtype is; not a number where SciPy says so
+        if g[1] is not None:  # real, whatever their dtype is
             residues = np.reshape(np.real(g[1]) + 0 * np.real(out[1]), (-1,))
         return formula((g[0], residues, None, values), shaped, a, b, rcond=cond)
 

@@ -2,7 +2,7 @@
 
 With ``op(a) x = b`` the adjoint of b is ``op(a)^-T g``, that of op(a) minus its outer product with x; see M. Giles,
 "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008). Where SciPy reads a
-part of a matrix, the adjoint lies in that part.
+part of a matrix, the adjoint is zero elsewhere.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ scipy_linalg_solveh_banded_grad = _of_systems(
     "scipy_linalg_solveh_banded", _hermitian, _hermitian_back, _hermitian_apply, _hermitian_pulled
 )
 
-# The first element of r is not looked at: that of c stands in the corner.
+# The first element of r is ignored: that of c is in the corner.
 
 
 def _along_diagonals(m: Any) -> Any:
@@ -268,7 +268,7 @@ _ACROSS = {"upper triangular": "lower triangular", "lower triangular": "upper tr
 
 
 class Structure:
-    """The part of a matrix that is read, given what it is assumed to be.
+    """The part of a matrix that is read under an assumption.
 
     Without an assumption SciPy looks at all elements, and takes the shortest way; the solution is that of the whole matrix.
     """
@@ -298,7 +298,7 @@ class Structure:
         return a if mask is None else a * mask
 
     def folded(self, g: Any) -> Any:
-        """The adjoint of what is read, from that of the matrix that is meant."""
+        """Return the cotangent of the elements that are read, from that of the assumed matrix."""
         n = g.shape[-1]
         if self.kind == "hermitian":
             return folded(g, self.upper)
@@ -309,7 +309,7 @@ class Structure:
 
 
 def across(assume_a: str | None) -> str | None:
-    """What the transposed matrix is assumed to be."""
+    """Return the assumption about the transposed matrix."""
     return _ACROSS.get(assume_a, assume_a) if assume_a else assume_a
 
 

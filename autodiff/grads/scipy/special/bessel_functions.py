@@ -131,7 +131,7 @@ special_struve_grad = _struve("struve", -1)
 special_modstruve_grad = _struve("modstruve", 1)
 
 
-# Integrals: their derivatives are what is integrated.
+# Integrals: their derivatives are the integrands.
 def _even_part(x: Any, sign: int) -> Any:
     """``(1 - J0(x)) / x``, or ``(I0(x) - 1) / x``."""
     terms = [sign**k / math.factorial(k + 1) ** 2 for k in range(12)]

@@ -73,7 +73,7 @@ def _chi_square_degrees(v: Any, x: Any) -> Any:
 
 
 def _f_degrees(place: int, dfn: Any, dfd: Any, x: Any) -> Any:
-    """Of the incomplete beta function of ``dfn x / (dfd + dfn x)``, by either of the degrees of freedom."""
+    """Differentiate the incomplete beta function of ``dfn x / (dfd + dfn x)``, by either of the degrees of freedom."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
     w = dfn * x / total
     inner = x * dfd if place == 0 else -dfn * x

@@ -104,7 +104,7 @@ special_fresnel_grad = several(
 
 
 def _modified_fresnel(name: str, sign: int) -> Rule:
-    """Of the integral of ``exp(sign i t**2)`` from x on, and of the same scaled."""
+    """Return the rules of the integral of ``exp(sign i t**2)`` from x on, and of the same scaled."""
     turn = np.exp(-sign * 0.25j * math.pi) / math.sqrt(math.pi)
     return several(name, (lambda out, x: -np.exp(sign * 1j * x * x), lambda out, x: -sign * 2j * x * out[1] - complex(turn)))
 

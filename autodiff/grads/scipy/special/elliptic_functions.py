@@ -69,7 +69,7 @@ special_ellipeinc_grad = special(
 )
 
 
-# Jacobi's functions: sn, cn and dn of u, and the amplitude, of which u is the integral of the first kind
+# Jacobi's functions: sn, cn and dn of u, and the amplitude, whose integral of the first kind is u
 def _amplitude_slope(out: Any, m: Any) -> Any:
     """With respect to m."""
     return -out[2] * _first_kind_slope(out[3], m)

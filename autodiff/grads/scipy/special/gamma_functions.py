@@ -1,4 +1,4 @@
-"""Rules of SciPy's gamma, beta and zeta functions, and of what belongs to the error function."""
+"""Rules of SciPy's gamma, beta and zeta functions, and of functions related to the error function."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ DEGREE = math.pi / 180
 ROOT_PI = math.sqrt(math.pi)
 ROOT_2PI = math.sqrt(2 * math.pi)
 
-# Operations whose rule knows no derivative at all, only what to say
+# Operations whose rule has no derivative, only a message
 UNKNOWN: set[str] = set()
 
 

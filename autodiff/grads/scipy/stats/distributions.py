@@ -41,7 +41,7 @@ def _argument(g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: s
 
 
 def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
-    """Of an inverse function by the theorem on implicit ones."""
+    """Differentiate an inverse function by the implicit function theorem."""
     is_inverse = name not in ("_cdf", "_sf")
     slopes = _SLOPES.get(type(distribution).__name__)
     if slopes is None:

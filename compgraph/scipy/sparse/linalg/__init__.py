@@ -16,7 +16,7 @@ _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
 
 def _applied(name: str) -> Any:
-    """A method of LinearOperator on nodes: the function of the user, or the product that it stands for, run on them."""
+    """A method of LinearOperator on nodes: the function of the user, or the product that it represents, run on them."""
 
     def answer(self: Any, x: Any) -> Any:
         x = stack_nested(x)
@@ -35,7 +35,7 @@ def _applied(name: str) -> Any:
 def _product(self: Any, x: Any) -> Any:
     x = stack_nested(x)
     if not hasattr(x, "ndim") or x.ndim not in (1, 2):
-        raise TypeError("a LinearOperator that is scaled by a node is not supported; scale what it gives")
+        raise TypeError("a LinearOperator that is scaled by a node is not supported; scale its result")
     return self.matvec(x) if x.ndim == 1 else self.matmat(x)
 
 

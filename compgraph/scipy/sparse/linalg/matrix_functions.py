@@ -17,7 +17,7 @@ from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, 
 from .sparse_systems import eigenpairs, plain_matrix
 from .sparse_systems import expm_multiply as applied
 
-TERMS = 24  # of the exponential series of a matrix of norm 1: what is left out is less than 1e-24
+TERMS = 24  # of the exponential series of a matrix of norm 1: the remainder is less than 1e-24
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
@@ -93,7 +93,7 @@ def expm_multiply(
 def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.linalg.eigsh`` of real symmetric matrices."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported("eigsh of what is no sparse matrix", "np.linalg.eigh, or a sparse matrix"))
+        raise TypeError(unsupported("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
     if M is not None or options.get("mode", "normal") != "normal":
         raise TypeError(unsupported("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
     data, pattern = parts_of(A)
@@ -117,7 +117,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
 def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
     if not scipy.sparse.issparse(A):
-        raise TypeError(unsupported("svds of what is no sparse matrix", "np.linalg.svd"))
+        raise TypeError(unsupported("svds of other objects than sparse matrices", "np.linalg.svd"))
     wanted = options.pop("return_singular_vectors", True)
     if wanted not in (True, False) or args:
         raise TypeError(unsupported("svds with such options", "svds(A, k), with all others by their names"))

@@ -54,7 +54,7 @@ def factored(data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") ->
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
 def incomplete(b: Any, *, lu: Any, trans: str = "N") -> Any:
-    """What an incomplete factorization of a plain matrix gives for a right-hand side, in which it is linear."""
+    """The result of an incomplete factorization of a plain matrix for a right-hand side, in which it is linear."""
     return lu.solve(b, trans)
 
 
@@ -129,7 +129,7 @@ def spsolve_triangular(
 
 
 class Factors:
-    """What `splu` gives of a matrix whose elements are nodes, and while a function is traced."""
+    """The result of `splu` for a matrix whose elements are nodes, and while a function is traced."""
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
         self._data, self._pattern = parts_of(matrix)
@@ -153,13 +153,13 @@ class Factors:
 
 
 class Incomplete:
-    """What `spilu` gives of a plain matrix while a function is traced."""
+    """The result of `spilu` for a plain matrix while a function is traced."""
 
     def __init__(self, lu: Any) -> None:
         self._lu = lu
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """What the factorization gives for a right-hand side."""
+        """Return the solution for a right-hand side."""
         if trans == "H":
             return np.conj(incomplete(np.conj(stack_nested(rhs)), lu=self._lu, trans="T"))
         return incomplete(stack_nested(rhs), lu=self._lu, trans=trans)
