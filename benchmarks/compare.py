@@ -35,7 +35,7 @@ from tqdm import tqdm
 README = Path(__file__).with_name("README.md")
 MARKERS = ("<!-- table: begin -->", "<!-- table: end -->")
 SHORTEST = 0.02  # seconds that one measurement lasts at least
-RATIOS = (  # who is divided by whom
+RATIOS = (  # numerators and denominators
     ("compgraph", "numpy"),
     ("compgraph", "autograd"),
     ("compgraph", "torch"),
@@ -148,7 +148,7 @@ def settle() -> None:
 
     Once 24 megabytes have been freed, glibc keeps freed blocks of that size for the next array; until then it hands each back to
     the system, and a step of the network spends more time on getting memory than on arithmetic. The objects of the imported
-    packages are nobody's garbage, and are taken out of the collector's sight.
+    packages are permanent, and are hidden from the collector.
     """
     np.ones(3_000_000)
     gc.freeze()
@@ -169,9 +169,9 @@ def race(tasks: Sequence[Task], peers: dict[str, Peer], rounds: int, shortest: f
     Parameters
     ----------
     tasks : sequence of Task
-        What is computed.
+        The tasks.
     peers : dict
-        Who takes part, by name.
+        The packages, by name.
     rounds : int
         How often each peer is measured.
     shortest : float
@@ -236,7 +236,7 @@ def target_table(times: Times, titles: dict[str, str]) -> list[list[str]]:
 
 
 def _digits(number: float | None) -> str:
-    """Show three significant digits, or all that are before the point."""
+    """Show three significant digits, or all digits before the point."""
     if number is None:
         return "-"
     return f"{number:,.0f}" if number >= 100 else f"{number:#.3g}"
@@ -252,8 +252,8 @@ def layout(rows: list[list[str]], markdown: bool) -> str:
 
 
 def report(times: Times, titles: dict[str, str], missing: Sequence[str], rounds: int, markdown: bool = False) -> str:
-    """Write the caption, with what was left out, and both tables."""
-    text = f"Microseconds for value and gradient, or what is named: medians of {rounds} interleaved rounds; "
+    """Return the caption, with the missing peers, and both tables."""
+    text = f"Microseconds for value and gradient, or as named: medians of {rounds} interleaved rounds; "
     text += "on one thread and float64, if not named."
     text += f"\n{machine()}."
     if missing:
@@ -296,7 +296,7 @@ def arguments(given: Sequence[str] | None, tasks: Sequence[str]) -> argparse.Nam
     parser.add_argument(
         "--only", action="append", choices=tasks, metavar="NAME", help=f"one task of {', '.join(tasks)}; repeatable"
     )
-    parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help="who takes part (default %(default)s)")
+    parser.add_argument("--peers", default=",".join(PEERS), metavar="A,B", help="the packages (default %(default)s)")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--update", action="store_true", help="write the table into the README as well")
     options = parser.parse_args(given)

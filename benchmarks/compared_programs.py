@@ -73,7 +73,7 @@ UNCHANGED = {
         """,
 }
 
-# Values that leave the graph, beside a term that keeps it: the derivative of what is left is not that of the program.
+# Values that leave the graph, beside a term that keeps it: the derivative of the rest is not that of the program.
 LEAVING = {
     "`float(x[0]) * x[1]`": "def f(x): return float(x[0]) * x[1]",
     "`x[0].item() * x[1]`": "def f(x): return x[0].item() * x[1]",
@@ -92,7 +92,7 @@ LEAVING = {
 
 # -------------------------------------------------------------------------------------------- programs in each one's own words
 
-# The rows: for each peer a program whose `answer` is shown; a tuple is shown as it is, and says what does not exist.
+# The rows: for each peer a program whose `answer` is shown; a tuple is shown unchanged, with the missing features.
 OWN: dict[str, dict[str, str]] = {
     "forward mode: `jvp` of `np.sort(x) * x`": {
         "compgraph": "answer = right(ad.jvp(lambda x: np.sort(x) * x, (X,), (X,))[1], 2 * np.sort(X) * X)",

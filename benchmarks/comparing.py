@@ -1,4 +1,4 @@
-"""What the packages people ask about do with the same programs: each cell of ``docs/comparison.md`` is a run.
+"""Results of several packages for the same programs: each cell of ``docs/comparison.md`` is a run.
 
 Run ``python benchmarks/comparing.py`` (with the extra ``bench``) to print the tables, with ``--write`` to put them into the page.
 A peer that is not installed has a dash. A cell says "yes" where the derivative is that of a central difference, or what came.
@@ -39,7 +39,7 @@ def available() -> set[str]:
 
 
 def namespace(peer: str) -> dict[str, Any]:
-    """What programs find: NumPy and SciPy under their own names, and the peer under its usual ones."""
+    """The namespace of programs: NumPy and SciPy under their own names, and the peer under its usual ones."""
     names: dict[str, Any] = {"np": np, "X": X, "importlib": importlib, "right": right, "shown": shown, "raising": raising}
     for name in ("math", "pandas", "scipy"):
         names[name] = importlib.import_module(name)
@@ -78,7 +78,7 @@ def gradient_by(peer: str, names: dict[str, Any], f: Callable[[Any], Any], x: An
 
 
 def right(found: Any, expected: Any, close: float = 1e-5) -> str:
-    """Whether numbers are what they should be."""
+    """Whether numbers are right."""
     found = np.asarray(found.detach() if hasattr(found, "detach") and not isinstance(found, np.ndarray) else found)
     same = found.shape == np.shape(expected) and np.allclose(found, expected, rtol=close, atol=close)
     return "yes" if same else "**wrong, silently**"
@@ -90,7 +90,7 @@ def shown(value: Any) -> str:
 
 
 def raising(program: Callable[[], Any]) -> str:
-    """What a program raises, or that it does not."""
+    """Return the error of a program, or that it raises none."""
     try:
         program()
     except Exception as error:  # whatever a peer raises is the answer
@@ -132,7 +132,7 @@ def of_own(peer: str, source: str | None) -> str:
 
 
 def answered(run: Callable[[], str]) -> str:
-    """What a run answers, or what it raises; warnings that were given beside a wrong number are told."""
+    """Return the result of a run, or its error; warnings beside a wrong number are included."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         try:

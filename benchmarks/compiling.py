@@ -1,6 +1,6 @@
 """How long compiling takes, next to JAX: seconds from the first call of a function to its compiled value and gradient.
 
-Whatever a package keeps on disk is not used; what it needs to be loaded only once has been. Each time is the median of some
+Disk caches are not used; everything that is loaded only once has been. Each time is the median of some
 functions that are made anew. The loop is one of Python's for `cg.jit`, and a `fori_loop` for JAX, which would unroll the other.
 """
 
@@ -27,7 +27,7 @@ ELEMENTWISE = ("tanh", "sin", "cos", "arctan")
 
 
 def irregular(peer: Peer, operations: int = 2000) -> Function:
-    """A chain of operations in an order by chance, of which no loop can be made; with its gradient it has some 5,000."""
+    """A chain of operations in random order, without loops; with its gradient it has some 5,000."""
     order = random.Random(0)
     chosen = [(getattr(peer.xp, order.choice(ELEMENTWISE)), order.uniform(0.5, 1.0)) for _ in range(operations // 2)]
 
@@ -40,7 +40,7 @@ def irregular(peer: Peer, operations: int = 2000) -> Function:
 
 
 def programs(peer: Peer, name: str) -> dict[str, tuple[Function, Any]]:
-    """Functions and their arguments, by what they are called in the table."""
+    """Functions and their arguments, by their names in the table."""
     rng = np.random.default_rng(1)
     looped = loop(2000)
     return {
@@ -80,7 +80,7 @@ def measured(rounds: int) -> list[list[str]]:
             ways[name] = PEERS[name][0](), way
         except ImportError:
             continue
-        way(chain(1).function(ways[name][0]), np.ones(3))  # what is needed once
+        way(chain(1).function(ways[name][0]), np.ones(3))  # loads everything that is needed once
     rows = [["value and gradient of", "operations", *(PEERS[name][1] for name in ways)]]
     for title in programs(PEERS["numpy"][0](), "numpy"):
         cells, operations = [], 0

@@ -1,4 +1,4 @@
-"""What it costs to share the rows of a batch among machines, and when it pays.
+"""The cost of sharing the rows of a batch among machines, and when it pays.
 
 Run ``python benchmarks/data_parallel.py`` with nothing else running. It starts processes on this machine, as many as
 ``--machines`` says, and prints the overhead of a step, what a megabyte of parameters adds, the efficiency with work that only

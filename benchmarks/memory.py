@@ -2,7 +2,7 @@
 
 All numbers are in layers' worth, the size of one array of activations. `forward` is what the graph holds; `sweep` is the
 peak beyond that, while the gradients of all weights, or of the first alone, are computed; both keep the graph. the second
-table is of value and gradients at once, where no graph need be kept: `between` is what is held between calls, such as the
+table is of value and gradients at once, where no graph need be kept: `between` is the memory held between calls, such as the
 memory that a compiled program works in, and `peak` what a call needs beyond that. The modules that a process loads once are not
 counted.
 """
@@ -31,7 +31,7 @@ def data() -> tuple[Any, list[Any]]:
 
 
 def ours(first_only: bool) -> tuple[float, float]:
-    """What this package holds after the forward pass, and needs beyond it."""
+    """Return the memory of this package after the forward pass, and its further needs."""
     inputs, arrays = data()
     weights = [cg.variable(a) for a in arrays]
     gc.collect()
@@ -83,7 +83,7 @@ def loss(inputs: Any, weights: list[Any]) -> Any:
 
 
 def together(is_compiled: bool) -> tuple[float, float]:
-    """What this package, as it is or compiled, holds between calls for value and gradients, and the peak of a call beyond."""
+    """Return the memory between calls for value and gradients, compiled or not, and the peak of a call beyond that."""
     inputs, weights = data()
     run: Any = autodiff.value_and_grad(loss, argnums=1)
     if is_compiled:  # all modules are loaded

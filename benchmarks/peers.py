@@ -219,7 +219,7 @@ def eager_torch(threads: int = 1) -> Peer:
     torch.set_num_threads(1)
 
     def within(run: Run) -> Run:
-        """The same on as many threads as are asked for."""
+        """The same with the requested number of threads."""
 
         def threaded() -> tuple[Any, Sequence[Any]]:
             torch.set_num_threads(threads)
@@ -288,7 +288,7 @@ def jax() -> Peer:
     return Peer(jnp, prepare, derive=derive)
 
 
-# What is typed on the command line -> how it is made, and what it is called in the table.
+# Names on the command line -> constructors, and names in the table.
 PEERS: dict[str, tuple[Callable[[], Peer], str]] = {
     "numpy": (by_hand, "NumPy"),
     "compgraph": (compgraph, "compgraph"),

@@ -1,4 +1,4 @@
-"""What is computed: each task once over any package's NumPy-like namespace, and once by hand.
+"""The tasks: each once over any package's NumPy-like namespace, and once by hand.
 
 The version by hand is what a good NumPy programmer writes who derives the gradient on paper: it keeps what the
 derivative needs, in plain expressions. All other peers are checked against it.
@@ -24,9 +24,9 @@ class Task:
     Attributes
     ----------
     name, title : str
-        What it is called on the command line, and in the table.
+        The names on the command line and in the table.
     parameters, data : sequence of arrays
-        What is differentiated with respect to, and what is not.
+        The variables, and the other arguments.
     by_hand : callable
         ``by_hand(*parameters, *data)`` returns the value and the list of gradients.
     function : callable
@@ -36,11 +36,11 @@ class Task:
     special : dict
         For a peer that needs another function, by its name.
     peers : tuple of str
-        Who takes part.
+        The packages.
     tolerance : float
         By how much results may differ, relatively.
     threads : int
-        How many threads those use that can be told.
+        The number of threads of packages that can set it.
     """
 
     name: str
@@ -72,7 +72,7 @@ def chain(size: int, threads: int = 1) -> Task:
     name, title = f"chain-{size}", f"chain of 51 operations on {size:,}"
     if threads == 1:
         return Task(name, title, [x], [], _chain_by_hand, _chain, peers=tuple(PEERS))
-    peers = ("jit", "torch")  # JAX is told once and for all how many threads it has
+    peers = ("jit", "torch")  # JAX sets its number of threads only once
     return Task(f"{name}-threads", f"{title}, {threads} threads", [x], [], _chain_by_hand, _chain, peers=peers, threads=threads)
 
 
@@ -304,7 +304,7 @@ def _convolution_by_hand(x: Array, kernel: Array, weights: Array) -> tuple[Any, 
 
 @dataclass(frozen=True)
 class Derivative(Task):
-    """A computation of which another derivative than the gradient is timed, with respect to its only parameter.
+    """A computation with a timed derivative other than the gradient, with respect to its only parameter.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ BENDS = np.array(
 
 
 class Solution(NamedTuple):
-    """Values of y at equal distances, ends included, and what they are called in the picture."""
+    """Values of y at equal distances, ends included, and their name in the picture."""
 
     y: Array
     title: str
@@ -68,7 +68,7 @@ def loss_of(inner: Any) -> Any:
 
 
 def first_guess(points: int) -> Array:
-    """A curve that is no solution, without its ends."""
+    """A curve that is not a solution, without its ends."""
     return np.sin(np.linspace(0, END, points)[1:-1] / 1.4) + 1
 
 
@@ -80,7 +80,7 @@ def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
     """
     if name == "stepcontroller":
         return StepController([inner], 0.006, beta=0.002, fixed=True)
-    if name == "sgd":  # the same but for the first step: its rate is that step times beta, its momentum 1 - beta
+    if name == "sgd":  # the same except for the first step: its rate is that step times beta, its momentum 1 - beta
         return SGD([inner], rate=1.2e-5, momentum=0.998)
     return step_controller("stepcontroller" if name == "adapted" else name, [inner], 1e-7)
 

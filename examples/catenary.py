@@ -1,7 +1,7 @@
 """Find the curve of a hanging rope, by letting it slide down the gradient of its energy.
 
 The rope hangs from two points at distance 1, in segments of equal width; the heights between them begin at random. It is
-elastic: the energy is what gravity gives, plus the square of what it is longer than 1.1. The curve found is compared with the
+elastic: the energy is that of gravity, plus the square of its length above 1.1. The curve found is compared with the
 catenary, the parabola and the arc of a circle that are as long as the rope has become. ArrayFlow's optimiser finds the size of
 the steps for up to some 50 segments; for more there is ``--optimizer sgd``, gradient descent with momentum.
 """

@@ -22,13 +22,13 @@ Array: TypeAlias = NDArray[Any]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Let the command line say which digits are meant."""
+    """Add the options that select the digits."""
     parser.add_argument("--data", choices=["digits", "mnist"], default="digits", help="default: %(default)s")
     parser.add_argument("--data-home", metavar="FOLDER", help="scikit-learn's folder for downloads, with --data mnist")
 
 
 def load_or_exit(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Array]:
-    """What `load_data` returns; where it cannot, the program ends with a line that says why."""
+    """Return the result of `load_data`; if it fails, end the program with the reason."""
     if options.data_home is not None and options.data != "mnist":
         parser.error("argument --data-home: the small digits are not downloaded; it belongs with --data mnist")
     try:
@@ -57,7 +57,7 @@ def fetch_mnist(data_home: str | None) -> tuple[Array, Array]:
     earlier = socket.getdefaulttimeout()
     socket.setdefaulttimeout(10)  # a server that says nothing for so many seconds is taken to be out of reach
     try:
-        with warnings.catch_warnings(action="ignore"):  # what goes wrong on the way is said by the exception
+        with warnings.catch_warnings(action="ignore"):  # failures raise
             options = {"return_X_y": True, "as_frame": False, "parser": "liac-arff", "n_retries": 1, "delay": 0.1}
             images, labels = fetch_openml("mnist_784", version=1, data_home=data_home, **options)
     finally:
@@ -87,7 +87,7 @@ class Batches:
 
 
 def shifted(images: Array, most: float, rng: np.random.Generator) -> Array:
-    """The images, each moved by up to `most` pixels (one, at most) along both axes; what comes in at the edge is blank."""
+    """The images, each moved by up to `most` pixels (one, at most) along both axes; new pixels at the edge are blank."""
     side = side_of(images)
     moved = images.reshape(-1, side, side)
     for _ in range(2):  # along the last axis, which is another one each time

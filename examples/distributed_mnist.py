@@ -1,8 +1,8 @@
-"""Train the network of `mnist.py` on several machines, of which one is killed on the way.
+"""Train the network of `mnist.py` on several machines, one of which is killed on the way.
 
 The program starts a cluster of its own, of processes on this machine; on a real one only the line that makes the client
-differs. It shares each batch among the machines, kills one of them in the middle, goes on with those that are left and with the
-one that is started in its place, and then trains the same network in this process alone, to show that it ends with the same
+differs. It shares each batch among the machines, kills one of them in the middle, continues with the others and with a
+new one, and then trains the same network in this process alone, to show that it ends with the same
 numbers, bit for bit.
 """
 
@@ -65,8 +65,10 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     parser.add_argument("--machines", type=int, default=2, metavar="N", help="default: %(default)s")
     parser.add_argument("--iterations", type=int, default=100, metavar="N", help="default: %(default)s")
     parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random; default: %(default)s")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="where to draw who computed what, when; needs Matplotlib")
+    parser.add_argument("--seed", type=int, default=0, help="of all random numbers; default: %(default)s")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="where to draw the work of each machine over time; needs Matplotlib"
+    )
     options = parser.parse_args(argv)
     for name in ("machines", "iterations", "batch_size"):
         if getattr(options, name) < 1:

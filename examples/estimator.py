@@ -1,6 +1,6 @@
 """A network as an estimator of scikit-learn's, for pipelines and grid searches: a pattern to copy.
 
-`Network` holds what the two have in common; a classifier and a regressor say what their targets are and what the loss is.
+`Network` has the common parts; a classifier and a regressor define their targets and losses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
-    """A layer of hidden units, trained by Adam on batches; with `early_stopping` until what is held out gets no better."""
+    """A layer of hidden units, trained by Adam on batches; with `early_stopping` until the held-out score stops improving."""
 
     def __init__(
         self, hidden: int = 32, rate: float = 0.02, epochs: int = 100, batch_size: int = 32, early_stopping: bool = False,
@@ -59,7 +59,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Go once through more samples; a classifier is told all `classes` the first time."""
+        """Go once through more samples; a classifier needs all `classes` the first time."""
         is_new = not hasattr(self, "parameters_")
         X, y = self._checked(X, y, is_new, classes)  # noqa: N806
         if is_new:

@@ -117,7 +117,7 @@ def probability(network: Network, histogram: Array) -> float:
 
 
 def draw(examples: Array, losses: list[float], network: Network, hacked: Array, uphill: Array, file: Path) -> None:
-    """An example of each class and the losses; below, the first example, the gradient, and what it was moved to."""
+    """An example of each class and the losses; below, the first example, the gradient, and the example after the steps."""
     figure, axes = new_figure(12, 7, 2, 3)
     axes[1, 0].sharey(axes[1, 2])
     zero, one = examples

@@ -1,6 +1,6 @@
 """Get stuck in a local optimum, and get around it.
 
-Gradient descent looks for a, b, c of ``exp(a t) sin(b t + c)``, of which values are given. From (0, 0, 0) it ends where every
+Gradient descent looks for a, b, c of ``exp(a t) sin(b t + c)`` from given values. From (0, 0, 0) it ends where every
 direction is uphill, but far from a fit; from (-0.1, 1.2, 1.2) it finds a solution.
 """
 

@@ -3,7 +3,7 @@
 The images and labels are placeholders, the derivatives of the loss are nodes of the same graph, and an executor computes
 both for one batch after the other. Without arguments this takes the digits of 8 x 8 pixels that scikit-learn brings along;
 with ``--data mnist`` those of 28 x 28 pixels from openml.org, which are downloaded once. It prints the loss of each epoch
-and how many digits out of a hundred that were held out it tells apart, plots what was learnt, and draws the graph.
+and the percentage of held-out digits that it distinguishes, plots the learned weights, and draws the graph.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def plot(losses: list[float], graph: Regression, probabilities: Array, labels: A
 
 
 def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line; a wrong one ends the program with a line that says so."""
+    """The options of the command line; a wrong one ends the program with an error."""
     add_options(parser)
     parser.add_argument("--epochs", type=int, default=10, metavar="N", help="default: %(default)s")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")

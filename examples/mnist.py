@@ -5,7 +5,7 @@ layer, which learns by plain gradient descent; with ``--model cnn`` a network of
 70000 digits of 28 x 28 pixels from openml.org, which are downloaded once. It prints how many digits out of a hundred that
 the network was not trained on it reads correctly, and draws the graph of the loss.
 
-With ``--checkpoint FILE`` the program can be killed at any moment; started again with the same options, it goes on from
+With ``--checkpoint FILE`` the program can be killed at any moment; started again with the same options, it continues from
 the file, and ends with the same numbers, bit for bit, as if it had never stopped.
 
 With ``--jit`` the loss and its gradients are compiled to machine code before the first step. On one core the whole run of the
@@ -33,7 +33,7 @@ from compgraph.view.visualize import FORMATS
 ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
 OPTIMIZER = {"dense": "sgd", "cnn": "adam"}
 RATE = {"sgd": 0.1, "adagrad": 0.02, "rmsprop": 0.001, "adam": 0.003, "adamw": 0.003, "stepcontroller": 0.5}
-RATE_OF_DENSE_DIGITS = 0.8  # by sgd: the gradient grows with the ink of an image, of which MNIST has six times as much
+RATE_OF_DENSE_DIGITS = 0.8  # by sgd: the gradient grows with the ink of an image; MNIST has six times as much
 SCHEDULE = {"dense": "constant", "cnn": "cosine"}
 SHIFT = {"dense": 0.0, "cnn": 0.5}
 MISREAD = 12  # so many are plotted
@@ -82,7 +82,7 @@ def plot(losses: list[float], images: Array, labels: Array, guessed: Array, file
 
 
 def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> argparse.Namespace:
-    """The options of the command line; a wrong one ends the program with a line that says so."""
+    """The options of the command line; a wrong one ends the program with an error."""
     add_options(parser)
     parser.add_argument("--model", choices=MODELS, default="dense", help="default: %(default)s")
     parser.add_argument("--optimizer", choices=OPTIMIZERS, help=f"default: {listed(OPTIMIZER)}")
@@ -95,12 +95,12 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="default: %(default)s")
     parser.add_argument("--shift", type=float, metavar="PIXELS", help="by up to how much each image is moved before the network "
                         f"learns from it, 0 to 1; default: {listed(SHIFT)}")  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of all random numbers; default: %(default)s")
     parser.add_argument("--jit", action="store_true", help="compile the loss and its gradients to machine code; needs llvmlite")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="where to write the state of the training now and then, "
-                        "and to go on from if the file exists")  # fmt: skip
+                        "and to continue from if the file exists")  # fmt: skip
     parser.add_argument("--graph", type=Path, default=Path("mnist-graph.svg"), metavar="FILE", help="default: %(default)s")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="where to plot the loss and what is misread; needs Matplotlib")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="where to plot the loss and misread digits; needs Matplotlib")
     options = parser.parse_args(argv)
     fill_in(options)
     check(parser, options)
@@ -113,7 +113,7 @@ def listed(defaults: Mapping[str, object]) -> str:
 
 
 def fill_in(options: argparse.Namespace) -> None:
-    """Choose what was not given, by the model, the data and the optimizer."""
+    """Choose missing options by the model, the data and the optimizer."""
     options.optimizer = options.optimizer or OPTIMIZER[options.model]
     options.schedule = options.schedule or ("constant" if options.optimizer == "stepcontroller" else SCHEDULE[options.model])
     if options.rate is None:
@@ -148,14 +148,14 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
 
 
 def resume(parser: argparse.ArgumentParser, training: Training, checkpoint: Path) -> None:
-    """Go on from a checkpoint, if there is one."""
+    """Continue from a checkpoint if it exists."""
     if not checkpoint.exists():
         return
     try:
         training.load_state(read_checkpoint(checkpoint))
     except (OSError, ValueError) as error:
-        parser.error(f"argument --checkpoint: cannot go on from {str(checkpoint)!r}: {error}; delete it to begin anew")
-    print(f"Going on from {checkpoint}, after {len(training.losses)} iterations", file=sys.stderr)
+        parser.error(f"argument --checkpoint: cannot continue from {str(checkpoint)!r}: {error}; delete it to begin anew")
+    print(f"Continuing from {checkpoint}, after {len(training.losses)} iterations", file=sys.stderr)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -35,7 +35,7 @@ def dense(images: Array, p: Parameters) -> Any:
 
 
 def cnn_parameters(pixels: int, rng: np.random.Generator) -> Parameters:
-    """Random kernels and weights in single precision, of a size that keeps the size of what they act on, and biases of zero."""
+    """Random kernels and weights in single precision, of a size that keeps the size of their inputs, and biases of zero."""
     first, second = CHANNELS
     features = second * (round(float(np.sqrt(pixels))) // 2) ** 2
     values = {
@@ -65,7 +65,7 @@ def variables(values: dict[str, Array]) -> Parameters:
 
 
 class Model(NamedTuple):
-    """How a network's parameters are made for images of so many pixels, what it computes with them, and how precisely."""
+    """A network: its initial parameters by the number of pixels, its function, and its precision."""
 
     parameters: Callable[[int, np.random.Generator], Parameters]
     logits: Callable[[Array, Parameters], Any]

@@ -1,4 +1,4 @@
-"""What the options of several examples have in common."""
+"""Options of several examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demos share: their options, their optimisers, and pictures that are saved without a window."""
+"""Options, optimizers and pictures (saved without a window) of the demos."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Whole(NamedTuple):
-    """An option that takes a whole number: its default, the least that is allowed, and what it is."""
+    """An option that takes a whole number: its default, its minimum, and its description."""
 
     default: int
     least: int
@@ -41,7 +41,7 @@ class Whole(NamedTuple):
 
 # ArrayFlow's optimiser with the inertia of the paper's equation 73, and with that of its Algorithm 1 as printed.
 INERTIA = {"stepcontroller": "average", "printed": "two gradients"}
-LOST = 1e30  # a loss so large does not come back; near 1e15 some do
+LOST = 1e30  # such a large loss does not recover; near 1e15 some do
 
 
 def step_controller(name: str, parameters: Any, rate: float, **settings: Any) -> StepController:
@@ -53,7 +53,7 @@ def take_step(optimizer: Optimizer, loss: Any) -> None:
     """One step down the gradient of a loss; the program ends if the loss has left all bounds."""
     if not abs(loss) < LOST:
         how = f"The loss is {float(loss):.1e} after {optimizer.steps} steps"
-        sys.exit(f"{how}, of which the last were too large: {optimizer.rate:.1e}")
+        sys.exit(f"{how}; the last steps were too large: {optimizer.rate:.1e}")
     with_loss = (loss,) if isinstance(optimizer, StepController) else ()
     optimizer.step(gradient(loss), *with_loss)
 
@@ -79,7 +79,7 @@ def read_options(
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """What reads a whole number, and refuses one that is too small."""
+    """Return a parser of whole numbers that rejects too small ones."""
 
     def whole(text: str) -> int:
         number = int(text)
@@ -98,6 +98,6 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
 
 
 def save(figure: Figure, file: Path) -> None:
-    """Write a picture, and say so."""
+    """Write a picture, and print its path."""
     figure.savefig(file)
     print(f"Saved {file}")

@@ -1,4 +1,4 @@
-"""Training that can be stopped at any moment, and goes on from its checkpoint to the same bits."""
+"""Training that can be stopped at any moment, and continues from its checkpoint with the same bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIMIZERS: dict[str, Any] = {made.__name__.lower(): made for made in (SGD, AdaG
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides how a network is trained, besides the data. Every name is that of an option of the command line."""
+    """The settings of a training. Every name is that of an option of the command line."""
 
     data: str
     model: str
@@ -81,7 +81,7 @@ class Training:
         self.losses.append(float(loss))
 
     def loss(self, parameters: Any, images: Array, labels: Array) -> Any:
-        """What is made small, of one batch."""
+        """The loss of one batch."""
         return cg.softmax_cross_entropy(self.model.logits(images, parameters), labels)
 
     def _compiled(self) -> Any:
@@ -109,7 +109,7 @@ class Training:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from a state; one of a training with other settings, or other images, is refused by a ValueError."""
+        """Continue from a state; raise a ValueError for one with other settings or images."""
         made_with = json.loads(str(state["made_with"]))
         for name, value in self.made_with.items():
             if made_with.get(name) != value:
@@ -145,12 +145,12 @@ def write_checkpoint(file: Path, state: dict[str, Any]) -> None:
 
 
 def read_checkpoint(file: Path) -> dict[str, Any]:
-    """The state in a file; a ValueError if it is no checkpoint."""
+    """Return the state in a file; raise a ValueError if it is not a checkpoint."""
     try:
         with file.open("rb") as stream, np.load(stream) as stored:
             state = dict(stored)
     except (zipfile.BadZipFile, EOFError, TypeError, ValueError) as error:
-        raise ValueError(f"it is no checkpoint, or damaged: {error}") from error
+        raise ValueError(f"it is not a checkpoint, or damaged: {error}") from error
     if "made_with" not in state:
-        raise ValueError("it is no checkpoint of this program")
+        raise ValueError("it is not a checkpoint of this program")
     return state

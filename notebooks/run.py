@@ -1,4 +1,4 @@
-"""Run notebooks, and write them back with new outputs, without what differs from run to run.
+"""Run notebooks, and write them back with new outputs, without parts that differ between runs.
 
 ``python notebooks/run.py`` runs all of them, ``python notebooks/run.py notebooks/03-reverse-mode.ipynb`` one.
 Tests run them too, but leave the files as they are.
@@ -26,7 +26,7 @@ def run(path: Path) -> None:
 
 
 def tidy(notebook: nbformat.NotebookNode) -> None:
-    """Leave nothing but cells and what they show."""
+    """Remove everything except cells and their outputs."""
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook.cells):
@@ -34,7 +34,7 @@ def tidy(notebook: nbformat.NotebookNode) -> None:
         for output in cell.get("outputs", []):
             if "data" in output:
                 output.metadata = {}
-                if PICTURES & set(output.data):  # nobody sees the text that stands in for a picture
+                if PICTURES & set(output.data):  # the text in place of a picture is never shown
                     output.data.pop("text/plain", None)
 
 

@@ -92,7 +92,7 @@ def test_a_rope_of_any_number_of_segments_comes_to_rest(segments: int, optimizer
 
 def test_two_gradients_hang_no_rope(tmp_path: Path) -> None:
     """Algorithm 1 as printed: growth is seen to have gone too far when the step is three times what the rope bears."""
-    with pytest.raises(SystemExit, match=r"The loss is .* after \d+ steps, of which the last were too large: 1\.\de-01"):
+    with pytest.raises(SystemExit, match=r"The loss is .* after \d+ steps; the last steps were too large: 1\.\de-01"):
         demo("catenary").main(["--optimizer", "printed", "--folder", str(tmp_path)])
 
 

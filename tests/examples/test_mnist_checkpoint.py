@@ -71,7 +71,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_pat
     resumed, uninterrupted = start(killed, *given), start(whole, *given)
     output, errors = resumed.communicate()
     assert (resumed.returncode, uninterrupted.communicate()[0]) == (0, output)
-    assert f"Going on from c.npz, after {done} iterations" in errors
+    assert f"Continuing from c.npz, after {done} iterations" in errors
     assert_same_bits(killed / "c.npz", whole / "c.npz")
     assert (killed / "g.dot").read_text() == (whole / "g.dot").read_text()
     assert sorted(path.name for path in killed.iterdir()) in (["c.npz", "g.dot"], ["c.npz", "c.npz.part", "g.dot"])
@@ -193,7 +193,7 @@ def test_checkpoint_of_other_settings_is_an_error(capsys: pytest.CaptureFixture[
                     mnist.main([*options, option, value])
                 assert stopped.value.code == 2
                 message = capsys.readouterr().err.splitlines()[-1]
-                assert "argument --checkpoint: cannot go on from 'c.npz': it was made with" in message
+                assert "argument --checkpoint: cannot continue from 'c.npz': it was made with" in message
                 assert words in message or option in ("--model", "--optimizer")
                 assert "delete it to begin anew" in message
                 assert Path("c.npz").read_bytes() == before
@@ -245,5 +245,5 @@ def test_checkpoint_that_is_none_is_an_error_and_left(capsys: pytest.CaptureFixt
                     mnist.main(["--iterations", "2", "--checkpoint", str(file), "--graph", "g.dot"])
                 assert stopped.value.code == 2
                 message = capsys.readouterr().err.splitlines()[-1]
-                assert f"argument --checkpoint: cannot go on from '{file}': " in message
+                assert f"argument --checkpoint: cannot continue from '{file}': " in message
                 assert before is None or file.read_bytes() == before
