@@ -107,7 +107,7 @@ class TestImplicit:
             root(lambda x: x["a"], {"a": 1.0})
         with pytest.raises(ValueError, match=r"fixed_point: the function made an array of shape \(2,\) for one of shape \(\)"):
             fixed_point(lambda x: [np.ones(2)], [1.0])
-        with pytest.raises(TypeError, match="holds no array"):
+        with pytest.raises(TypeError, match="contains no array"):
             root(lambda x: x, [])
 
     def test_a_parameter_that_does_not_matter(self) -> None:

@@ -311,8 +311,8 @@ def test_a_schedule_is_asked_for_the_steps_taken() -> None:
         ({"a": "x"}, TypeError, r"\['a'\] is a str"),
         ([True], TypeError, "bool"),
         ([np.ma.ones(3)], TypeError, "MaskedArray"),
-        ([cg.variable(1.0) * 2], TypeError, "no variable"),
-        ([cg.constant(1.0)], TypeError, "no variable"),
+        ([cg.variable(1.0) * 2], TypeError, "not a variable"),
+        ([cg.constant(1.0)], TypeError, "not a variable"),
         (np.broadcast_to(1.0, 3), ValueError, "read-only"),
     ],
 )
