@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..context import is_deriving
+from ..storage import Write
 from .node import ConstantNode, Value, new_view
 from .traceable_buffers import TRACEABLE, unwrap_buffer
 
@@ -128,7 +129,7 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
 
     Parameters
     ----------
-    nodes : iterable of Node or MultiOutput
+    nodes : iterable of Node, MultiOutput or Write
         The operations to differentiate or to run again.
     for_values : bool
         Whether they are run again; then the operands of sums are checked as well.
@@ -142,6 +143,8 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
         return
     checked = set()
     for node in nodes:
+        if isinstance(node, Write):  # it has copied its value
+            continue
         args, options = node.args, node.options
         if len(args) == len(node.parent_argnums) and not options:
             continue
