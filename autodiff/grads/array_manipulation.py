@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -16,29 +17,31 @@ from compgraph.storage import overlaps_itself, place_of, scatter_to_buffer, wind
 from ..rules import SharedFormulas, general, linear, record_getitem, scatter, scatter_lazily
 
 
-def _identity(g: Any, out: Any, x: Any, **_: Any) -> Any:
+def _identity(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **_: Any) -> Any:
     return g
 
 
-def _reshape_back(g: Any, out: Any, x: Any, *, order: Any = "C", **_: Any) -> Any:
+def _reshape_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, order: Any = "C", **_: Any) -> Any:
     return np.reshape(g, x.shape, order=order)
 
 
-def _view_back(g: Any, out: Any, x: Any, dtype: Any) -> Any:
+def _view_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dtype: Any) -> Any:
     """Combine real and imaginary part, which have the cotangents ``Re g`` and ``-Im g``."""
     if x.dtype.kind == "c":
         return np.conjugate(g.copy().view(np.result_type(g.dtype, np.complex64)))
     return np.conjugate(g).copy().view(np.finfo(g.dtype).dtype)
 
 
-def _transpose_back(g: Any, out: Any, x: Any, axes: Any = None) -> Any:
+def _transpose_back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axes: Any = None) -> Any:
     return np.transpose(g, None if axes is None else tuple(np.argsort([a % x.ndim for a in axes]).tolist()))
 
 
 # Operations with any number of operands (`SharedFormulas`).
 
 
-def _split_concatenated(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+def _split_concatenated(
+    positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any
+) -> list[Any]:
     """Return the parts of a concatenation's cotangent that belong to the operands."""
     shapes = [np.shape(x) for x in operands]
     along = 0 if axis is None else axis % out.ndim
@@ -47,7 +50,7 @@ def _split_concatenated(positions: list[int], g: Any, out: Any, *operands: Any, 
     return [np.reshape(g[(*before, slice(ends[p], ends[p + 1]))], shapes[p]) for p in positions]
 
 
-def _unstack(positions: list[int], g: Any, out: Any, *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
+def _unstack(positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands: Any, axis: Any = 0, **_: Any) -> list[Any]:
     """Return the parts of a stack's cotangent that belong to the operands."""
     before = (slice(None),) * (axis % out.ndim)
     return [g[(*before, p)] for p in positions]
@@ -82,12 +85,14 @@ def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
     return [slice(p, p + lengths[p]) for p in positions]
 
 
-def _gather_updates(positions: list[int], g: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> list[Any]:
+def _gather_updates(
+    positions: list[int], g: NDArray[Any], out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]
+) -> list[Any]:
     """Return the elements of the cotangent at the indices of the updates."""
     return [record_getitem(g, *flat[place]) for place in _index_slices(positions, layout)]
 
 
-def _scatter_tangents(tangents: Any, out: Any, like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
+def _scatter_tangents(tangents: Any, out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
     """Scatter the tangents of the updates."""
     positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
     if not positions:
@@ -102,7 +107,9 @@ scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moving()
 scatter_grad.tangents = SharedFormulas(_scatter_tangents, fixed=1)
 
 
-def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def _window(
+    g: NDArray[Any], out: NDArray[Any], buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]
+) -> Any:
     """Return zeros with `g` at the window. The cotangent of a complex buffer viewed by its real parts is conjugated."""
     whole: Any = to_values(buffer)
     low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
@@ -121,7 +128,7 @@ def _window(g: Any, out: Any, buffer: Any, *, shape: Any, dtype: Any, offset: in
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
-def _scatter_in_bytes(g: Any, like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def _scatter_in_bytes(g: NDArray[Any], like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """Add `g` to flat memory below a window that overlaps itself."""
     places = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
@@ -129,12 +136,14 @@ def _scatter_in_bytes(g: Any, like: Any, shape: Any, offset: int, strides: tuple
     return bind(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
-def _window_of(g: Any, out: Any, values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+def _window_of(
+    g: NDArray[Any], out: NDArray[Any], values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]
+) -> Any:
     place = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
     return bind(window, (g,), place)
 
 
-def _sum_at_places(g: Any, region: Any, places: Any) -> Any:
+def _sum_at_places(g: NDArray[Any], region: Any, places: Any) -> Any:
     """Return the sum of the cotangents at each position."""
     return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
 

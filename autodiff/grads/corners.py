@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph import ops
 from compgraph.bind import bind
@@ -28,12 +29,12 @@ from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_
 UNLIKELY = frozenset({"abs", "fabs"})
 
 
-def over(x: Any, length: Any, of: str) -> Any:
+def over(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
 
-def cornered(t: Any, z: Any, of: str) -> Any:
+def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return zeros that mark a corner: their derivative is nan where the tangent `t` leaves the corner at ``z == 0``."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
@@ -48,13 +49,13 @@ def _undefined(where: Any) -> Any:
     return np.divide(0.0, np.where(where, 0.0, 1.0))
 
 
-def _cornered_back(h: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+def _cornered_back(h: Any, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return nan where the cotangent `h` is 0: the value then has a derivative, but its derivative is unknown here."""
     h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
 
 
-def _cornered_along(s: Any, out: Any, t: Any, z: Any, of: str) -> Any:
+def _cornered_along(s: NDArray[Any], out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     s, t, z = (np.asarray(to_values(x)) for x in (s, t, z))
     return _undefined((z == 0) & (t != 0) & (s != 0))
 
@@ -70,16 +71,16 @@ def _any_recorded(*values: Any) -> bool:
 # ------------------------------------------------------------------------------------------------- lengths
 
 
-def safe_quotient(x: Any, length: Any, of: str) -> Any:
+def safe_quotient(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0; recorded so that its derivative at 0 is undefined."""
     return bind(over, (x, length), {"of": of}) if _any_recorded(x, length) else over(x, length, of)
 
 
-def _identity(y: Any) -> Any:
+def _identity(y: NDArray[Any]) -> Any:
     return y
 
 
-def length_formula(g: Any, out: Any, x: Any, of: str, up: Any = _identity, length: Any = _identity) -> Any:
+def length_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, up: Any = _identity, length: Any = _identity) -> Any:
     """Compute ``g * x / out``, the cotangent of `x` from that of its length.
 
     `up` broadcasts an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
@@ -97,7 +98,7 @@ def length_formula(g: Any, out: Any, x: Any, of: str, up: Any = _identity, lengt
 # ------------------------------------------------------------------------------------------------- choices
 
 
-def choice_formula(contribution: Any, g: Any, out: Any, corner: Any, moves: Any, of: str) -> Any:
+def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, moves: Any, of: str) -> Any:
     """Return the contribution of a choice, including its change at a tie.
 
     Parameters
@@ -136,12 +137,12 @@ def choice_tangent(contribution: Any, t: Any, corner: Any, moves: Any, of: str) 
     return contribution + mark_corner(t, moves(), of)
 
 
-def mark_corner(t: Any, z: Any, of: str) -> Any:
+def mark_corner(t: NDArray[Any], z: Any, of: str) -> Any:
     """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
     return bind(cornered, (t, z), {"of": of})
 
 
-def mark_unknown(contribution: Any, g: Any, corner: Any, moves: Any, of: str) -> Any:
+def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, moves: Any, of: str) -> Any:
     """Return a contribution whose own derivative is undefined where `g` is 0 at a corner: there it divides by zero."""
     if not isinstance(base_of(g), Value):
         return contribution
@@ -177,7 +178,7 @@ class _ReductionCorners:
         self.by_weights: Any = rule.formulas[0]
         self.along_weights: Any = rule.tangents[0]
 
-    def at(self, out: Any, x: Any, axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    def at(self, out: NDArray[Any], x: NDArray[Any], axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
@@ -187,7 +188,9 @@ class _ReductionCorners:
         chosen = share != 0
         return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
 
-    def back(self, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def back(
+        self, g: Any, out: Any, x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
         """Return the cotangent of the elements."""
         found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
@@ -213,7 +216,16 @@ class _ReductionCorners:
             at, restore_axes(g, x, axis, keepdims) * safe_quotient(moved, np.zeros_like(moved), self.rule.opname), 0
         )
 
-    def along(self, t: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def along(
+        self,
+        t: NDArray[Any],
+        out: NDArray[Any],
+        x: NDArray[Any],
+        *others: Any,
+        axis: Any = None,
+        keepdims: Any = False,
+        **options: Any,
+    ) -> Any:
         """Return the tangent of the result."""
         found = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not _any_recorded(t, out, x):
@@ -225,17 +237,17 @@ class _ReductionCorners:
         moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_values(x))), 1)
         return found + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
-    def pull(self, position: int, g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of cotangents by the weights, unless a corner is recorded."""
         by_one = position == 0 and not others and isinstance(g, Value) and self._any(out, x, **options)
         return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
-    def push(self, tangents: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+    def push(self, tangents: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of tangents."""
         by_one = not others and _any_recorded(out, x) and self._any(out, x, **options)
         return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
 
-    def _any(self, out: Any, x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
+    def _any(self, out: NDArray[Any], x: NDArray[Any], axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
         return bool(np.any(self.at(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
 
@@ -256,7 +268,9 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
     by_weights: Any = rule.formulas[0]
     pulled, push = rule.batch
 
-    def back(g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    def back(
+        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+    ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
             if parts is not None:
@@ -265,7 +279,14 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
         return by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
 
     def pull(
-        position: int, g: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
+        position: int,
+        g: NDArray[Any],
+        out: NDArray[Any],
+        x: NDArray[Any],
+        *others: Any,
+        axis: Any = None,
+        keepdims: Any = False,
+        **options: Any,
     ) -> Any:
         parts = numerator(x, *others, axis=axis, **options) if position == 0 and _any_recorded(g, out) else None
         if parts is None:
@@ -273,7 +294,7 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
             return each(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         axes = reduced_axes(x, axis)
 
-        def up(y: Any) -> Any:
+        def up(y: NDArray[Any]) -> Any:
             if y.ndim <= out.ndim:
                 return restore_axes(y, x, axis, keepdims)
             shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..rules import elementwise, general, linear, multilinear
 
 # ------------------------------------------------------------------------------------------------ tools
 
 
-def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
+def _slice_along(x: NDArray[Any], axis: int, *bounds: int | None) -> Any:
     """Compute ``x[..., start:stop:step, ...]`` along an axis."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
 
-def _flip(x: Any, axis: int) -> Any:
+def _flip(x: NDArray[Any], axis: int) -> Any:
     return _slice_along(x, axis, None, None, -1)
 
 
-def _shift(x: Any, axis: int, reach: int, fill: float) -> Any:
+def _shift(x: NDArray[Any], axis: int, reach: int, fill: float) -> Any:
     """Shift `x` along an axis and fill the vacated positions; the shape stays."""
     shape = (*x.shape[:axis], min(reach, x.shape[axis]), *x.shape[axis + 1 :])
     return np.concatenate([np.full(shape, fill, x.dtype), _slice_along(x, axis, 0, max(x.shape[axis] - reach, 0))], axis=axis)
@@ -36,12 +37,12 @@ def _linear_recurrence(factors: Any, terms: Any, axis: int) -> Any:
     return terms
 
 
-def _line_and_axis(x: Any, out: Any, axis: Any) -> tuple[Any, int]:
+def _line_and_axis(x: NDArray[Any], out: NDArray[Any], axis: Any) -> tuple[Any, int]:
     """Return the array and the axis that NumPy accumulates along: the flattened array by default."""
     return (np.ravel(x), 0) if axis is None or x.ndim == 0 else (x, axis % out.ndim)
 
 
-def replace_nan(x: Any, value: float) -> Any:
+def replace_nan(x: NDArray[Any], value: float) -> Any:
     """Replace nan by a value."""
     return np.where(np.isnan(x), value, x)
 
@@ -49,7 +50,7 @@ def replace_nan(x: Any, value: float) -> Any:
 # ----------------------------------------------------------------------------------------------- sums
 
 
-def _cumsum(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+def _cumsum(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
     """Sum the cotangents of all partial sums that contain each element."""
     along = 0 if axis is None else axis % out.ndim
     g = _slice_along(g, along, 1, None) if include_initial else g
@@ -67,7 +68,9 @@ nancumsum_grad = (
 # ------------------------------------------------------------------------------------------- products
 
 
-def _cumprod(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+def _cumprod(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any
+) -> Any:
     """Multiply the product before each element by the cotangents of the later products, without division."""
     line, along = _line_and_axis(x, out, axis)
     out, g = (_slice_along(a, along, 1, None) if include_initial else a for a in (out, g))
@@ -75,7 +78,9 @@ def _cumprod(g: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = 
     return np.reshape(_shift(out, along, 1, 1) * _flip(later, along), x.shape)
 
 
-def _cumprod_tangent(t: Any, out: Any, x: Any, axis: Any = None, include_initial: Any = False, **_: Any) -> Any:
+def _cumprod_tangent(
+    t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any
+) -> Any:
     line, along = _line_and_axis(x, out, axis)
     made = _slice_along(out, along, 1, None) if include_initial else out
     found = _linear_recurrence(line, _shift(made, along, 1, 1) * np.reshape(t, line.shape), along)
@@ -96,41 +101,41 @@ nancumprod_grad = (
 # ediff1d adds other numbers before and after the differences.
 
 
-def _ediff1d(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     start, stop = _difference_slice(x, to_begin)
     nothing = np.zeros(1, out.dtype)
     falls, rises = np.concatenate([g[start:stop], nothing]), np.concatenate([nothing, g[start:stop]])
     return np.reshape((rises - falls)[: x.size], x.shape)
 
 
-def _difference_slice(x: Any, to_begin: Any) -> tuple[int, int]:
+def _difference_slice(x: NDArray[Any], to_begin: Any) -> tuple[int, int]:
     """Return start and stop of the differences in the result."""
     start = 0 if to_begin is None else np.size(to_begin)
     return start, start + max(np.size(x) - 1, 0)
 
 
-def _ediff1d_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     start, stop = _difference_slice(x, to_begin)
     return _pad_zeros(np.ediff1d(t), start, out.shape[0] - stop, out)
 
 
-def _pad_zeros(part: Any, before: int, behind: int, out: Any) -> Any:
+def _pad_zeros(part: Any, before: int, behind: int, out: NDArray[Any]) -> Any:
     return np.concatenate([np.zeros(before, out.dtype), part, np.zeros(behind, out.dtype)])
 
 
-def _ediff1d_end(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_end(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     return np.reshape(g[_difference_slice(x, to_begin)[1] :], np.shape(to_end))
 
 
-def _ediff1d_begin(g: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_begin(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     return np.reshape(g[: np.size(to_begin)], np.shape(to_begin))
 
 
-def _ediff1d_end_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_end_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     return _pad_zeros(np.ravel(t), out.shape[0] - np.size(to_end), 0, out)
 
 
-def _ediff1d_begin_tangent(t: Any, out: Any, x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def _ediff1d_begin_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     return _pad_zeros(np.ravel(t), 0, out.shape[0] - np.size(to_begin), out)
 
 
@@ -145,12 +150,12 @@ unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
 # different ends if v is longer.
 
 
-def _undo_mode(g: Any, a: Any, v: Any, turned: bool = False) -> Any:
+def _undo_mode(g: NDArray[Any], a: NDArray[Any], v: NDArray[Any], turned: bool = False) -> Any:
     """Pad the cotangent of a convolution to that of the mode "full"."""
     return _pad_zeros(g, *_cut_lengths(g, a, v, turned), g)
 
 
-def _cut_lengths(out: Any, a: Any, v: Any, turned: bool) -> tuple[int, int]:
+def _cut_lengths(out: NDArray[Any], a: NDArray[Any], v: NDArray[Any], turned: bool) -> tuple[int, int]:
     """Return how many elements the mode of a convolution cuts at both ends."""
     shorter, longer = sorted((np.size(a), np.size(v)))
     cut = shorter + longer - 1 - out.shape[0]
@@ -160,7 +165,7 @@ def _cut_lengths(out: Any, a: Any, v: Any, turned: bool) -> tuple[int, int]:
     return before, cut - before
 
 
-def _correlate_full(g: Any, other: Any) -> Any:
+def _correlate_full(g: NDArray[Any], other: Any) -> Any:
     """Return the cotangent of one operand."""
     return np.convolve(g, np.ravel(other)[::-1], "valid")
 

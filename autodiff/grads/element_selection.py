@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.guards import guarded_value
@@ -14,19 +15,19 @@ from compgraph.ops import ensure_array
 from ..rules import gather, general, linear, moved_positions, scatter
 
 
-def flat_positions(x: Any) -> Any:
+def flat_positions(x: NDArray[Any]) -> Any:
     """Return the positions of all elements in the flattened array, in the shape of `x`."""
     return np.arange(math.prod(x.shape)).reshape(x.shape)
 
 
-def gather_or_zero(t: Any, places: Any) -> Any:
+def gather_or_zero(t: NDArray[Any], places: Any) -> Any:
     """Return the elements at flat positions, 0 where a position is negative."""
     if not math.prod(np.shape(t)):
         return np.zeros(places.shape, t.dtype)
     return np.where(places >= 0, np.ravel(t)[np.maximum(places, 0)], 0)
 
 
-def scatter_back(g: Any, x: Any, places: Any) -> Any:
+def scatter_back(g: NDArray[Any], x: NDArray[Any], places: Any) -> Any:
     """Add `g` at flat positions to zeros like `x`: the transpose of `gather_or_zero`."""
     there = places >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
@@ -43,7 +44,7 @@ delete_grad = gather("delete", moved_positions(np.delete))
 # --------------------------------------------------------------------------------------------- sorting
 
 
-def _sort_positions(out: Any, x: Any, *, axis: Any = -1, **_: Any) -> Any:
+def _sort_positions(out: NDArray[Any], x: NDArray[Any], *, axis: Any = -1, **_: Any) -> Any:
     """Return the position of the element of each rank; equal elements are in their original order."""
     if axis is None:
         return _sort_positions(out, np.ravel(x), axis=0)
@@ -62,7 +63,9 @@ diag_grad = gather("diag", lambda out, x, k=0: np.diag(flat_positions(x) + 1, k)
 diagflat_grad = gather("diagflat", lambda out, x, k=0: np.diagflat(flat_positions(x) + 1, k) - 1)
 
 
-def _trace(g: Any, out: Any, x: Any, *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any) -> Any:
+def _trace(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any
+) -> Any:
     """Repeat the cotangent along the diagonal."""
     places = np.diagonal(flat_positions(x), offset, axis1, axis2)
     return scatter_back(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
@@ -73,7 +76,7 @@ trace_grad = linear("trace", _trace).moving()
 # ------------------------------------------------------------------------------------------- inserting
 
 
-def _insert_positions(x: Any, obj: Any, values: Any, axis: Any) -> Any:
+def _insert_positions(x: NDArray[Any], obj: Any, values: Any, axis: Any) -> Any:
     """Return the origin of each element of the result: 0, 1, 2, ... from `x`, and -1, -2, -3, ... from `values`."""
     return np.insert(flat_positions(x), obj, -1 - flat_positions(ensure_array(values)), axis)
 
@@ -116,7 +119,7 @@ sliding_window_view_grad = gather(
 # --------------------------------------------------------------------------------------------- padding
 
 
-def _pad_positions(x: Any, pad_width: Any, mode: Any, reflect_type: str = "even", **_: Any) -> Any:
+def _pad_positions(x: NDArray[Any], pad_width: Any, mode: Any, reflect_type: str = "even", **_: Any) -> Any:
     """Return the position in `x` of each element of a padded array; None if some are computed."""
     if mode in ("edge", "wrap") or (mode in ("reflect", "symmetric") and reflect_type == "even"):
         return np.pad(flat_positions(x), pad_width, mode)
@@ -134,12 +137,12 @@ def _pairs_per_axis(value: Any, ndim: int) -> Any:
     return np.broadcast_to(guarded_value(value, _WIDTHS), (ndim, 2)).tolist()
 
 
-def _inner_slices(x: Any, pad_width: Any) -> tuple[slice, ...]:
+def _inner_slices(x: NDArray[Any], pad_width: Any) -> tuple[slice, ...]:
     """Return the slices of `x` in the padded array."""
     return tuple([slice(left, left + n) for (left, _), n in zip(_pairs_per_axis(pad_width, x.ndim), x.shape, strict=True)])
 
 
-def _statistic_weights(x: Any, mode: Any) -> Any:
+def _statistic_weights(x: NDArray[Any], mode: Any) -> Any:
     """Return the partial derivatives of a statistic of the last axis."""
     if mode == "mean":
         return np.full((1, x.shape[-1]), 1 / x.shape[-1])
@@ -152,7 +155,7 @@ def _statistic_weights(x: Any, mode: Any) -> Any:
     return (ties / np.sum(ties, axis=-1, keepdims=True))[..., None, :]
 
 
-def _end_weights(x: Any, widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
+def _end_weights(x: NDArray[Any], widths: list[int], mode: Any, lengths: list[Any], reflect_type: str) -> list[tuple[Any, slice]]:
     """Return for both ends of the last axis the weights of each new element and the slice they apply to."""
     count = x.shape[-1]
     if mode in ("reflect", "symmetric"):
@@ -171,7 +174,7 @@ def _end_weights(x: Any, widths: list[int], mode: Any, lengths: list[Any], refle
 
 
 def _padded_axes(
-    out: Any, x: Any, pad_width: Any, mode: Any, stat_length: Any = None, reflect_type: str = "even", **_: Any
+    out: NDArray[Any], x: NDArray[Any], pad_width: Any, mode: Any, stat_length: Any = None, reflect_type: str = "even", **_: Any
 ) -> Any:
     """Return for each padded axis its number, its widths, and the weights of its ends."""
     widths, lengths = _pairs_per_axis(pad_width, x.ndim), _pairs_per_axis(stat_length, x.ndim)
@@ -182,7 +185,7 @@ def _padded_axes(
             yield axis, widths[axis], _end_weights(before, widths[axis], mode, lengths[axis], reflect_type)
 
 
-def _pad(g: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def _pad(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
         return g[_inner_slices(x, pad_width)]
     places = _pad_positions(x, pad_width, mode, **options)
@@ -199,7 +202,7 @@ def _pad(g: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **
     return g
 
 
-def _pad_tangent(t: Any, out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+def _pad_tangent(t: NDArray[Any], out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
         return np.pad(t, pad_width)
     places = _pad_positions(x, pad_width, mode, **options)

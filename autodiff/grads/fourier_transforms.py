@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..rules import linear
 
@@ -19,7 +20,7 @@ def _inverse_norm(norm: Any) -> Any:
     return {"forward": "backward", "ortho": "ortho"}.get(norm, "forward")
 
 
-def _cut_or_pad(g: Any, length: int, axis: int) -> Any:
+def _cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
     """Cut or zero-pad to a length along an axis, as transforms do; the operation is its own transpose."""
     axis %= g.ndim
     have = g.shape[axis]
@@ -29,7 +30,7 @@ def _cut_or_pad(g: Any, length: int, axis: int) -> Any:
     return np.concatenate([g, zeros], axis=axis)
 
 
-def _weights(g: Any, n: int, axis: int, inner: float) -> Any:
+def _weights(g: NDArray[Any], n: int, axis: int, inner: float) -> Any:
     """Return 1 for frequency zero and the highest of an even number, `inner` for those between, along an axis of `g`."""
     weights = np.full(n // 2 + 1, inner, np.finfo(g.dtype).dtype)
     weights[0] = 1
@@ -38,25 +39,25 @@ def _weights(g: Any, n: int, axis: int, inner: float) -> Any:
     return np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim)))
 
 
-def _fft(g: Any, length: int, axis: int, norm: Any) -> Any:
+def _fft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
     return _cut_or_pad(np.fft.fft(g, axis=axis, norm=norm), length, axis)
 
 
-def _ifft(g: Any, length: int, axis: int, norm: Any) -> Any:
+def _ifft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
     return _cut_or_pad(np.fft.ifft(g, axis=axis, norm=norm), length, axis)
 
 
-def _rfft(g: Any, length: int, n: int, axis: int, norm: Any) -> Any:
+def _rfft(g: NDArray[Any], length: int, n: int, axis: int, norm: Any) -> Any:
     halved = np.conjugate(g) * _weights(g, n, axis, 0.5)
     return _cut_or_pad(np.fft.irfft(halved, n, axis=axis, norm=_inverse_norm(norm)), length, axis)
 
 
-def _irfft(g: Any, length: int, axis: int, norm: Any) -> Any:
+def _irfft(g: NDArray[Any], length: int, axis: int, norm: Any) -> Any:
     doubled = _weights(g, g.shape[axis], axis, 2)
     return _cut_or_pad(np.conjugate(np.fft.rfft(g, axis=axis, norm=_inverse_norm(norm))) * doubled, length, axis)
 
 
-def _length(x: Any, n: Any, axis: int) -> int:
+def _length(x: NDArray[Any], n: Any, axis: int) -> int:
     return int(x.shape[axis] if n is None else n)
 
 
@@ -81,7 +82,9 @@ fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.i
 fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving()
 
 
-def _axis_lengths(x: Any, s: Any, axes: Any, real: bool = False, inverse_real: bool = False) -> list[tuple[int, int, int]]:
+def _axis_lengths(
+    x: NDArray[Any], s: Any, axes: Any, real: bool = False, inverse_real: bool = False
+) -> list[tuple[int, int, int]]:
     """Return the axis, the length before and the length after each one-dimensional transform of a multidimensional one."""
     if axes is None:
         axes = range(x.ndim if s is None else len(s))

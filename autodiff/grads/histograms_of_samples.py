@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.ops import ensure_array
@@ -32,7 +33,7 @@ def _edges_follow_data(bins: Any, range: Any) -> bool:
     return range is None and (isinstance(bins, str) or np.ndim(bins) == 0)
 
 
-def _edges_back(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+def _edges_back(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: Any) -> Any:
     """Return the cotangent of the samples from that of evenly spaced edges."""
     if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(a)
@@ -41,7 +42,7 @@ def _edges_back(g: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_
     return least * np.sum(g * (1 - share)) + greatest * np.sum(g * share)
 
 
-def _edges_tangent(t: Any, out: Any, a: Any, bins: Any = 10, range: Any = None, **_: Any) -> Any:
+def _edges_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], bins: Any = 10, range: Any = None, **_: Any) -> Any:
     if not _edges_follow_data(bins, range) or not a.size:
         return np.zeros_like(out)
     share = np.linspace(0, 1, out.shape[0])
@@ -111,7 +112,7 @@ def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, densit
     return np.where(inside, record_getitem(np.ravel(of_bins), places), 0)
 
 
-def _weights_tangent(t: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
+def _weights_tangent(t: NDArray[Any], out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
     """Return the tangent of the bins from that of the weights."""
     places, inside = _bin_indices(columns, out[1:])
     moved = np.where(inside, t, 0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 
 from ..rules import general, linear, record_getitem, scatter
 
 
-def _weighted_sum_along(g: Any, weights: Any, axis: int) -> Any:
+def _weighted_sum_along(g: NDArray[Any], weights: Any, axis: int) -> Any:
     """Return the weighted sum of the cotangent along an axis."""
     return np.sum(g * np.reshape(weights, (-1, *[1] * (g.ndim - 1 - axis % g.ndim))), axis=axis)
 
@@ -22,7 +23,7 @@ def _grid_fractions(num: Any, endpoint: Any) -> tuple[Any, int]:
     return np.arange(num) / max(steps, 1), steps
 
 
-def _linspace(sign: int, g: Any, out: Any, num: Any, endpoint: Any, retstep: Any, axis: Any) -> Any:
+def _linspace(sign: int, g: NDArray[Any], out: Any, num: Any, endpoint: Any, retstep: Any, axis: Any) -> Any:
     """Return the cotangent of start (-1) or stop (1) from those of the grid and of the step."""
     shares, steps = _grid_fractions(num, endpoint)
     points, step = g if retstep else (g, None)
@@ -47,11 +48,15 @@ linspace_grad = linear(
 def _geomspace(which: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
-    def formula(g: Any, out: Any, *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
+    def formula(
+        g: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+    ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         return _weighted_sum_along(g * out, shares if which else 1 - shares, axis) / knots[which]
 
-    def tangent(t: Any, out: Any, *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
+    def tangent(
+        t: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+    ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
         place = axis % out.ndim
         relative = np.broadcast_to(t / knots[which], out.shape[:place] + out.shape[place + 1 :])
@@ -85,7 +90,7 @@ class _PiecewiseLine:
         Whether the point has the value of `left` or `right`.
     """
 
-    def __init__(self, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> None:
+    def __init__(self, x: NDArray[Any], xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> None:
         xp, fp = (a if hasattr(a, "dtype") else np.asarray(a) for a in (xp, fp))
         self.order = np.arange(xp.shape[0])
         knots = xp
@@ -109,50 +114,50 @@ class _PiecewiseLine:
         self.below = (x < knots[0]) & (left is not None and period is None)
         self.above = (x > knots[-1]) & (right is not None and period is None)
 
-    def scatter_to_knots(self, g: Any, like: Any) -> Any:
+    def scatter_to_knots(self, g: NDArray[Any], like: Any) -> Any:
         """Add the cotangents of the points to those of their knots."""
         g = np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(like) else g
         pieces = (g * (1 - self.share), self.knots[0], g * self.share, self.knots[1])
         return bind(scatter, (like, *pieces), {"layout": (1, 1)})
 
-    def interpolate(self, t: Any) -> Any:
+    def interpolate(self, t: NDArray[Any]) -> Any:
         """Interpolate values at the knots."""
         return record_getitem(t, self.knots[0]) * (1 - self.share) + record_getitem(t, self.knots[1]) * self.share
 
-    def mask_outside(self, g: Any) -> Any:
+    def mask_outside(self, g: NDArray[Any]) -> Any:
         """Return zero where a point has the value of `left` or `right`."""
         return np.where(self.below | self.above, 0, g)
 
 
-def _interp_x(g: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
+def _interp_x(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
     return g * _PiecewiseLine(x, *others, **options).slope
 
 
-def _interp_xp(g: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
+def _interp_xp(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: Any, **options: Any) -> Any:
     line = _PiecewiseLine(x, xp, *others, **options)
     return line.scatter_to_knots(-g * line.slope, xp)
 
 
-def _interp_xp_tangent(t: Any, out: Any, x: Any, xp: Any, *others: Any, **options: Any) -> Any:
+def _interp_xp_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, *others: Any, **options: Any) -> Any:
     line = _PiecewiseLine(x, xp, *others, **options)
     return -line.slope * line.interpolate(t)
 
 
-def _interp_fp(g: Any, out: Any, x: Any, xp: Any, fp: Any, *others: Any, **options: Any) -> Any:
+def _interp_fp(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], xp: Any, fp: Any, *others: Any, **options: Any) -> Any:
     line = _PiecewiseLine(x, xp, fp, *others, **options)
     return line.scatter_to_knots(line.mask_outside(g), fp)
 
 
-def _interp_fp_tangent(t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _interp_fp_tangent(t: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
     line = _PiecewiseLine(*operands, **options)
     return line.mask_outside(line.interpolate(t))
 
 
-def _interp_left(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _interp_left(g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
     return np.where(_PiecewiseLine(*operands, **options).below, g, 0)
 
 
-def _interp_right(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _interp_right(g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
     return np.where(_PiecewiseLine(*operands, **options).above, g, 0)
 
 

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.graph import to_values
 from compgraph.nn import (
@@ -32,12 +33,12 @@ from ..rules import Formula, Rule, elementwise, general, reduction
 from .corners import choice_formula, choice_tangent
 
 
-def _relu(g: Any, out: Any, x: Any) -> Any:
+def _relu(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     """g above 0 and at nan, 0 at and below 0."""
     return choice_formula(g * ~(out <= 0), g, out, lambda: np.asarray(to_values(x)) == 0, lambda: 0.5 * x, "relu")
 
 
-def _relu_tangent(t: Any, out: Any, x: Any) -> Any:
+def _relu_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     """t above 0 and at nan, 0 at and below 0 for any tangent."""
     return choice_tangent(np.where(out <= 0, 0, t), t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "relu")
 
@@ -53,16 +54,16 @@ softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("
 logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out))).said("exp(a - y)")
 
 
-def _softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
     """The Jacobian diag(p) - p p^T is symmetric, so the formula serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
 
-def _log_softmax(g: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+def _log_softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
     return g - np.exp(out) * np.sum(g, axis=axis, keepdims=True)
 
 
-def _log_softmax_tangent(t: Any, out: Any, x: Any, axis: Any = -1) -> Any:
+def _log_softmax_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
     return t - np.sum(np.exp(out) * t, axis=axis, keepdims=True)
 
 
@@ -70,7 +71,7 @@ softmax_grad = general("softmax", _softmax).tangent(_softmax)
 log_softmax_grad = general("log_softmax", _log_softmax).tangent(_log_softmax_tangent)
 
 
-def _batch_size(x: Any, rank: int) -> int:
+def _batch_size(x: NDArray[Any], rank: int) -> int:
     """Return the number of examples that a loss is averaged over: all axes except the last `rank`."""
     count: int = math.prod(x.shape[: x.ndim - rank])
     return max(1, count)
@@ -104,7 +105,7 @@ def _conjugate_if_complex(kernel: Any) -> Any:
     return np.conjugate(kernel) if kernel.dtype.kind == "c" else kernel
 
 
-def _cross_correlate_unconjugated(x: Any, kernel: Any, **options: Any) -> Any:
+def _cross_correlate_unconjugated(x: NDArray[Any], kernel: Any, **options: Any) -> Any:
     """Cross-correlate without conjugation."""
     return cross_correlate(x, _conjugate_if_complex(kernel), **options)
 
@@ -116,7 +117,7 @@ def _flip_kernel(kernel: Any) -> Any:
 def _trilinear(compute: Formula, place: int, *others: int) -> Formula:
     """Return a formula that calls `compute` with the cotangent or tangent inserted at `place` among some of the operands."""
 
-    def formula(g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
         chosen = [operands[i] for i in others]
         return compute(*chosen[:place], g, *chosen[place:], **options)
 
@@ -141,27 +142,27 @@ cross_correlate_kernel_grad = general(
 ).tangent(_trilinear(cross_correlate_kernel, 0, 1, 2), _trilinear(cross_correlate_kernel, 1, 0, 2), None)
 
 
-def _max_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:
+def _max_pool(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
     return max_pool_back(g, x, out, **options)
 
 
-def _max_pool_tangent(t: Any, out: Any, x: Any, **options: Any) -> Any:
+def _max_pool_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
     return max_pool_along(t, x, out, **options)
 
 
-def _max_pool_back(h: Any, out: Any, g: Any, x: Any, best: Any, **options: Any) -> Any:
+def _max_pool_back(h: Any, out: NDArray[Any], g: NDArray[Any], x: NDArray[Any], best: Any, **options: Any) -> Any:
     return max_pool_along(h, x, best, **options)
 
 
-def _max_pool_along(g: Any, out: Any, t: Any, x: Any, best: Any, **options: Any) -> Any:
+def _max_pool_along(g: NDArray[Any], out: NDArray[Any], t: NDArray[Any], x: NDArray[Any], best: Any, **options: Any) -> Any:
     return max_pool_back(g, x, best, **options)
 
 
-def _mean_pool(g: Any, out: Any, x: Any, **options: Any) -> Any:
+def _mean_pool(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
     return mean_pool_back(g, x, **options)
 
 
-def _mean_pool_back(h: Any, out: Any, g: Any, like: Any, **options: Any) -> Any:
+def _mean_pool_back(h: Any, out: NDArray[Any], g: NDArray[Any], like: Any, **options: Any) -> Any:
     return pooled_mean(h, **options)
 
 

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.guards import evaluate_guarded
 from compgraph.ops import ensure_array
@@ -13,12 +14,12 @@ from compgraph.ops import ensure_array
 from ..rules import general, linear, unbroadcast
 
 
-def _polyval_x(g: Any, out: Any, p: Any, x: Any) -> Any:
+def _polyval_x(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> Any:
     degrees = np.reshape(np.arange(len(p) - 1, 0, -1), (-1, *[1] * (np.ndim(p) - 1)))
     return g * np.polyval(p[:-1] * degrees, x)
 
 
-def _polyval_p(g: Any, out: Any, p: Any, x: Any) -> Any:
+def _polyval_p(g: NDArray[Any], out: NDArray[Any], p: Any, x: NDArray[Any]) -> Any:
     """Multiply by the powers of x for each coefficient; a coefficient may be an array that broadcasts against x."""
     degrees = np.reshape(np.arange(len(p) - 1, -1, -1), (-1, *[1] * out.ndim))
     terms = g * ensure_array(x) ** degrees
@@ -54,11 +55,11 @@ def _leading_zeros(p: Any) -> int:
     return int(found[0]) if found.size else len(p) - 1
 
 
-def _polymul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _polymul_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     return np.reshape(_pad_leading(_correlate(g, _strip_leading(b)[1]), a.size), a.shape)
 
 
-def _polymul_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
+def _polymul_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     return _convolve(np.ravel(t)[_strip_leading(a)[0] :], _strip_leading(b)[1])
 
 
@@ -71,7 +72,7 @@ polymul_grad = general("polymul", _polymul_a, lambda g, out, a, b: _polymul_a(g,
 # polydiv(u, v) is (q, r) with u = conv(q, v) + r, and leading zeros of r are removed.
 
 
-def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:
+def _polydiv_u(g: Any, out: NDArray[Any], u: Any, v: Any) -> Any:
     """Solve with the transposed triangular matrix: the same division with the order of all coefficients reversed."""
     u, v = np.ravel(u), np.ravel(v)
     quotient, rest = g
@@ -85,7 +86,7 @@ def _polydiv_u(g: Any, out: Any, u: Any, v: Any) -> Any:
     return back + np.concatenate([np.polydiv(filled, v)[0][::-1], np.zeros(len(v) - 1, total.dtype)])
 
 
-def _polydiv_v(g: Any, out: Any, u: Any, v: Any) -> Any:
+def _polydiv_v(g: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
     if np.size(u) < np.size(v):
         return np.zeros_like(v)
     return np.reshape(-_correlate(_polydiv_u(g, out, u, v), out[0]), v.shape)
@@ -99,7 +100,7 @@ def _polydiv_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
     return quotient, (t - _convolve(quotient, v))[len(t) - len(out[1]) :]
 
 
-def _polydiv_v_tangent(t: Any, out: Any, u: Any, v: Any) -> Any:
+def _polydiv_v_tangent(t: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> Any:
     if np.size(u) < np.size(v):
         return np.zeros_like(out[0]), np.zeros_like(out[1])
     return _polydiv_tangent(-_convolve(out[0], np.ravel(t)), out, u, v)
@@ -112,16 +113,16 @@ polydiv_grad = (
 )
 
 
-def _polyder(g: Any, out: Any, p: Any, m: int = 1) -> Any:
+def _polyder(g: NDArray[Any], out: NDArray[Any], p: Any, m: int = 1) -> Any:
     lowered = g * np.polyder(np.ones(len(p)), m)
     return np.concatenate([lowered, np.zeros(len(p) - len(lowered), g.dtype)])
 
 
-def _polyint(g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint(g: NDArray[Any], out: NDArray[Any], p: Any, m: int = 1, k: Any = None) -> Any:
     return g[: len(p)] * np.polyint(np.ones(len(p)), m)[: len(p)]
 
 
-def _polyint_constants(sign: int, g: Any, out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: Any, m: int = 1, k: Any = None) -> Any:
     """Integrate the constants of integration: ``k[i] x**(m - 1 - i) / (m - 1 - i)!``; a single constant is repeated."""
     k = np.ravel(k)
     weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
@@ -140,7 +141,7 @@ def _monic_from_roots(roots: Any) -> Any:
     return functools.reduce(_convolve, factors, np.ones(1, roots.dtype))
 
 
-def _characteristic_derivatives(out: Any, a: Any) -> list[Any]:
+def _characteristic_derivatives(out: NDArray[Any], a: NDArray[Any]) -> list[Any]:
     """Return the derivatives of the coefficients of a characteristic polynomial, ``-(a**k + c[1] a**(k-1) + ... + c[k]).T``.
 
     They are the coefficients of the adjugate of ``x - a`` (Faddeev and LeVerrier), so repeated eigenvalues are allowed.
@@ -152,7 +153,7 @@ def _characteristic_derivatives(out: Any, a: Any) -> list[Any]:
     return [-np.transpose(b) for b in adjugate]
 
 
-def _poly(g: Any, out: Any, roots: Any) -> Any:
+def _poly(g: NDArray[Any], out: NDArray[Any], roots: Any) -> Any:
     """The derivative with respect to a root is minus the polynomial of the other roots."""
     if roots.ndim == 2:
         return sum(g[k + 1] * slope for k, slope in enumerate(_characteristic_derivatives(out, roots)))
@@ -163,7 +164,7 @@ def _poly(g: Any, out: Any, roots: Any) -> Any:
     return np.stack([-np.sum(g[1:] * _monic_from_roots(kept)) for kept in others])
 
 
-def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
+def _poly_tangent(t: NDArray[Any], out: Any, roots: Any) -> Any:
     if roots.ndim == 2:
         moved = [np.sum(slope * t) for slope in _characteristic_derivatives(out, roots)]
         return np.stack([np.zeros_like(moved[0]), *moved])
@@ -175,7 +176,7 @@ def _poly_tangent(t: Any, out: Any, roots: Any) -> Any:
     return np.sum(t[:, None] * slopes, axis=0)
 
 
-def _roots(g: Any, out: Any, p: Any) -> Any:
+def _roots(g: NDArray[Any], out: NDArray[Any], p: Any) -> Any:
     """The derivative of a root is minus the change of the polynomial there, divided by its slope."""
     powers = out[:, None] ** np.arange(len(p) - 1, -1, -1)
     return np.sum((-g / np.polyval(np.polyder(p), out))[:, None] * powers, axis=0)

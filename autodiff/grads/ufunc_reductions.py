@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.graph import to_values
@@ -98,7 +99,7 @@ class Fold:
         return self
 
 
-def _apply_formula(formulas: Any, position: int, g: Any, step: tuple[Any, ...]) -> Any:
+def _apply_formula(formulas: Any, position: int, g: NDArray[Any], step: tuple[Any, ...]) -> Any:
     formula = formulas[position]
     return np.zeros_like(g) if formula is None else formula(g, *step)
 
@@ -113,7 +114,7 @@ class ReductionFold:
     """
 
     def __init__(
-        self, rule: Rule, f: Any, out: Any, x: Any, axis: Any = 0, keepdims: bool = False,
+        self, rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: Any = 0, keepdims: bool = False,
         initial: Any = NO_VALUE, where: Any = True, **_: Any,
     ) -> None:  # fmt: skip
         self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
@@ -125,17 +126,17 @@ class ReductionFold:
         last = self.fold.results[-1]
         self.fold.verified("reduce", last, np.reshape(out, last.shape))
 
-    def to_steps(self, x: Any) -> Any:
+    def to_steps(self, x: NDArray[Any]) -> Any:
         """Return the elements of an array in the order of the fold."""
         moved = np.moveaxis(x, self.axes, range(len(self.axes)))
         return np.reshape(moved, (math.prod(moved.shape[: len(self.axes)]), *moved.shape[len(self.axes) :]))
 
-    def from_steps(self, x: Any) -> Any:
+    def from_steps(self, x: NDArray[Any]) -> Any:
         """Undo `to_steps`."""
         moved = np.reshape(x, (*[self.shape[i] for i in self.axes], *x.shape[1:]))
         return np.moveaxis(moved, range(len(self.axes)), self.axes)
 
-    def back(self, rule: Rule, g: Any) -> tuple[Any, Any]:
+    def back(self, rule: Rule, g: NDArray[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the start and of the elements."""
         results = self.fold.results
         start, elements = self.fold.back(rule, [None] * (len(results) - 1) + [np.reshape(g, results[-1].shape)])
@@ -152,7 +153,7 @@ class ReductionFold:
 def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return the formulas and tangents of the elements and of the initial value."""
 
-    def steps(out: Any, x: Any, **options: Any) -> Any:
+    def steps(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
         return ReductionFold(rule, f, out, x, **options)
 
     formulas = [lambda g, *given, **options: steps(*given, **options).back(rule, g)[1]]
@@ -162,7 +163,7 @@ def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     return formulas, tangents
 
 
-def _fold_accumulate(rule: Rule, f: Any, out: Any, x: Any, axis: int) -> Fold:
+def _fold_accumulate(rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
     fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
     return fold.verified("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
@@ -170,13 +171,13 @@ def _fold_accumulate(rule: Rule, f: Any, out: Any, x: Any, axis: int) -> Fold:
 def accumulate_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return formula and tangent of ``accumulate``."""
 
-    def back(g: Any, out: Any, x: Any, axis: int = 0, **_: Any) -> Any:
+    def back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(x)
         adjoints = list(np.moveaxis(g, axis, 0))
         return np.stack(_fold_accumulate(rule, f, out, x, axis).back(rule, adjoints)[1], axis=axis)
 
-    def along(t: Any, out: Any, x: Any, axis: int = 0, **_: Any) -> Any:
+    def along(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(out)
         return np.stack(_fold_accumulate(rule, f, out, x, axis).along(rule, np.moveaxis(t, axis, 0)), axis=axis)
@@ -198,7 +199,7 @@ def _fold_segment(rule: Rule, f: Any, elements: Any, by_numpy: Any) -> Fold:
 def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return formula and tangent of ``reduceat``."""
 
-    def back(g: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
+    def back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
         pieces: list[Any] = []
         for i, part in enumerate(_segments(indices, len(steps))):
@@ -208,7 +209,7 @@ def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
         total = bind(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
         return np.moveaxis(total, 0, axis)
 
-    def along(t: Any, out: Any, x: Any, indices: Any, axis: int = 0, **_: Any) -> Any:
+    def along(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
         parts = _segments(indices, len(steps))
         found = [_fold_segment(rule, f, steps[part], results[i]).along(rule, moving[part])[-1] for i, part in enumerate(parts)]

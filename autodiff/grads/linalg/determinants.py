@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.guards import guarded_value
 from compgraph.protocols import stop_gradient
@@ -24,7 +25,7 @@ _SMALL = 1e-4
 _FEW = 8
 
 
-def cofactors(out: Any, x: Any) -> Any:
+def cofactors(out: NDArray[Any], x: NDArray[Any]) -> Any:
     """Return the derivatives of the determinants `out`, of shape ``(..., 1, 1)``, of matrices `x`."""
     if x.shape[-1] == 1:
         return np.ones_like(x)
@@ -35,7 +36,7 @@ def cofactors(out: Any, x: Any) -> Any:
     return _cofactors_near_singular(x, doubtful) if np.any(doubtful) else out * transpose(inverse)
 
 
-def _cofactors_near_singular(x: Any, doubtful: Any) -> Any:
+def _cofactors_near_singular(x: NDArray[Any], doubtful: Any) -> Any:
     """Return the cofactors of matrices, some of which seem to have small singular values."""
     n, doubtful = x.shape[-1], guarded_value(doubtful, "which matrices are almost singular")
     regular = np.where(doubtful, np.eye(n), x)
@@ -52,13 +53,13 @@ def _cofactors_near_singular(x: Any, doubtful: Any) -> Any:
     return np.reshape(np.concatenate(of_each)[places], x.shape)
 
 
-def _count_small(x: Any) -> Any:
+def _count_small(x: NDArray[Any]) -> Any:
     """Return the number of small singular values of each matrix; all of a matrix of zeros."""
     s = np.linalg.svd(stop_gradient(x), compute_uv=False)
     return guarded_value(np.sum(s <= _SMALL * s[..., :1], axis=-1), "how many singular values are small")
 
 
-def _cofactors_by_blocks(x: Any, small: int) -> Any:
+def _cofactors_by_blocks(x: NDArray[Any], small: int) -> Any:
     """Return the cofactors of matrices with a given number of small singular values."""
     n = x.shape[-1]
     if not small:
@@ -71,7 +72,7 @@ def _cofactors_by_blocks(x: Any, small: int) -> Any:
     return sign[..., None, None] * transpose(matmul_chain(conj_transpose(vh), adjugate, conj_transpose(u)))
 
 
-def _adjugate_of_blocks(x: Any, k: int) -> Any:
+def _adjugate_of_blocks(x: NDArray[Any], k: int) -> Any:
     """Return the adjugates of matrices whose leading `k` by `k` block is regular, by its Schur complement."""
     inverse = np.linalg.inv(x[..., :k, :k])
     right, below = np.matmul(inverse, x[..., :k, k:]), np.matmul(x[..., k:, :k], inverse)
@@ -89,7 +90,7 @@ def _adjugate_of_blocks(x: Any, k: int) -> Any:
     return np.linalg.det(x[..., :k, :k])[..., None, None] * np.concatenate(rows, axis=-2)
 
 
-def _faddeev_leverrier(x: Any) -> tuple[Any, Any]:
+def _faddeev_leverrier(x: NDArray[Any]) -> tuple[Any, Any]:
     """Return determinants and adjugates by the method of Faddeev and LeVerrier."""
     n = x.shape[-1]
     unit = np.eye(n)
@@ -101,14 +102,14 @@ def _faddeev_leverrier(x: Any) -> tuple[Any, Any]:
     return _trace(np.matmul(x, adjugate)) / n, adjugate
 
 
-def _trace(x: Any) -> Any:
+def _trace(x: NDArray[Any]) -> Any:
     return np.trace(x, axis1=-2, axis2=-1)[..., None, None]
 
 
 linalg_det_grad = function_of_matrices("linalg_det", cofactors)
 
 
-def _slogdet(g: Any, out: Any, a: Any) -> Any:
+def _slogdet(g: Any, out: Any, a: NDArray[Any]) -> Any:
     """The derivative of the logarithm is the transposed inverse; a complex sign rotates by its imaginary part."""
     turn = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
     parts = [part for part in (turn, g[1]) if part is not None]
@@ -117,7 +118,7 @@ def _slogdet(g: Any, out: Any, a: Any) -> Any:
     return sum(parts[1:], parts[0])[..., None, None] * transpose(inverse_or_inf(a, (out[0] == 0)[..., None, None]))
 
 
-def _slogdet_tangent(t: Any, out: Any, a: Any) -> Any:
+def _slogdet_tangent(t: NDArray[Any], out: Any, a: NDArray[Any]) -> Any:
     slope = np.einsum("...ij,...ji->...", inverse_or_inf(a, (out[0] == 0)[..., None, None]), t)
     return (out[0] * np.multiply(1j, np.imag(slope)) if out[0].dtype.kind == "c" else None), np.real(slope)
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...rules import general
 
 
-def transpose(x: Any) -> Any:
+def transpose(x: NDArray[Any]) -> Any:
     """Transpose the matrices in a stack."""
     return np.swapaxes(x, -1, -2)
 
@@ -31,23 +32,23 @@ def matmul_chain(*matrices: Any) -> Any:
     return functools.reduce(np.matmul, matrices)
 
 
-def diagonals(x: Any) -> Any:
+def diagonals(x: NDArray[Any]) -> Any:
     """Return the diagonals of the matrices in a stack."""
     return np.einsum("...ii->...i", x)
 
 
-def rectangular_diagonal(s: Any, rows: int, columns: int) -> Any:
+def rectangular_diagonal(s: NDArray[Any], rows: int, columns: int) -> Any:
     """Return matrices with `s` on their diagonals."""
     k = s.shape[-1]
     return np.matmul(np.eye(rows, k) * s[..., None, :], np.eye(k, columns))
 
 
-def reciprocal_or_zero(s: Any) -> Any:
+def reciprocal_or_zero(s: NDArray[Any]) -> Any:
     """Compute 1 / s, and 0 for 0."""
     return np.where(s == 0, 0, 1 / np.where(s == 0, 1, s))
 
 
-def inverse_or_inf(x: Any, singular: Any) -> Any:
+def inverse_or_inf(x: NDArray[Any], singular: Any) -> Any:
     """Invert the matrices in a stack; singular ones give inf and nan with NumPy's floating-point error."""
     if not np.any(singular):
         return np.linalg.inv(x)
@@ -60,13 +61,13 @@ def triangle_weights(n: int, upper: bool = False) -> Any:
     return half.T if upper else half
 
 
-def mirror_triangle(x: Any, upper: bool = False) -> Any:
+def mirror_triangle(x: NDArray[Any], upper: bool = False) -> Any:
     """Return the Hermitian matrix that NumPy reads from one triangle."""
     half = x * triangle_weights(x.shape[-1], upper)
     return half + conj_transpose(half)
 
 
-def fold_hermitian(g: Any, upper: bool = False) -> Any:
+def fold_hermitian(g: NDArray[Any], upper: bool = False) -> Any:
     """Return the cotangent of the triangle that is read, given that of the Hermitian matrix."""
     return (g + conj_transpose(g)) * triangle_weights(g.shape[-1], upper)
 
@@ -78,24 +79,24 @@ linalg_inv_grad = general("linalg_inv", lambda g, out, a: -matmul_chain(transpos
 )
 
 
-def _columns(a: Any, b: Any, *vectors: Any) -> tuple[bool, list[Any]]:
+def _columns(a: NDArray[Any], b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
     """Return whether the right-hand side of ``solve(a, b)`` is one vector, and the vectors as columns if it is."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
 
-def _solve_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     _, (g, x) = _columns(a, b, g, out)
     return -np.matmul(np.linalg.solve(transpose(a), g), transpose(x))
 
 
-def _solve_b(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _solve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     single, (g,) = _columns(a, b, g)
     solved = np.linalg.solve(transpose(a), g)
     return solved[..., 0] if single else solved
 
 
-def _solve_tangent(t: Any, out: Any, a: Any, b: Any) -> Any:
+def _solve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     single, (x,) = _columns(a, b, out)
     solved = -np.linalg.solve(a, np.matmul(t, x))
     return solved[..., 0] if single else solved
@@ -109,16 +110,16 @@ linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
 def function_of_matrices(opname: str, weights: Callable[..., Any]) -> Any:
     """Declare a function from matrices to numbers by its partial derivatives, ``weights(out, x, **options)``."""
 
-    def formula(g: Any, out: Any, x: Any, **options: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
         return g[..., None, None] * weights(out[..., None, None], x, **options)
 
-    def tangent(t: Any, out: Any, x: Any, **options: Any) -> Any:
+    def tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
         return np.sum(t * weights(out[..., None, None], x, **options), axis=(-2, -1))
 
     return general(opname, formula).tangent(tangent)
 
 
-def _matrix_power(t: Any, a: Any, n: int) -> Any:
+def _matrix_power(t: NDArray[Any], a: NDArray[Any], n: int) -> Any:
     """Return the off-diagonal block of ``[[a, t], [0, a]]**n``, the derivative of ``a**n`` along t."""
     size = a.shape[-1]
     rows = [np.concatenate([a, t], axis=-1), np.concatenate([np.zeros_like(a), a], axis=-1)]
@@ -130,7 +131,7 @@ linalg_matrix_power_grad = general("linalg_matrix_power", lambda g, out, a, n: _
 )
 
 
-def _tensorinv(t: Any, out: Any, shape: tuple[int, ...], swap: Callable[[Any], Any]) -> Any:
+def _tensorinv(t: NDArray[Any], out: NDArray[Any], shape: tuple[int, ...], swap: Callable[[Any], Any]) -> Any:
     n = math.isqrt(out.size)
     inverse = swap(np.reshape(out, (n, n)))
     return np.reshape(-matmul_chain(inverse, np.reshape(t, (n, n)), inverse), shape)
@@ -141,24 +142,24 @@ linalg_tensorinv_grad = general("linalg_tensorinv", lambda g, out, a, ind=2: _te
 )
 
 
-def _tensorsolve_order(a: Any, axes: Any) -> list[int]:
+def _tensorsolve_order(a: NDArray[Any], axes: Any) -> list[int]:
     """Return the order in which tensorsolve takes the axes of a."""
     last = [] if axes is None else [axis % a.ndim for axis in axes]
     return [i for i in range(a.ndim) if i not in last] + last
 
 
-def _tensorsolve_b(g: Any, out: Any, a: Any, b: Any, axes: Any = None) -> Any:
+def _tensorsolve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
     square = np.reshape(np.transpose(a, _tensorsolve_order(a, axes)), (out.size, out.size))
     return np.reshape(np.linalg.solve(square.T, np.ravel(g)), b.shape)
 
 
-def _tensorsolve_a(g: Any, out: Any, a: Any, b: Any, axes: Any = None) -> Any:
+def _tensorsolve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
     order = _tensorsolve_order(a, axes)
     moved = -np.tensordot(_tensorsolve_b(g, out, a, b, axes), out, axes=0)
     return np.transpose(np.reshape(moved, [a.shape[i] for i in order]), np.argsort(order).tolist())
 
 
-def _tensorsolve_tangent(t: Any, out: Any, a: Any, b: Any, axes: Any = None) -> Any:
+def _tensorsolve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
     moved = np.transpose(t, _tensorsolve_order(a, axes))
     slope = np.tensordot(moved, out, axes=out.ndim)
     return -np.linalg.tensorsolve(a, np.reshape(slope, b.shape), axes=axes)

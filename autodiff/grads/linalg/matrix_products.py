@@ -7,6 +7,7 @@ import string
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.ops import OnAxes, einsum, ensure_array, stacked_matmul
@@ -15,12 +16,12 @@ from ...rules import Formula, Rule, by_function, makers, multilinear, unbroadcas
 from .matrix_inverses import matmul_chain
 
 
-def _swap(x: Any) -> Any:
+def _swap(x: NDArray[Any]) -> Any:
     """Transpose the matrices in a stack."""
     return np.swapaxes(x, -1, -2) if x.ndim > 2 else x.T
 
 
-def _matmul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _matmul_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     if b.ndim == 1:
         return g[..., None] * b if a.ndim > 1 else g * b
     if a.ndim == 1:
@@ -28,7 +29,7 @@ def _matmul_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.matmul(g, _swap(b))
 
 
-def _matmul_b(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _matmul_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     if a.ndim == 1:
         return a[:, None] * g[..., None, :] if b.ndim > 1 else g * a
     if b.ndim == 1:
@@ -41,7 +42,7 @@ matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().said("g @ b.T
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
 
-def _dot_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _dot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
@@ -51,7 +52,7 @@ def _dot_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.tensordot(g, b, axes=(list(range(a.ndim - 1, a.ndim - 1 + len(kept))), kept))
 
 
-def _dot_b(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _dot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
@@ -67,7 +68,7 @@ dot_grad = multilinear("dot", _dot_a, _dot_b).moving().said("g @ b.T", "a.T @ g"
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 
 
-def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _inner_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * b
@@ -75,7 +76,7 @@ def _inner_a(g: Any, out: Any, a: Any, b: Any) -> Any:
     return np.tensordot(g, b, axes=([i + a.ndim - 1 for i in kept], kept))
 
 
-def _inner_b(g: Any, out: Any, a: Any, b: Any) -> Any:
+def _inner_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     if a.ndim == 0 or b.ndim == 0:
         return g * a
@@ -109,7 +110,7 @@ def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     return [i % a.ndim for i in of_a], [i % b.ndim for i in of_b]
 
 
-def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+def _tensordot_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
@@ -118,7 +119,7 @@ def _tensordot_a(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
     return np.transpose(summed, np.argsort(order).tolist())
 
 
-def _tensordot_b(g: Any, out: Any, a: Any, b: Any, axes: Any = 2) -> Any:
+def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = 2) -> Any:
     a, b = ensure_array(a), ensure_array(b)
     of_a, of_b = _tensordot_axes(axes, a, b)
     free_a, free_b = ([i for i in range(x.ndim) if i not in used] for x, used in ((a, of_a), (b, of_b)))
@@ -149,7 +150,7 @@ def _explicit(subscripts: str, operands: tuple[Any, ...]) -> tuple[list[str], st
     return expanded, dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
 
 
-def _einsum(position: int, g: Any, out: Any, *operands: Any, subscripts: str, **options: Any) -> Any:
+def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, subscripts: str, **options: Any) -> Any:
     """Contract the cotangent with the other operands.
 
     An axis that only this operand has, or the others only with length one, was summed: its cotangent is repeated (a
@@ -193,7 +194,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
     rule = by_function[function.function]
 
     def formula_of(position: int) -> Formula:
-        def formula(g: Any, out: Any, *operands: Any) -> Any:
+        def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
             *places, to = function.places(len(operands))
             moved = [np.moveaxis(ensure_array(x), at, _last_axes(at)) for x, at in zip(operands, places, strict=True)]
             g, out = (np.moveaxis(y, to, _last_axes(to)) for y in (g, out))
@@ -213,7 +214,7 @@ makers[OnAxes] = on_axes_rule
 # ----------------------------------------------------------------------------------------- products
 
 
-def _kron_parts(g: Any, x: Any, other: Any, mine: int) -> Any:
+def _kron_parts(g: NDArray[Any], x: NDArray[Any], other: Any, mine: int) -> Any:
     """Contract the cotangent of a Kronecker product with the other factor; axes alternate between the factors."""
     nd = max(x.ndim, other.ndim)
     shapes = [(1,) * (nd - y.ndim) + y.shape for y in (x, other)]
@@ -229,13 +230,13 @@ kron_grad = multilinear(
 ).moving()
 
 
-def _to_3d(x: Any, axis: int) -> Any:
+def _to_3d(x: NDArray[Any], axis: int) -> Any:
     """Move the vectors to the last axis, with a third component of 0 for vectors of the plane."""
     x = np.moveaxis(x, axis, -1)
     return x if x.shape[-1] == 3 else np.concatenate([x, np.zeros_like(x[..., :1])], axis=-1)
 
 
-def _cross(mine: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _cross(mine: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
     """Compute the cross product of the other operand and the cotangent: b x g, or g x a."""
     axis = options.get("axis")
     axes = [axis if axis is not None else options.get(name, -1) for name in ("axisa", "axisb", "axisc")]
@@ -249,7 +250,7 @@ def _cross(mine: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
     return _unbroadcast_and_move(turned[..., :length], np.moveaxis(ensure_array(x), axes[mine], -1), axes[mine])
 
 
-def _unbroadcast_and_move(g: Any, x: Any, axis: int) -> Any:
+def _unbroadcast_and_move(g: NDArray[Any], x: NDArray[Any], axis: int) -> Any:
     """Undo broadcasting, then move the last axis back to its place."""
     return np.moveaxis(unbroadcast(g, x.shape), -1, axis)
 
@@ -265,7 +266,7 @@ vecdot_grad = multilinear(
 ).moving()
 
 
-def _vecdot(g: Any, x: Any, other: Any, axis: int) -> Any:
+def _vecdot(g: NDArray[Any], x: NDArray[Any], other: Any, axis: int) -> Any:
     x, other = (np.moveaxis(ensure_array(y), axis, -1) for y in (x, other))
     return _unbroadcast_and_move(g[..., None] * other, x, axis)
 
@@ -287,7 +288,7 @@ vecmat_grad = multilinear(
 ).moving()
 
 
-def _multi_dot(position: int, g: Any, out: Any, *operands: Any) -> Any:
+def _multi_dot(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
     """Multiply the cotangent by the transposed products of the factors before and after."""
     last = len(operands) - 1
     factors = [np.reshape(x, (-1, 1) if i == last else (1, -1)) if x.ndim < 2 else x for i, x in enumerate(operands)]

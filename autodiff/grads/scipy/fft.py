@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ...rules import Rule, linear
 
@@ -24,7 +25,7 @@ from ...rules import Rule, linear
 Axes = tuple[int, ...]
 
 
-def places(x: Any, s: Any, axes: Any) -> tuple[Axes, list[int]]:
+def places(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
     """The axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
@@ -33,7 +34,7 @@ def places(x: Any, s: Any, axes: Any) -> tuple[Axes, list[int]]:
     return found, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(found, lengths, strict=True)]
 
 
-def fit(g: Any, like: Any, axes: Axes) -> Any:
+def fit(g: NDArray[Any], like: Any, axes: Axes) -> Any:
     """Cut, or pad with zeros, to the lengths of `like` along some axes, as transforms do: it is its own transpose."""
     missing = [(0, 0)] * g.ndim
     kept = [slice(None)] * g.ndim
@@ -69,13 +70,13 @@ def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
     return along(weights, axis)
 
 
-def _from_half(g: Any, n: int, axis: int, norm: Any) -> Any:
+def _from_half(g: NDArray[Any], n: int, axis: int, norm: Any) -> Any:
     """The transpose of ``rfft`` of length n."""
     halved = np.conjugate(g) * _weights(n, axis, 0.5, g.dtype)
     return scipy.fft.irfft(halved, n, axis, norm=_other(norm))
 
 
-def _to_half(g: Any, axis: int, norm: Any) -> Any:
+def _to_half(g: NDArray[Any], axis: int, norm: Any) -> Any:
     """The transpose of ``irfft``."""
     return np.conjugate(scipy.fft.rfft(g, axis=axis, norm=_other(norm))) * _weights(g.shape[axis], axis, 2, g.dtype)
 
@@ -83,30 +84,30 @@ def _to_half(g: Any, axis: int, norm: Any) -> Any:
 # Each gives the adjoint before it is cut or padded, from (g, axes, lengths, norm).
 
 
-def _fft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _fft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     return scipy.fft.fftn(g, axes=axes, norm=norm)
 
 
-def _ifft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _ifft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     return scipy.fft.ifftn(g, axes=axes, norm=norm)
 
 
-def _rfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _rfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     g = scipy.fft.fftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
     return _from_half(g, lengths[-1], axes[-1], norm)
 
 
-def _irfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _irfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     g = _to_half(g, axes[-1], norm)
     return scipy.fft.ifftn(g, axes=axes[:-1], norm=norm) if axes[:-1] else g
 
 
-def _hfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _hfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     """``hfftn(x)`` is ``irfftn(conj(x))`` with the other norm."""
     return np.conjugate(_irfft(g, axes, lengths, _other(norm)))
 
 
-def _ihfft(g: Any, axes: Axes, lengths: list[int], norm: Any) -> Any:
+def _ihfft(g: NDArray[Any], axes: Axes, lengths: list[int], norm: Any) -> Any:
     """``ihfftn(x)`` is ``conj(rfftn(x))`` with the other norm."""
     return _rfft(np.conjugate(g), axes, lengths, _other(norm))
 
@@ -117,7 +118,9 @@ _Transpose = Callable[[Any, Axes, list[int], Any], Any]
 def _along_axis(name: str, transpose: _Transpose) -> Rule:
     """The rule of a transform along one axis."""
 
-    def formula(g: Any, out: Any, x: Any, n: Any = None, axis: int = -1, norm: Any = None, **_: Any) -> Any:
+    def formula(
+        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], n: Any = None, axis: int = -1, norm: Any = None, **_: Any
+    ) -> Any:
         axes, lengths = places(x, None if n is None else [n], [axis])
         return fit(transpose(g, axes, lengths, norm), x, axes)
 
@@ -170,7 +173,7 @@ _ENDS = {
 }
 
 
-def _weighted(g: Any, axes: Any, ends: tuple[float, float], inner: float = 1.0) -> Any:
+def _weighted(g: NDArray[Any], axes: Any, ends: tuple[float, float], inner: float = 1.0) -> Any:
     """With factors at both ends along axes, and for all between; an only element has those of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
@@ -182,7 +185,7 @@ def _weighted(g: Any, axes: Any, ends: tuple[float, float], inner: float = 1.0) 
     return g
 
 
-def _transposed(name: str, g: Any, axes: Any, kind: int, norm: Any, orthogonalize: Any, workers: Any) -> Any:
+def _transposed(name: str, g: NDArray[Any], axes: Any, kind: int, norm: Any, orthogonalize: Any, workers: Any) -> Any:
     """The transposed transform along axes."""
     function = getattr(scipy.fft, f"{name}n")
     options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
@@ -199,7 +202,7 @@ def _real_along_axis(name: str) -> Rule:
     """The rule of a transform along one axis."""
 
     def formula(
-        g: Any, out: Any, x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
+        g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
         axes, _ = places(x, None if n is None else [n], [axis])

@@ -15,6 +15,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compgraph.bind import bind
 from compgraph.graph import to_values
@@ -31,13 +32,13 @@ def _ends(size: int, origin: int) -> dict[str, int]:
     return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
 
 
-def _lines(x: Any, axis: int) -> Any:
+def _lines(x: NDArray[Any], axis: int) -> Any:
     """All lines along an axis, each with its only channel."""
     moved = np.moveaxis(x, axis, -1)
     return np.reshape(moved, (-1, 1, moved.shape[-1]))
 
 
-def _constant(x: Any, axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
+def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
     """Return an extended array, with its constant if it is one."""
     found = kernels.extended(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
@@ -46,7 +47,7 @@ def _constant(x: Any, axis: int, ends: dict[str, int], mode: int, cval: float) -
     return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, found)
 
 
-def _back1d(g: Any, weights: Any, axis: int, mode: int, origin: int) -> Any:
+def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
     """The transpose of a correlation along an axis."""
     ends = _ends(weights.shape[0], origin)
     length = g.shape[axis] + weights.shape[0] - 1
@@ -55,12 +56,14 @@ def _back1d(g: Any, weights: Any, axis: int, mode: int, origin: int) -> Any:
     return kernels.folded(np.moveaxis(moved, -1, axis), axis=axis, mode=mode, **ends)
 
 
-def _weights1d(g: Any, out: Any, x: Any, weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+def _weights1d(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, axis: int, mode: int, cval: float, origin: int, dtype: Any
+) -> Any:
     whole = _constant(x, axis, _ends(weights.shape[0], origin), mode, cval)
     return cross_correlate_kernel(_lines(whole, axis), _lines(g, axis), np.zeros((1, 1, weights.shape[0])))[0, 0]
 
 
-def _changed(t: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _changed(t: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
     """The options for a tangent, in which there is no constant."""
     return {**options, "cval": 0.0, "dtype": t.dtype}
 
@@ -75,7 +78,9 @@ ndimage_correlate1d_grad = general(
 )
 
 
-def _uniform(g: Any, out: Any, x: Any, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
+def _uniform(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any
+) -> Any:
     return _back1d(g, np.full(size, 1 / size, g.dtype), axis, mode, origin)
 
 
@@ -84,7 +89,9 @@ ndimage_uniform_filter1d_grad = general("ndimage_uniform_filter1d", _uniform).ta
 )
 
 
-def _back(g: Any, out: Any, x: Any, weights: Any, mode: int, cval: float, origins: Any, dtype: Any) -> Any:
+def _back(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: Any
+) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     found = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
     for axis in range(g.ndim):
@@ -92,7 +99,9 @@ def _back(g: Any, out: Any, x: Any, weights: Any, mode: int, cval: float, origin
     return found
 
 
-def _weights(g: Any, out: Any, x: Any, weights: Any, mode: int, cval: float, origins: Any, dtype: Any) -> Any:
+def _weights(
+    g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: Any
+) -> Any:
     for axis in range(g.ndim):
         x = _constant(x, axis, _ends(weights.shape[axis], origins[axis]), mode, cval)
     return cross_correlate_kernel(x[None, None], g[None, None], np.zeros((1, 1, *weights.shape)))[0, 0]
@@ -116,7 +125,7 @@ ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kern
 _SPLINE_MODES = {kernels.CONSTANT: kernels.MIRROR, kernels.WRAP: kernels.MIRROR}
 
 
-def _end_weights(x: Any, axis: int, mode: int) -> Any:
+def _end_weights(x: NDArray[Any], axis: int, mode: int) -> Any:
     """1/2 at both ends, where a mirrored line has an element once and all others twice; else 1."""
     n = x.shape[axis]
     weights = np.ones(n, x.dtype)
@@ -125,7 +134,7 @@ def _end_weights(x: Any, axis: int, mode: int) -> Any:
     return np.reshape(weights, (-1, *[1] * (x.ndim - 1 - axis % x.ndim)))
 
 
-def _spline_transposed(g: Any, out: Any, x: Any, order: int, axis: int, mode: int) -> Any:
+def _spline_transposed(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], order: int, axis: int, mode: int) -> Any:
     """The filter is its own transpose over a period of the extended line; of short reflected lines see there."""
     if mode in (kernels.REFLECT, kernels.NEAREST):
         return kernels.spline_filter1d_back(g, order=order, axis=axis, mode=mode)
@@ -139,7 +148,7 @@ ndimage_spline_filter1d_back_grad = linear(
 )
 
 
-def _within(x: Any, n: int, mode: int) -> tuple[Any, Any, Any]:
+def _within(x: NDArray[Any], n: int, mode: int) -> tuple[Any, Any, Any]:
     """Factors and summands that bring places into a line of length n, and whether a place lies beyond it for good."""
     beyond = (x < 0) | (x > n - 1)
     one, zero = np.ones_like(x), np.zeros_like(x)
@@ -180,7 +189,7 @@ def _b_spline(u: Any, order: int, derivative: int = 0) -> Any:
 class _Places:
     """Where values are interpolated: for each axis which coefficients, at which distances."""
 
-    def __init__(self, c: Any, coordinates: Any, order: int, mode: int, padding: int) -> None:
+    def __init__(self, c: NDArray[Any], coordinates: Any, order: int, mode: int, padding: int) -> None:
         self.c, self.order, self.mode = c, order, mode
         numbers = np.asarray(to_values(coordinates), np.float64)
         self.outside = np.zeros(numbers.shape[1:], bool)
@@ -218,7 +227,7 @@ class _Places:
                 flat = flat * n + np.maximum(places, 0)
             yield weight, flat, there
 
-    def value(self, c: Any, slope: int | None = None, cval: float = 0.0) -> Any:
+    def value(self, c: NDArray[Any], slope: int | None = None, cval: float = 0.0) -> Any:
         """The interpolated values, or their slopes."""
         flat_c = np.ravel(c)
         found: Any = 0.0
@@ -226,7 +235,7 @@ class _Places:
             found = found + weight * np.where(there, flat_c[flat], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
         return found
 
-    def transposed(self, g: Any) -> Any:
+    def transposed(self, g: NDArray[Any]) -> Any:
         """Each element of `g` spread over the coefficients it came from."""
         pieces, indices = [], []
         for weight, flat, there in self.terms():
@@ -243,12 +252,20 @@ def _folded(j: Any, n: int, mode: int) -> Any:
 
 
 def _by_coefficients(
-    g: Any, out: Any, c: Any, coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any
+    g: NDArray[Any],
+    out: NDArray[Any],
+    c: NDArray[Any],
+    coordinates: Any,
+    order: int,
+    mode: int,
+    cval: float,
+    padding: int,
+    dtype: Any,
 ) -> Any:
     return _Places(c, coordinates, order, mode, padding).transposed(g)
 
 
-def _slopes(c: Any, coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+def _slopes(c: NDArray[Any], coordinates: Any, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
     places = _Places(c, coordinates, order, mode, padding)
     return np.stack([places.value(c, axis, cval) for axis in range(c.ndim)])
 

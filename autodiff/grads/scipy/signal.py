@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.ops import ensure_array
 
@@ -14,13 +15,13 @@ from ...rules import Rule, general, multilinear
 # ---------------------------------------------------------------------------------------------------------- convolutions
 
 
-def _axes(x: Any, axes: Any) -> tuple[int, ...]:
+def _axes(x: NDArray[Any], axes: Any) -> tuple[int, ...]:
     if axes is None:
         return tuple(range(x.ndim))
     return tuple([int(axis) % x.ndim for axis in np.ravel(axes)])
 
 
-def _whole(g: Any, first: Any, second: Any, mode: str, axes: Any) -> Any:
+def _whole(g: NDArray[Any], first: Any, second: Any, mode: str, axes: Any) -> Any:
     """Return the cotangent of the full result; the result is a part of it."""
     before = [(0, 0)] * g.ndim
     for axis in axes:
@@ -31,7 +32,7 @@ def _whole(g: Any, first: Any, second: Any, mode: str, axes: Any) -> Any:
     return np.pad(g, before) if any(map(any, before)) else g
 
 
-def _against(name: str, g: Any, kernel: Any, axes: Any, method: Any) -> Any:
+def _against(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: Any) -> Any:
     """The transpose of the full convolution with a kernel."""
     turned = np.flip(kernel, axes)
     if name == "fftconvolve":
@@ -46,7 +47,14 @@ def _convolution(name: str, acting: str) -> Rule:
 
     def operand(position: int) -> Any:
         def formula(
-            g: Any, out: Any, in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes: Any = None, **_: Any
+            g: NDArray[Any],
+            out: NDArray[Any],
+            in1: Any,
+            in2: Any,
+            mode: str = "full",
+            method: str = "auto",
+            axes: Any = None,
+            **_: Any,
         ) -> Any:
             in1, in2 = ensure_array(in1), ensure_array(in2)
             other = in1 if position else in2
@@ -60,7 +68,9 @@ def _convolution(name: str, acting: str) -> Rule:
     return multilinear(f"scipy_signal_{name}", operand(0), operand(1))
 
 
-def _correlation(position: int, g: Any, out: Any, in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def _correlation(
+    position: int, g: NDArray[Any], out: NDArray[Any], in1: Any, in2: Any, mode: str = "full", method: str = "auto"
+) -> Any:
     """A correlation is the convolution with the kernel turned around and conjugated."""
     in1, in2 = ensure_array(in1), ensure_array(in2)
     turned = np.conjugate(np.flip(in2))
@@ -90,12 +100,12 @@ scipy_signal_correlate_grad = multilinear(
 _MANY = 64  # more lags than these are computed by a Fourier transform
 
 
-def _backwards(b: Any, a: Any, g: Any, axis: int) -> Any:
+def _backwards(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: int) -> Any:
     """The transpose of a filter."""
     return np.flip(scipy.signal.lfilter(b, a, np.flip(g, axis), axis), axis)
 
 
-def _lagged(g: Any, u: Any, count: int) -> Any:
+def _lagged(g: NDArray[Any], u: Any, count: int) -> Any:
     """``sum over n of g[n] u[n - k]`` along the last axis, and over all others, for k from 0 on."""
     length = g.shape[-1]
     if count <= _MANY:
@@ -105,7 +115,7 @@ def _lagged(g: Any, u: Any, count: int) -> Any:
     return np.pad(summed, (0, count - summed.shape[0]))
 
 
-def _recursive(g: Any, a: Any, signal: Any, count: int, axis: int) -> Any:
+def _recursive(g: NDArray[Any], a: NDArray[Any], signal: Any, count: int, axis: int) -> Any:
     """The adjoint of coefficients that meet a signal before the recursive part does."""
     through = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
     return _lagged(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
@@ -123,19 +133,21 @@ scipy_signal_lfilter_grad = general(
 )
 
 
-def _of_length(x: Any, length: int) -> Any:
+def _of_length(x: NDArray[Any], length: int) -> Any:
     """Cut, or padded with zeros, along the last axis."""
     missing = length - x.shape[-1]
     return x[..., :length] if missing <= 0 else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
 
-def _spread(x: Any, up: int, length: int) -> Any:
+def _spread(x: NDArray[Any], up: int, length: int) -> Any:
     """With ``up - 1`` zeros after each element of the last axis, and of a length."""
     apart = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
     return _of_length(np.reshape(apart, (*x.shape[:-1], -1)), length)
 
 
-def _upfirdn_x(g: Any, out: Any, h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, **_: Any) -> Any:
+def _upfirdn_x(
+    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: Any
+) -> Any:
     """The kernel turned around, up and down exchanged; zeros before it bring the first result to the first element."""
     late = len(h) - 1
     before = -late % up
@@ -144,7 +156,9 @@ def _upfirdn_x(g: Any, out: Any, h: Any, x: Any, up: int = 1, down: int = 1, axi
     return np.moveaxis(_of_length(found, x.shape[axis]), -1, axis)
 
 
-def _upfirdn_h(g: Any, out: Any, h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, **_: Any) -> Any:
+def _upfirdn_h(
+    g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: Any
+) -> Any:
     length = max(g.shape[axis] * down, x.shape[axis] * up)
     spread = _spread(np.moveaxis(g, axis, -1), down, length), _spread(np.moveaxis(x, axis, -1), up, length)
     return _lagged(*spread, len(h))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.graph import to_values
 
@@ -24,7 +25,7 @@ def _sparse() -> Any:
     return sparse
 
 
-def _at_places(g: Any, x: Any, pattern: Any) -> Any:
+def _at_places(g: NDArray[Any], x: NDArray[Any], pattern: Any) -> Any:
     """Return ``outer(g, x)`` at the places of the elements; summed over the columns of matrices."""
     found = g[pattern.rows] * x[pattern.cols]
     return found if found.ndim == 1 else np.sum(found, axis=1)
@@ -70,16 +71,20 @@ def _sparse_linalg() -> Any:
     return linalg.sparse_systems
 
 
-def _back(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def _back(g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N") -> Any:
     return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
 
 
-def _of_elements(g: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def _of_elements(
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
+) -> Any:
     weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
     return -_at_places(weights, out, pattern if trans == "N" else pattern.T)
 
 
-def _along_elements(t: Any, out: Any, data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def _along_elements(
+    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
+) -> Any:
     moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
     return -_sparse_linalg().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
 
@@ -104,7 +109,7 @@ scipy_sparse_linalg_expm_multiply_grad = linear(
 # simple eigenvalue, K [dv, dw] = [-dA v, 0] (I. Nelson, "Simplified calculation of eigenvector derivatives", 1976).
 
 
-def _bordered(data: Any, w: Any, v: Any, pattern: Any) -> tuple[Any, Any]:
+def _bordered(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
     """The elements of K, and where they stand."""
     n = pattern.shape[0]
     numbers, last = np.arange(n), np.full(n, n)
@@ -131,7 +136,7 @@ def _require_simple(elements: Any, matrix: Any) -> None:
         )
 
 
-def _of_pairs(g: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+def _of_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Any) -> Any:
     (gw, gv), (w, v) = g, out
     total: Any = 0
     for k in range(v.shape[1]):
@@ -144,7 +149,7 @@ def _of_pairs(g: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
     return total
 
 
-def _along_pairs(t: Any, out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+def _along_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
     w, v = out
     found = []
     for k in range(v.shape[1]):

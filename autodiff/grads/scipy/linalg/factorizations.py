@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.guards import guarded_value
 from compgraph.scipy import banded_matrices
@@ -26,7 +27,7 @@ scipy_linalg_cholesky_grad = general(
 ).tangent(lambda t, out, a, lower=False, **_: cholesky_tangent(t, out, a, not lower))
 
 
-def _triangle(x: Any, lower: Any) -> Any:
+def _triangle(x: NDArray[Any], lower: Any) -> Any:
     mask = np.tri(x.shape[-1], dtype=bool)
     return np.where(mask if lower else mask.T, x, 0)
 
@@ -37,23 +38,23 @@ def _keeps_the_rest() -> bool:
     return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
 
 
-def _rest(x: Any, lower: Any) -> Any:
+def _rest(x: NDArray[Any], lower: Any) -> Any:
     mask = np.tri(x.shape[-1], dtype=bool)
     return np.where((mask if lower else mask.T) | (not _keeps_the_rest()), 0, x)
 
 
-def _cho_factor(g: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
+def _cho_factor(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: Any, **_: Any) -> Any:
     return cholesky(_triangle(g, lower), _triangle(out, lower), a, not lower) + _rest(g, lower)
 
 
-def _cho_factor_tangent(t: Any, out: Any, a: Any, lower: Any, **_: Any) -> Any:
+def _cho_factor_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], lower: Any, **_: Any) -> Any:
     return cholesky_tangent(t, _triangle(out, lower), a, not lower) + _rest(t, lower)
 
 
 scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).tangent(_cho_factor_tangent)
 
 
-def _cholesky_banded(g: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     found = cholesky(
         banded_matrices.dense(g, below, above),
@@ -64,7 +65,7 @@ def _cholesky_banded(g: Any, out: Any, ab: Any, lower: Any = False, **_: Any) ->
     return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(found, below, above), g)
 
 
-def _cholesky_banded_tangent(t: Any, out: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     dense = banded_matrices.dense(t, below, above)
     found = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
@@ -76,20 +77,20 @@ scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cho
 # ---------------------------------------------------------------------------------- LU, with rows in order
 
 
-def _under(x: Any) -> Any:
+def _under(x: NDArray[Any]) -> Any:
     rows, columns = x.shape[-2:]
     return np.tri(rows, columns, k=-1, dtype=bool)
 
 
-def _below(x: Any) -> Any:
+def _below(x: NDArray[Any]) -> Any:
     return np.where(_under(x), x, 0)
 
 
-def _above(x: Any) -> Any:
+def _above(x: NDArray[Any]) -> Any:
     return np.where(_under(x), 0, x)
 
 
-def _ordered(x: Any, order: Any, axis: int = -2) -> Any:
+def _ordered(x: NDArray[Any], order: Any, axis: int = -2) -> Any:
     """Rows, or columns, in another order."""
     order = order[..., None] if axis == -2 else order[..., None, :]
     return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
@@ -109,7 +110,7 @@ def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
     return whole + np.concatenate([product(swap(square[0]), middle, swap(square[1])), rest], axis=-2)
 
 
-def _lu_tangent(t: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+def _lu_tangent(t: NDArray[Any], lower: Any, upper: Any) -> tuple[Any, Any]:
     k = lower.shape[-1]
     first, second = np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k])
     middle = product(first, t[..., :k, :k], second)
@@ -122,7 +123,7 @@ def _rows(order: Any) -> Any:
     return np.asarray(guarded_value(order, "the order of the rows of a decomposition")).astype(np.intp)
 
 
-def _lu_apart(g: Any, out: Any, a: Any, **_: Any) -> Any:
+def _lu_apart(g: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
     order, lower, upper = out
     if not a.size:
         return 0 * a
@@ -130,7 +131,7 @@ def _lu_apart(g: Any, out: Any, a: Any, **_: Any) -> Any:
     return _ordered(_lu(gl, gu, lower, upper), _rows(order))
 
 
-def _lu_apart_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
+def _lu_apart_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
     order, lower, upper = out
     if not a.size:
         return None, 0 * lower, 0 * upper
@@ -146,7 +147,7 @@ def _parts(both: Any) -> tuple[Any, Any]:
     return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
 
 
-def _lu_factor(g: Any, out: Any, a: Any, **_: Any) -> Any:
+def _lu_factor(g: Any, out: Any, a: NDArray[Any], **_: Any) -> Any:
     both, piv = out
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
@@ -155,7 +156,7 @@ def _lu_factor(g: Any, out: Any, a: Any, **_: Any) -> Any:
     return _ordered(found, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
-def _lu_factor_tangent(t: Any, out: Any, a: Any, **_: Any) -> Any:
+def _lu_factor_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
     both, piv = out
     if not a.size:
         return 0 * both, None
@@ -181,7 +182,7 @@ def _of_triangle(blocks: Any, lower: Any) -> Any:
     return (mask if lower else mask.T) & ~blocks
 
 
-def _ldl(g: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+def _ldl(g: Any, out: Any, a: NDArray[Any], lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
     order = _rows(out[2])
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
     middle: Any = 0
@@ -198,7 +199,7 @@ def _ldl(g: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_
     return folded(total, not lower) if hermitian else (total + swap(total)) * half(a.shape[-1], not lower)
 
 
-def _ldl_tangent(t: Any, out: Any, a: Any, lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
+def _ldl_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], lower: Any = True, hermitian: Any = True, **_: Any) -> Any:
     order = _rows(out[2])
     triangle, inverse, of_blocks, blocks = _ldl_parts(out)
     triangle_of_t = t * half(a.shape[-1], not lower)
@@ -216,7 +217,7 @@ scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 # Of a matrix with more rows than columns, or as many, u is settled by a = u (a^H a)^(1/2); of others by a = (a a^H)^(1/2) u.
 
 
-def _polar_pulled(gu: Any, u: Any, a: Any) -> Any:
+def _polar_pulled(gu: Any, u: Any, a: NDArray[Any]) -> Any:
     """The adjoint of a from that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
         return adjoint(_polar_pulled(adjoint(gu), adjoint(u), adjoint(a)))
@@ -229,7 +230,7 @@ def _polar_pulled(gu: Any, u: Any, a: Any) -> Any:
     return total
 
 
-def _polar_pushed(t: Any, u: Any, a: Any) -> Any:
+def _polar_pushed(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
     if a.shape[-2] < a.shape[-1]:
         return adjoint(_polar_pushed(adjoint(t), adjoint(u), adjoint(a)))
     p = np.matmul(adjoint(u), a)
@@ -240,7 +241,7 @@ def _polar_pushed(t: Any, u: Any, a: Any) -> Any:
     return found
 
 
-def _polar(g: Any, out: Any, a: Any, side: Any = "right") -> Any:
+def _polar(g: Any, out: Any, a: NDArray[Any], side: Any = "right") -> Any:
     """With ``p = u^H a``, or ``a u^H``, the adjoint of p goes to both."""
     u, total, gu = out[0], 0 * a, g[0]
     if g[1] is not None:
@@ -253,7 +254,7 @@ def _polar(g: Any, out: Any, a: Any, side: Any = "right") -> Any:
     return total if gu is None else total + _polar_pulled(gu, u, a)
 
 
-def _polar_tangent(t: Any, out: Any, a: Any, side: Any = "right") -> Any:
+def _polar_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], side: Any = "right") -> Any:
     u = out[0]
     du = _polar_pushed(t, u, a)
     if side == "right":
@@ -268,7 +269,7 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 # ----------------------------------------------------------------------------------------- balancing
 
 
-def _balance(g: Any, out: Any, a: Any, separate: Any = False, **_: Any) -> Any:
+def _balance(g: Any, out: Any, a: NDArray[Any], separate: Any = False, **_: Any) -> Any:
     """The scales are powers of two, which stay as they are."""
     turn = out[1]
     return 0 * a if g[0] is None else product(swap(np.linalg.inv(turn)), g[0], swap(turn))

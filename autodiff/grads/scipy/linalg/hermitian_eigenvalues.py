@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.guards import evaluate_guarded
 from compgraph.scipy import banded_matrices
@@ -44,7 +45,7 @@ class _Pair:
     """A decomposition with all its vectors; the result may be a part."""
 
     def __init__(
-        self, out: Any, a: Any, b: Any, lower: Any = True, type: Any = 1, eigvals_only: Any = False,
+        self, out: NDArray[Any], a: NDArray[Any], b: Any, lower: Any = True, type: Any = 1, eigvals_only: Any = False,
         subset_by_index: Any = None, subset_by_value: Any = None, **_: Any,
     ) -> None:  # fmt: skip
         self.upper, self.type, self.b = not lower, type if b is not None else 1, b
@@ -128,7 +129,7 @@ class _Pair:
         return np.real(diagonal(inner)), dv
 
 
-def _first(w: Any, by_index: Any, by_value: Any) -> int:
+def _first(w: NDArray[Any], by_index: Any, by_value: Any) -> int:
     """Return the position of the first requested value."""
     if by_index is not None:
         return int(by_index[0])
@@ -170,10 +171,10 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
             return True
         return bool(np.any(equal_pairs(w) & ~np.eye(w.shape[-1], dtype=bool)))
 
-    def pull(position: int, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def pull(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
         return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
 
-    def push(tangents: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def push(tangents: Any, out: NDArray[Any], *operands: Any, **options: Any) -> Any:
         given = [position for position, t in enumerate(tangents) if t is not None]
         stacked = any(x is not None and x.ndim > 2 for x in operands)
         if len(given) > 1 or stacked or alone(out, options):
@@ -208,14 +209,16 @@ def _tridiagonal(d: Any, e: Any) -> Any:
     return d[..., None] * np.eye(n) + columns[..., None, :] * np.eye(n, k=-1)
 
 
-def _diagonal_below(x: Any) -> Any:
+def _diagonal_below(x: NDArray[Any]) -> Any:
     n = x.shape[-1]
     return x[..., np.arange(1, n), np.arange(n - 1)]
 
 
 def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
-        def formula(g: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
+        def formula(
+            g: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+        ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             found = _back(0, g, out, _tridiagonal(d, e), **chosen)
             return _diagonal_below(found) if position else diagonal(found)
@@ -223,7 +226,9 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
         return formula
 
     def forth(position: int) -> Any:
-        def tangent(t: Any, out: Any, d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any) -> Any:
+        def tangent(
+            t: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
+        ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
             return _forth(0, moved, out, _tridiagonal(d, e), **chosen)

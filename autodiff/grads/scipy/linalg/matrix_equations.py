@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ....rules import Rule, general
 from ...linalg import adjoint, product, swap
@@ -19,7 +20,7 @@ from ...linalg import adjoint, product, swap
 # a x + x b = q
 
 
-def _sylvester(g: Any, a: Any, b: Any) -> Any:
+def _sylvester(g: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     return scipy.linalg.solve_sylvester(swap(a), swap(b), g)
 
 
@@ -37,12 +38,12 @@ scipy_linalg_solve_sylvester_grad = general(
 # a x + x a^H = q
 
 
-def _lyapunov(g: Any, out: Any, a: Any, q: Any) -> Any:
+def _lyapunov(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
     solved = scipy.linalg.solve_continuous_lyapunov(swap(a), g)
     return -np.matmul(solved, swap(out)) - np.conjugate(np.matmul(swap(solved), out))
 
 
-def _lyapunov_tangent(t: Any, out: Any, a: Any, q: Any) -> Any:
+def _lyapunov_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
     return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, adjoint(t)))
 
 
@@ -55,12 +56,12 @@ scipy_linalg_solve_continuous_lyapunov_grad = general(
 # a x a^H - x + q = 0
 
 
-def _stein(g: Any, out: Any, a: Any, q: Any, method: Any = None) -> Any:
+def _stein(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
     solved = scipy.linalg.solve_discrete_lyapunov(swap(a), g, method=method)
     return product(solved, np.conjugate(a), swap(out)) + np.conjugate(product(swap(solved), a, out))
 
 
-def _stein_tangent(t: Any, out: Any, a: Any, q: Any, method: Any = None) -> Any:
+def _stein_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
     right = product(t, out, adjoint(a)) + product(a, out, adjoint(t))
     return scipy.linalg.solve_discrete_lyapunov(a, right, method=method)
 
@@ -79,7 +80,9 @@ scipy_linalg_solve_discrete_lyapunov_grad = general(
 class _Riccati:
     """The terms of the derivatives of a solution x."""
 
-    def __init__(self, discrete: bool, x: Any, a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None) -> None:
+    def __init__(
+        self, discrete: bool, x: NDArray[Any], a: NDArray[Any], b: NDArray[Any], q: Any, r: Any, e: Any = None, s: Any = None
+    ) -> None:
         self.discrete, self.x, self.b = discrete, x, b
         self.e = np.eye(a.shape[-1]) if e is None else e
         middle = r + product(adjoint(b), x, b) if discrete else r
@@ -97,7 +100,7 @@ class _Riccati:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
-    def pulled(self, g: Any) -> Any:
+    def pulled(self, g: NDArray[Any]) -> Any:
         """The adjoint of the equation; that of x counts by its Hermitian part, since x is Hermitian."""
         inverse = np.linalg.inv(self.e)
         turned = np.conjugate(np.matmul(inverse, self.loop))
@@ -106,7 +109,7 @@ class _Riccati:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
-    def adjoint(self, position: int, g: Any) -> Any:
+    def adjoint(self, position: int, g: NDArray[Any]) -> Any:
         """The adjoint of an operand from that of the solution."""
         found, k = self.pulled(g), self.k
         if position == 0:
@@ -123,7 +126,7 @@ class _Riccati:
             return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), found)
         return -2 * np.matmul(found, swap(k))
 
-    def tangent(self, position: int, t: Any) -> Any:
+    def tangent(self, position: int, t: NDArray[Any]) -> Any:
         """The tangent of the solution from that of an operand."""
         if position == 2:
             return self.solved(t)

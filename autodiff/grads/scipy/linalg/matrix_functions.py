@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.guards import evaluate_guarded
 from compgraph.protocols import stop_gradient
@@ -23,11 +24,11 @@ from ...linalg import product, swap
 Function = Callable[[Any], Any]
 
 
-def _size(x: Any) -> Any:
+def _size(x: NDArray[Any]) -> Any:
     return float(np.max(np.abs(x), initial=0)) or 1.0
 
 
-def along(function: Function, a: Any, e: Any) -> Any:
+def along(function: Function, a: NDArray[Any], e: Any) -> Any:
     """The derivative of a function of matrices along `e`."""
     if a.dtype.kind != "c" and e.dtype.kind == "c":  # it is linear; a complex matrix may lie on the other side of a cut
         return along(function, a, np.real(e)) + np.multiply(1j, along(function, a, np.imag(e)))
@@ -41,7 +42,7 @@ def along(function: Function, a: Any, e: Any) -> Any:
     return function(np.concatenate(rows, axis=-2))[..., :n, n:] * scale
 
 
-def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> Any:
+def _checked_along(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
     """As `along`; where the function has a branch, that it is the one that was taken."""
     found: list[Any] = []
 
@@ -64,7 +65,7 @@ def _checked_along(name: str, function: Function, a: Any, e: Any, out: Any) -> A
     return result
 
 
-def _is_singular(a: Any) -> bool:
+def _is_singular(a: NDArray[Any]) -> bool:
     """Whether an eigenvalue of a matrix is 0 within rounding."""
     size = np.abs(np.linalg.eigvals(a))
     return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
@@ -74,7 +75,7 @@ def _of_function(opname: str, function: Callable[..., Any], checked: bool = Fals
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
-    def moved(a: Any, e: Any, out: Any, options: dict[str, Any]) -> Any:
+    def moved(a: NDArray[Any], e: Any, out: NDArray[Any], options: dict[str, Any]) -> Any:
         if options.get("disp", True) is False:
             raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
@@ -106,18 +107,18 @@ scipy_linalg_fractional_matrix_power_grad = _of_function(
 def _exponential(e: Any) -> Function:
     """``a -> L(a, e)``, for any a that has blocks of the size of e."""
 
-    def derivative(a: Any) -> Any:
+    def derivative(a: NDArray[Any]) -> Any:
         count = a.shape[-1] // e.shape[-1]
         return along(scipy.linalg.expm, a, np.kron(np.eye(count), e) if count > 1 else e)
 
     return derivative
 
 
-def _frechet_parts(out: Any, options: dict[str, Any]) -> bool:
+def _frechet_parts(out: NDArray[Any], options: dict[str, Any]) -> bool:
     return bool(options.get("compute_expm", True))
 
 
-def _frechet_a(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
     of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
     total = 0 * a
     if of_value is not None:
@@ -127,17 +128,17 @@ def _frechet_a(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
     return total
 
 
-def _frechet_e(g: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+def _frechet_e(g: Any, out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
     of_derivative = g[1] if _frechet_parts(out, options) else g
     return 0 * e if of_derivative is None else along(scipy.linalg.expm, swap(a), of_derivative)
 
 
-def _frechet_tangent_a(t: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+def _frechet_tangent_a(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
     moved = along(_exponential(e), a, t)
     return (along(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
 
 
-def _frechet_tangent_e(t: Any, out: Any, a: Any, e: Any, **options: Any) -> Any:
+def _frechet_tangent_e(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
     moved = along(scipy.linalg.expm, a, t)
     return (None, moved) if _frechet_parts(out, options) else moved
 
@@ -149,14 +150,14 @@ scipy_linalg_expm_frechet_grad = general("scipy_linalg_expm_frechet", _frechet_a
 # ---------------------------------------------------------------------------------- Sylvester equations
 
 
-def _nearest(x: Any) -> Any:
+def _nearest(x: NDArray[Any]) -> Any:
     """Whether two eigenvalues of a matrix have a sum of 0 within rounding."""
     w = np.linalg.eigvals(x)
     sums = np.abs(w[..., :, None] + w[..., None, :])
     return np.any(sums <= w.shape[-1] * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0)[..., None, None])
 
 
-def balanced(name: str, a: Any, right: Any) -> Any:
+def balanced(name: str, a: NDArray[Any], right: Any) -> Any:
     """The solution x of ``a x + x a = right``; an error where the equation has none, or many."""
     if not right.size:
         return right
@@ -170,7 +171,7 @@ def _without_disp(name: str, options: dict[str, Any]) -> None:
         raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
 
 
-def _sqrtm(t: Any, root: Any, options: dict[str, Any]) -> Any:
+def _sqrtm(t: NDArray[Any], root: Any, options: dict[str, Any]) -> Any:
     _without_disp("sqrtm", options)
     return balanced("sqrtm", root, t)
 
@@ -182,13 +183,13 @@ scipy_linalg_sqrtm_grad = (
 )
 
 
-def _signm(g: Any, out: Any, a: Any, **options: Any) -> Any:
+def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
     _without_disp("signm", options)
     solved = balanced("signm", swap(np.matmul(out, a)), g)
     return solved - product(swap(out), solved, swap(out))
 
 
-def _signm_tangent(t: Any, out: Any, a: Any, **options: Any) -> Any:
+def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
     _without_disp("signm", options)
     return balanced("signm", np.matmul(out, a), t - product(out, t, out))
 

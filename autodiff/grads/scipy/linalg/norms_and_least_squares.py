@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ....rules import general, reduction
 from ...corners import of_lengths, with_corners
@@ -27,7 +28,7 @@ from ...linalg import (
 scipy_linalg_det_grad = of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
 
 
-def _weights(out: Any, a: Any, ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
+def _weights(out: NDArray[Any], a: NDArray[Any], ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
     return norm(out, a, axis, ord)
 
 
@@ -39,29 +40,31 @@ scipy_linalg_norm_grad = of_lengths(
 # ------------------------------------------------------------------------------------- pseudo-inverses
 
 
-def _cutoff(a: Any, atol: Any, rtol: Any) -> Any:
+def _cutoff(a: NDArray[Any], atol: Any, rtol: Any) -> Any:
     """Up to which part of the largest singular value SciPy takes others for 0."""
     largest = np.linalg.norm(a, 2, axis=(-2, -1)) if a.size else np.zeros(a.shape[:-2])
     rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
     return rtol + (atol or 0.0) / np.where(largest > 0, largest, 1)
 
 
-def _plain(a: Any) -> Any:
+def _plain(a: NDArray[Any]) -> Any:
     return getattr(a, "raw_value", a)
 
 
-def _pinv_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _pinv_back(g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
     return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
-def _pinv_forth(t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _pinv_forth(t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
     return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
 
 scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).one_by_one()
 
 
-def _pinvh_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True) -> Any:
+def _pinvh_back(
+    g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+) -> Any:
     """The upper triangle of a matrix is the lower one of its adjoint."""
     if g[0] is None:
         return 0 * a
@@ -71,14 +74,14 @@ def _pinvh_back(g: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lo
 
 
 def _pinvh_forth(
-    t: Any, out: Any, a: Any, atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
+    t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
 ) -> Any:
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
     a, t = (a, t) if lower else (adjoint(a), adjoint(t))
     return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
 
 
-def _cutoff_of_triangle(a: Any, atol: Any, rtol: Any, lower: Any) -> Any:
+def _cutoff_of_triangle(a: NDArray[Any], atol: Any, rtol: Any, lower: Any) -> Any:
     half = np.tril(a, -1) if lower else np.triu(a, 1)
     return _cutoff(half + adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
 
@@ -89,7 +92,7 @@ scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pi
 # smallest turn, dn = -pinv(a) da n.
 
 
-def _null_space(g: Any, out: Any, a: Any, **_: Any) -> Any:
+def _null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
     if not out.size or not a.size:
         return 0 * a
     if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
@@ -105,7 +108,7 @@ def _null_space(g: Any, out: Any, a: Any, **_: Any) -> Any:
     return -np.matmul(swap(np.linalg.pinv(a)), np.matmul(g, swap(out)))
 
 
-def _null_space_forth(t: Any, out: Any, a: Any, **_: Any) -> Any:
+def _null_space_forth(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
     raise TypeError(
         "scipy.linalg.null_space: the basis is one of many, and has no tangent; use the projection on the space, "
         "np.eye(n) - np.linalg.pinv(a) @ a"
@@ -117,7 +120,7 @@ scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).t
 # ----------------------------------------------------------------------------------------- least squares
 
 
-def _as_numpy(out: Any, a: Any, cond: Any) -> tuple[Any, float]:
+def _as_numpy(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
     """The results in NumPy's shapes, and the cutoff."""
     x, residues, rank, *values = out
     if not values and int(_plain(rank)) < min(a.shape):
@@ -127,7 +130,7 @@ def _as_numpy(out: Any, a: Any, cond: Any) -> tuple[Any, float]:
 
 
 def _back(formula: Any) -> Any:
-    def pulled(g: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
+    def pulled(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
         shaped, cond = _as_numpy(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None
         if g[1] is not None:  # real, whatever their dtype is
@@ -138,7 +141,7 @@ def _back(formula: Any) -> Any:
 
 
 def _forth(formula: Any) -> Any:
-    def pushed(t: Any, out: Any, a: Any, b: Any, cond: Any = None, **_: Any) -> Any:
+    def pushed(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
         shaped, cond = _as_numpy(out, a, cond)
         dx, left, _, ds = formula(t, shaped, a, b, rcond=cond)
         return (dx, None if left is None else np.reshape(left, out[1].shape), None, ds)[: len(out)]

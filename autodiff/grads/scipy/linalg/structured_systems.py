@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from compgraph.scipy import banded_matrices
 
@@ -39,14 +40,16 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
         ``(y, x, a, **options)`` gives the adjoint of `a` from that of the matrix that is meant, ``-y @ x.T``.
     """
 
-    def pull(position: int, g: Any, out: Any, a: Any, b: Any, **options: Any) -> Any:
+    def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: Any) -> Any:
         single, (g, x) = as_columns(b, g, out)
         solved = side_by_side(lambda right: back(a, right, **options), a.ndim, g)
         if position == 0:
             return pulled(solved, x, a, **options)
         return solved[..., 0] if single else solved
 
-    def push(position: int, t: Any, out: Any, a: Any, b: Any, batched: bool = False, **options: Any) -> Any:
+    def push(
+        position: int, t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: Any
+    ) -> Any:
         single, (x,) = as_columns(b, out)
         t = t[..., None] if single and position else t
         t = pad_ndim(t, x.ndim) if batched else t
@@ -64,24 +67,28 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
 # ------------------------------------------------------------------------------------------- matrices
 
 
-def _solve(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve(a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
     return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a, transposed=transposed)
 
 
-def _solve_back(a: Any, right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve_back(a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
     if transposed:
         return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
     return scipy.linalg.solve(swap(a), right, lower=not lower, assume_a=across(assume_a))
 
 
-def _solve_apply(t: Any, x: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve_apply(
+    t: NDArray[Any], x: NDArray[Any], assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+) -> Any:
     if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
         return t * x
     t = Structure(assume_a, lower).read(t)
     return np.matmul(swap(t) if transposed else t, x)
 
 
-def _solve_pulled(y: Any, x: Any, a: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve_pulled(
+    y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+) -> Any:
     if a.size == 1:
         before = y.ndim - max(x.ndim, a.ndim)
         return np.reshape(-np.sum(y * x, axis=tuple(range(before, y.ndim))), (*y.shape[:before], *a.shape))
@@ -96,29 +103,33 @@ scipy_linalg_solve_grad = _of_systems("scipy_linalg_solve", _solve, _solve_back,
 _TRANS = {"N": 0, "T": 1, "C": 2}
 
 
-def _triangular(a: Any, right: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+def _triangular(a: NDArray[Any], right: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
     return scipy.linalg.solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _triangular_back(a: Any, right: Any, trans: Any = 0, **options: Any) -> Any:
+def _triangular_back(a: NDArray[Any], right: Any, trans: Any = 0, **options: Any) -> Any:
     trans = _TRANS.get(trans, trans)
     if trans == 2:
         return np.conjugate(_triangular(a, np.conjugate(right), 0, **options))
     return _triangular(a, right, 1 - trans, **options)
 
 
-def _triangle(x: Any, lower: Any, unit_diagonal: Any) -> Any:
+def _triangle(x: NDArray[Any], lower: Any, unit_diagonal: Any) -> Any:
     mask = np.tri(x.shape[-1], k=-1 if unit_diagonal else 0)
     return np.where(mask if lower else mask.T, x, 0)
 
 
-def _triangular_apply(t: Any, x: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+def _triangular_apply(
+    t: NDArray[Any], x: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any
+) -> Any:
     trans = _TRANS.get(trans, trans)
     t = _triangle(t, lower, unit_diagonal)
     return np.matmul((t, swap(t), adjoint(t))[trans], x)
 
 
-def _triangular_pulled(y: Any, x: Any, a: Any, trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any) -> Any:
+def _triangular_pulled(
+    y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any
+) -> Any:
     total = -np.matmul(y, swap(x))
     trans = _TRANS.get(trans, trans)
     return _triangle((total, swap(total), adjoint(total))[trans], lower, unit_diagonal)
@@ -138,11 +149,11 @@ def _structure(assume_a: Any, lower: Any) -> Structure:
     return Structure(assume_a, lower)
 
 
-def _inv_pulled(g: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+def _inv_pulled(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
     return _structure(assume_a, lower).folded(-product(swap(out), g, swap(out)))
 
 
-def _inv_pushed(t: Any, out: Any, a: Any, assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+def _inv_pushed(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
     return -product(out, _structure(assume_a, lower).read(t), out)
 
 
@@ -190,14 +201,14 @@ def _hermitian_back(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
     return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
 
 
-def _hermitian_apply(t: Any, x: Any, lower: Any = False, **_: Any) -> Any:
+def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(t, lower)
     half = t * _half_bands(t.shape[-1], below, above)
     other = np.conjugate(banded_matrices.transposed(half, below, above))
     return banded_matrices.product(half, x, below, above) + banded_matrices.product(other, x, above, below)
 
 
-def _hermitian_pulled(y: Any, x: Any, ab: Any, lower: Any = False, **_: Any) -> Any:
+def _hermitian_pulled(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     both = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
     return -both * _half_bands(ab.shape[-1], below, above)
@@ -218,16 +229,16 @@ def _along_diagonals(m: Any) -> Any:
     return np.sum(np.where(rows < n, m[..., np.minimum(rows, n - 1), columns], 0), axis=-1)
 
 
-def _cornered(c: Any, r: Any) -> Any:
+def _cornered(c: NDArray[Any], r: Any) -> Any:
     return np.concatenate([np.broadcast_arrays(c[..., :1], r[..., :1])[0], r[..., 1:]], axis=-1)
 
 
-def _toeplitz_solved(g: Any, c: Any, r: Any, b: Any) -> Any:
+def _toeplitz_solved(g: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     single, (g,) = as_columns(b, g)
     return single, scipy.linalg.solve_toeplitz((_cornered(c, r), c), g)
 
 
-def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
+def _toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     if not out.size:
         return 0 * (r if position else c)
     _, y = _toeplitz_solved(g, c, r, b)
@@ -238,12 +249,12 @@ def _toeplitz_matrix(position: int, g: Any, out: Any, c: Any, r: Any, b: Any) ->
     return _along_diagonals(swap(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
-def _toeplitz_right(g: Any, out: Any, c: Any, r: Any, b: Any, **_: Any) -> Any:
+def _toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any], **_: Any) -> Any:
     single, y = _toeplitz_solved(g, c, r, b) if out.size else (False, g)
     return y[..., 0] if single else y
 
 
-def _toeplitz_pushed(change: Any, out: Any, c: Any, r: Any, b: Any) -> Any:
+def _toeplitz_pushed(change: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     single, (x,) = as_columns(b, out)
     if not out.size:
         return 0 * out
@@ -286,7 +297,7 @@ class Structure:
             return np.tri(n)
         return np.tri(n).T if self.kind == "upper triangular" else None
 
-    def read(self, a: Any) -> Any:
+    def read(self, a: NDArray[Any]) -> Any:
         """The matrix that is meant."""
         n = a.shape[-1]
         if self.kind == "hermitian":
@@ -297,7 +308,7 @@ class Structure:
         mask = self._mask(n)
         return a if mask is None else a * mask
 
-    def folded(self, g: Any) -> Any:
+    def folded(self, g: NDArray[Any]) -> Any:
         """Return the cotangent of the elements that are read, from that of the assumed matrix."""
         n = g.shape[-1]
         if self.kind == "hermitian":
@@ -313,7 +324,7 @@ def across(assume_a: str | None) -> str | None:
     return _ACROSS.get(assume_a, assume_a) if assume_a else assume_a
 
 
-def as_columns(b: Any, *vectors: Any) -> tuple[bool, list[Any]]:
+def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
     """Whether a right-hand side is one vector; if so, vectors as columns."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ....rules import Rule
 from ...elementwise_functions import near
@@ -31,7 +32,7 @@ def _bessel(name: str, minus: int, plus: int, own: complex = 0, order: str = "v"
     """``minus`` and ``plus`` halves of the functions of the orders below and above, and `own` times itself."""
     neighbour = {"yn": "yv", "kn": "kv"}.get(name, name)  # which have orders below 0 too
 
-    def formula(g: Any, out: Any, v: Any, x: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], v: NDArray[Any], x: NDArray[Any]) -> Any:
         function = getattr(sc, neighbour)
         slope = 0.5 * (minus * function(v - 1, x) + plus * function(v + 1, x))
         return g * (slope + own * out if own else slope)
@@ -68,7 +69,7 @@ special_airy_grad = several(
 )
 
 
-def _root(x: Any) -> Any:
+def _root(x: NDArray[Any]) -> Any:
     """The derivative of zeta, or of its real part."""
     return np.sqrt(x) if x.dtype.kind == "c" else np.sqrt(np.maximum(x, 0))
 
@@ -98,7 +99,7 @@ special_itairy_grad = several(
 _TURN = complex(np.exp(0.75j * math.pi))
 
 
-def _first_slope(out: Any, x: Any) -> Any:
+def _first_slope(out: NDArray[Any], x: NDArray[Any]) -> Any:
     """The derivative of berp + i beip, without a division."""
     return 0.5j * (sc.jv(0, _TURN * x) - sc.jv(2, _TURN * x))
 
@@ -119,7 +120,7 @@ special_kelvin_grad = several(
 
 # Struve functions, by the mean of their two recurrences, which divides by nothing
 def _struve(name: str, sign: int) -> Rule:
-    def formula(g: Any, out: Any, v: Any, x: Any) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], v: NDArray[Any], x: NDArray[Any]) -> Any:
         function = getattr(sc, name)
         power = (0.5 * x) ** v * (sc.rgamma(v + 1.5) / ROOT_PI)
         return g * (0.5 * (function(v - 1, x) + sign * function(v + 1, x) + power))
@@ -132,7 +133,7 @@ special_modstruve_grad = _struve("modstruve", 1)
 
 
 # Integrals: their derivatives are the integrands.
-def _even_part(x: Any, sign: int) -> Any:
+def _even_part(x: NDArray[Any], sign: int) -> Any:
     """``(1 - J0(x)) / x``, or ``(I0(x) - 1) / x``."""
     terms = [sign**k / math.factorial(k + 1) ** 2 for k in range(12)]
     function = sc.j0 if sign < 0 else sc.i0

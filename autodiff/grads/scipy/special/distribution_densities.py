@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from .distribution_functions import f_noncentral, f_shift, t_moment, t_noncentral, t_shift
 from .gamma_functions import beta_density
@@ -14,7 +15,7 @@ from .parameter_derivatives import betainc_slopes
 from .ufunc_rules import special
 
 
-def _beta_slope(g: Any, out: Any, x: Any, a: Any, b: Any) -> Any:
+def _beta_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     """The derivative of the density; at the ends, where the density may be 0 and its slope is not, by powers."""
     inside = (x > 0) & (x < 1)
     y = np.where(inside, x, 0.5)
@@ -98,13 +99,13 @@ special_nbinom_sf_grad = special(
 
 
 # The noncentral t and F distributions, by the argument and the noncentrality
-def _t_slope(t: Any, df: Any, nc: Any) -> Any:
+def _t_slope(t: NDArray[Any], df: Any, nc: Any) -> Any:
     """The derivative of the density, by moments of the distribution of chi."""
     root = np.sqrt(df)
     return (nc / root * t_moment(df + 2.0, df, nc, t) - t / df * t_moment(df + 3.0, df, nc, t)) / root
 
 
-def _f_tilted(x: Any, dfn: Any, dfd: Any, nc: Any) -> tuple[Any, Any, Any]:
+def _f_tilted(x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> tuple[Any, Any, Any]:
     """The share w of beta, its derivative, and the density with the derivative of its confluent function in place of that."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
     w, slope = dfn * x / total, dfn * dfd / total**2
@@ -112,13 +113,13 @@ def _f_tilted(x: Any, dfn: Any, dfd: Any, nc: Any) -> tuple[Any, Any, Any]:
     return w, slope, tilted
 
 
-def _f_slope(g: Any, out: Any, x: Any, dfn: Any, dfd: Any, nc: Any) -> Any:
+def _f_slope(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
     w, slope, tilted = _f_tilted(x, dfn, dfd, nc)
     bend = (0.5 * dfn - 1) / w - (0.5 * dfd - 1) / (1 - w)
     return g * (out * (bend * slope - 2 * dfn / (dfd + dfn * x)) + 0.5 * nc * slope * tilted)
 
 
-def _f_by_nc(g: Any, out: Any, x: Any, dfn: Any, dfd: Any, nc: Any) -> Any:
+def _f_by_nc(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], dfn: Any, dfd: Any, nc: Any) -> Any:
     w, _, tilted = _f_tilted(x, dfn, dfd, nc)
     return g * (0.5 * (w * tilted - out))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ....rules import Formula, Rule
 from .gamma_functions import beta_density, gamma_density
@@ -55,24 +56,24 @@ special_pdtri_grad = _inverse("pdtri", "k", _poisson, -1)
 
 
 # Chi square, F, gamma and Student's
-def _chi_square(v: Any, x: Any) -> Any:
+def _chi_square(v: NDArray[Any], x: NDArray[Any]) -> Any:
     return 0.5 * gamma_density(0.5 * v, 0.5 * x)
 
 
-def _f(dfn: Any, dfd: Any, x: Any) -> Any:
+def _f(dfn: Any, dfd: Any, x: NDArray[Any]) -> Any:
     total = dfd + dfn * x
     return beta_density(0.5 * dfn, 0.5 * dfd, dfn * x / total) * (dfn * dfd / total**2)
 
 
-def _student(df: Any, t: Any) -> Any:
+def _student(df: Any, t: NDArray[Any]) -> Any:
     return np.exp(-sc.betaln(0.5, 0.5 * df) - 0.5 * np.log(df) - 0.5 * (df + 1) * np.log1p(t * t / df))
 
 
-def _chi_square_degrees(v: Any, x: Any) -> Any:
+def _chi_square_degrees(v: NDArray[Any], x: NDArray[Any]) -> Any:
     return 0.5 * gammainc_slope(0.5 * v, 0.5 * x)
 
 
-def _f_degrees(place: int, dfn: Any, dfd: Any, x: Any) -> Any:
+def _f_degrees(place: int, dfn: Any, dfd: Any, x: NDArray[Any]) -> Any:
     """Differentiate the incomplete beta function of ``dfn x / (dfd + dfn x)``, by either of the degrees of freedom."""
     a, b, total = 0.5 * dfn, 0.5 * dfd, dfd + dfn * x
     w = dfn * x / total
@@ -80,7 +81,7 @@ def _f_degrees(place: int, dfn: Any, dfd: Any, x: Any) -> Any:
     return 0.5 * betainc_slopes(a, b, w)[place] + beta_density(a, b, w) * (inner / total**2)
 
 
-def _student_degrees(df: Any, t: Any) -> Any:
+def _student_degrees(df: Any, t: NDArray[Any]) -> Any:
     """Of ``1 - betainc(df / 2, 1 / 2, df / (df + t**2)) / 2``, which is of positive `t`."""
     half = np.full((), 0.5)
     total = df + t * t
@@ -150,13 +151,13 @@ special_nrdtrisd_grad = special(
 
 
 # Noncentral: by the argument, and by the noncentrality
-def _chi_noncentral(x: Any, df: Any, nc: Any) -> Any:
+def _chi_noncentral(x: NDArray[Any], df: Any, nc: Any) -> Any:
     """The density."""
     power = sc.xlogy(0.5 * df - 1, 0.5 * x) - 0.5 * (x + nc) - sc.gammaln(0.5 * df)
     return 0.5 * np.exp(power) * sc.hyp0f1(0.5 * df, 0.25 * nc * x)
 
 
-def _chi_shift(x: Any, df: Any, nc: Any) -> Any:
+def _chi_shift(x: NDArray[Any], df: Any, nc: Any) -> Any:
     return -_chi_noncentral(x, df + 2.0, nc)
 
 
@@ -175,7 +176,7 @@ def f_shift(dfn: Any, dfd: Any, nc: Any, f: Any) -> Any:
     return -0.5 * (weight / a * sc.hyp1f1(a + b, a + 1, 0.5 * nc * w))
 
 
-def t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
+def t_moment(order: Any, df: Any, nc: Any, t: NDArray[Any]) -> Any:
     """The mean of ``s**(order - df) normal_density(t s / sqrt(df) - nc)``, of `s` distributed by chi with `df`."""
     a, b = 1 + t * t / df, nc * t / np.sqrt(df)
     z = b * b / (2 * a)
@@ -185,12 +186,12 @@ def t_moment(order: Any, df: Any, nc: Any, t: Any) -> Any:
     return scale * (even + b * np.sqrt(2 / a) * odd)
 
 
-def t_noncentral(df: Any, nc: Any, t: Any) -> Any:
+def t_noncentral(df: Any, nc: Any, t: NDArray[Any]) -> Any:
     """The density of the noncentral t distribution."""
     return t_moment(df + 1.0, df, nc, t) / np.sqrt(df)
 
 
-def t_shift(df: Any, nc: Any, t: Any) -> Any:
+def t_shift(df: Any, nc: Any, t: NDArray[Any]) -> Any:
     """The derivative of its distribution function by the noncentrality."""
     return -t_moment(df, df, nc, t)
 
@@ -248,7 +249,7 @@ special_nctdtrinc_grad = special(
 
 
 # Kolmogorov's and Smirnov's
-def _kolmogorov_slope(x: Any) -> Any:
+def _kolmogorov_slope(x: NDArray[Any]) -> Any:
     """One series for large arguments, its transform by theta functions for small ones."""
     small = x < 1
     large, little = np.where(small, 1, x), np.where(small, np.maximum(x, 0.01), 1)
@@ -258,7 +259,7 @@ def _kolmogorov_slope(x: Any) -> Any:
     return np.where(x <= 0, 0, np.where(small, -ROOT_2PI * near / (little * little), far))
 
 
-def _smirnov_slope(n: Any, x: Any) -> Any:
+def _smirnov_slope(n: Any, x: NDArray[Any]) -> Any:
     """The sum of the derivatives of ``comb(n, j) x (1 - x - j / n)**(n - j) (x + j / n)**(j - 1)``."""
     j = np.arange(int(np.max(n, initial=0)) + 1)
     n = (0 * x + np.floor(n))[..., None]

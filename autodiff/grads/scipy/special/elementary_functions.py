@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ....rules import Rule
 from ...elementwise_functions import near, to_dtype_of
@@ -69,7 +70,7 @@ special_lambertw_grad = special(
 _EXPREL_SLOPE = [(k + 1) / math.factorial(k + 2) for k in range(19)]
 
 
-def exprel_slope(x: Any) -> Any:
+def exprel_slope(x: NDArray[Any]) -> Any:
     """The derivative of ``expm1(x) / x``."""
     return near(x, 1, _EXPREL_SLOPE, lambda far: (np.exp(far) - sc.exprel(far)) / far)
 
@@ -90,7 +91,7 @@ special_owens_t_grad = special(
 )
 
 
-def _sinh_over(x: Any) -> Any:
+def _sinh_over(x: NDArray[Any]) -> Any:
     """``sinh(x) / x``, an even function."""
     inverse = [1 / math.factorial(2 * k + 1) for k in range(12)]
     return near(x * x, 1, inverse, lambda square: np.sinh(np.sqrt(square)) / np.sqrt(square))
@@ -121,7 +122,7 @@ def _boxcox_slope(log: Any, exponent: Any) -> Any:
     return log * log * exprel_slope(exponent * log)
 
 
-def _inverse_slope(y: Any, exponent: Any) -> Any:
+def _inverse_slope(y: NDArray[Any], exponent: Any) -> Any:
     """The derivative of ``log1p(exponent * y) / exponent`` with respect to the exponent."""
     return y * y * near(exponent * y, 0.1, _LOG_SLOPE, lambda far: (far / (1 + far) - np.log1p(far)) / (far * far))
 
@@ -158,14 +159,14 @@ special_wrightomega_grad = special("wrightomega", lambda g, out, z: g * (out / (
 
 
 # Tukey's lambda distribution, by the inverse function theorem: its quantiles are boxcox(p) - boxcox(1 - p).
-def _tukey_density(out: Any, x: Any, shape: Any) -> Any:
+def _tukey_density(out: NDArray[Any], x: NDArray[Any], shape: Any) -> Any:
     """Zero outside of where the quantiles reach."""
     beyond = np.abs(x) * shape >= 1
     p = np.where(beyond, 0.5, out)
     return np.where(beyond, 0, 1 / (p ** (shape - 1) + (1 - p) ** (shape - 1)))
 
 
-def _tukey_shape(g: Any, out: Any, x: Any, shape: Any) -> Any:
+def _tukey_shape(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], shape: Any) -> Any:
     p = np.where(np.abs(x) * shape >= 1, 0.5, out)
     slope = _boxcox_slope(np.log(p), shape) - _boxcox_slope(np.log1p(-p), shape)
     return -g * (_tukey_density(out, x, shape) * slope)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ...elementwise_functions import near, series
 from .ufunc_rules import several, special
@@ -93,7 +94,7 @@ special_ellipj_grad = several(
 
 
 # Carlson's symmetric integrals are homogeneous: sum(x * derivative by x) is a multiple of the integral.
-def _c_first(out: Any, x: Any, y: Any) -> Any:
+def _c_first(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any]) -> Any:
     """By x; on the cut, where the integral is a principal value, by the closed form that is singular at x = y."""
     cut = (np.real(y) < 0) & (np.imag(y) == 0)
     closed = (1 / np.sqrt(np.where(cut, x, 1)) - out) / np.where(cut, 2 * (x - y), 1)
@@ -101,20 +102,20 @@ def _c_first(out: Any, x: Any, y: Any) -> Any:
     return np.where(cut, closed, sc.elliprd(safe, safe, x) / -6)
 
 
-def _d_first(x: Any, y: Any, z: Any) -> Any:
+def _d_first(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> Any:
     return (sc.elliprd(x, y, z) - sc.elliprd(y, z, x)) / (2 * (z - x))
 
 
-def _j_first(out: Any, x: Any, y: Any, z: Any, p: Any) -> Any:
+def _j_first(out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Any) -> Any:
     return (out - sc.elliprd(y, z, x)) / (2 * (p - x))
 
 
-def _j_last(g: Any, out: Any, x: Any, y: Any, z: Any, p: Any) -> Any:
+def _j_last(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], p: Any) -> Any:
     by_others = x * _j_first(out, x, y, z, p) + y * _j_first(out, y, z, x, p) + z * _j_first(out, z, x, y, p)
     return g * ((-1.5 * out - by_others) / p)
 
 
-def _g_first(x: Any, y: Any, z: Any) -> Any:
+def _g_first(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> Any:
     return 0.25 * sc.elliprf(x, y, z) - x * sc.elliprd(y, z, x) / 12
 
 
@@ -151,7 +152,7 @@ special_elliprj_grad = special(
 
 
 # The arithmetic-geometric mean is a quarter of pi times the sum over K of m = ((a - b) / (a + b))**2.
-def _mean_slope(out: Any, a: Any, b: Any) -> Any:
+def _mean_slope(out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     """With respect to a."""
     total = a + b
     m, p = ((a - b) / total) ** 2, 4 * a * b / total**2

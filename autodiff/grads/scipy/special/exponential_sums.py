@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ....rules import Rule, elementwise, general, restore_axes
 
 # -------------------------------------------------------------------------------------------- sums of exponentials
 
 
-def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
+def _weights(out: NDArray[Any], a: NDArray[Any], axis: Any, keepdims: Any, return_sign: Any) -> Any:
     """The share of each term in the sum, without its weight."""
     if return_sign and np.result_type(a).kind == "c":
         raise TypeError("scipy.special.logsumexp: of complex numbers, return_sign=True is not analytic; leave it out")
@@ -22,7 +23,7 @@ def _weights(out: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> An
     return share if sign is None else share * restore_axes(sign, a, axis, keepdims)
 
 
-def _passed(g: Any, a: Any, axis: Any, keepdims: Any, return_sign: Any) -> Any:
+def _passed(g: Any, a: NDArray[Any], axis: Any, keepdims: Any, return_sign: Any) -> Any:
     return restore_axes(g[0] if return_sign else g, a, axis, keepdims)
 
 
@@ -30,7 +31,9 @@ def _signed(return_sign: Any, log: Any) -> Any:
     return (log, np.zeros_like(log)) if return_sign else log
 
 
-def _term(g: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+def _term(
+    g: Any, out: NDArray[Any], a: NDArray[Any], b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False
+) -> Any:
     if return_sign and g[0] is None:
         return None
     share = _weights(out, a, axis, keepdims, return_sign)
@@ -38,7 +41,9 @@ def _term(g: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: A
     return _passed(g, share, axis, keepdims, return_sign) * share
 
 
-def _weight(g: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+def _weight(
+    g: Any, out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axis: Any = None, keepdims: Any = False, return_sign: Any = False
+) -> Any:
     if return_sign and g[0] is None:
         return None
     share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
@@ -46,14 +51,28 @@ def _weight(g: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = 
 
 
 def _term_tangent(
-    t: Any, out: Any, a: Any, b: Any = None, axis: Any = None, keepdims: Any = False, return_sign: Any = False
+    t: NDArray[Any],
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: Any = None,
+    axis: Any = None,
+    keepdims: Any = False,
+    return_sign: Any = False,
 ) -> Any:
     share = _weights(out, a, axis, keepdims, return_sign)
     share = share if b is None else np.where(b == 0, 0, b * share)
     return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
 
 
-def _weight_tangent(t: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims: Any = False, return_sign: Any = False) -> Any:
+def _weight_tangent(
+    t: NDArray[Any],
+    out: NDArray[Any],
+    a: NDArray[Any],
+    b: NDArray[Any],
+    axis: Any = None,
+    keepdims: Any = False,
+    return_sign: Any = False,
+) -> Any:
     share = _weights(out, np.broadcast_to(a, np.broadcast_shapes(a.shape, b.shape)), axis, keepdims, return_sign)
     return _signed(return_sign, np.sum(t * share, axis=axis, keepdims=bool(keepdims)))
 
@@ -61,7 +80,7 @@ def _weight_tangent(t: Any, out: Any, a: Any, b: Any, axis: Any = None, keepdims
 scipy_special_logsumexp_grad = general("scipy_special_logsumexp", _term, _weight).tangent(_term_tangent, _weight_tangent)
 
 
-def _softmax(g: Any, out: Any, x: Any, axis: Any = None) -> Any:
+def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None) -> Any:
     """The Jacobian diag(p) - p p^T is symmetric, so it serves both modes."""
     return out * (g - np.sum(g * out, axis=axis, keepdims=True))
 
@@ -78,7 +97,7 @@ scipy_special_log_softmax_grad = general(
 def _spherical(name: str, below: int, above: int) -> Rule:
     """``(2 n + 1) f_n' = below n f_(n-1) + above (n + 1) f_(n+1)``, DLMF 10.51.2 and 10.51.5, which divides by no argument."""
 
-    def formula(g: Any, out: Any, z: Any, n: Any, derivative: bool = False) -> Any:
+    def formula(g: NDArray[Any], out: NDArray[Any], z: NDArray[Any], n: Any, derivative: bool = False) -> Any:
         function = getattr(sc, name)
         if not derivative:
             return g * function(n, z, True)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from ....rules import Rule
 from .parameter_derivatives import betainc_slopes, gammainc_slope, hurwitz_slope, riemann_slope
 from .ufunc_rules import ROOT_2PI, ROOT_PI, special
 
 
-def _psi(g: Any, out: Any, x: Any) -> Any:
+def _psi(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
     if x.dtype.kind == "c":
         raise TypeError("scipy.special.psi: SciPy has no trigamma function of complex numbers, which is its derivative")
     return g * sc.zeta(2, x)
@@ -53,12 +54,12 @@ special_binom_grad = special(
 special_zetac_grad = special("zetac", lambda g, out, s: g * riemann_slope(s))
 
 
-def gamma_density(a: Any, x: Any) -> Any:
+def gamma_density(a: NDArray[Any], x: NDArray[Any]) -> Any:
     """The density of the gamma distribution of shape `a`."""
     return np.exp(sc.xlogy(a - 1, x) - x - sc.gammaln(a))
 
 
-def beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: NDArray[Any], b: NDArray[Any], x: NDArray[Any]) -> Any:
     """The density of the beta distribution."""
     return np.exp(sc.xlogy(a - 1, x) + sc.xlog1py(b - 1, -x) - sc.betaln(a, b))
 
@@ -120,13 +121,13 @@ special_ndtri_exp_grad = special("ndtri_exp", lambda g, out, x: g * (np.exp(0.5 
 
 
 # The profile of Voigt is the real part of wofz(z) over sigma sqrt(2 pi), with z = (x + i gamma) / (sigma sqrt 2).
-def _voigt(sigma: Any, x: Any, gamma: Any) -> tuple[Any, Any]:
+def _voigt(sigma: Any, x: NDArray[Any], gamma: Any) -> tuple[Any, Any]:
     """z, and the derivative of wofz there over the same factor."""
     z = (x + 1j * gamma) / (sigma * math.sqrt(2))
     return z, (2j / ROOT_PI - 2 * z * sc.wofz(z)) / (sigma * ROOT_2PI)
 
 
-def _voigt_sigma(g: Any, out: Any, x: Any, sigma: Any, gamma: Any) -> Any:
+def _voigt_sigma(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], sigma: Any, gamma: Any) -> Any:
     z, slope = _voigt(sigma, x, gamma)
     return -g * ((out + np.real(slope * z)) / sigma)
 

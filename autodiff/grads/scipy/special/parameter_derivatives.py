@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from compgraph.protocols import stop_gradient
 
@@ -24,7 +25,7 @@ _POINTS = np.exp(_S - np.exp(-_S))
 _WEIGHTS = _STEP * _POINTS * (1 + np.exp(-_S))
 
 
-def _column(x: Any) -> Any:
+def _column(x: NDArray[Any]) -> Any:
     """With a last axis of length one, for the points of the integral."""
     return np.expand_dims(x, -1)
 
@@ -35,7 +36,7 @@ def half_line(integrand: Callable[[Any], Any], rate: Any) -> Any:
     return np.sum(integrand(_POINTS / _column(rate)) * _WEIGHTS, axis=-1) / rate
 
 
-def gammainc_slope(a: Any, x: Any) -> Any:
+def gammainc_slope(a: NDArray[Any], x: NDArray[Any]) -> Any:
     """The derivative of the regularised lower incomplete gamma function with respect to `a`.
 
     The integral of the derivative of its density, ``t**a exp(-t) (log(t) - psi(a)) / Gamma(a)`` over ``log(t)``, from `x` to
@@ -49,7 +50,7 @@ def gammainc_slope(a: Any, x: Any) -> Any:
     rate = np.maximum(np.abs(a - x) * (lower == (x < a)), spread)
     cap = _column(stop_gradient(np.log(x + 50 * np.sqrt(x) + 800)))  # past it is less than the smallest number
 
-    def density(y: Any) -> Any:
+    def density(y: NDArray[Any]) -> Any:
         log = _column(np.log(x)) + _column(side) * y
         log = np.where(log < cap, log, cap)
         return np.exp(_column(a) * log - np.exp(log) - _column(sc.gammaln(a))) * (log - _column(sc.psi(a)))
@@ -57,7 +58,7 @@ def gammainc_slope(a: Any, x: Any) -> Any:
     return np.where(outside, 0, -side * half_line(density, rate))
 
 
-def betainc_slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+def betainc_slopes(a: NDArray[Any], b: NDArray[Any], x: NDArray[Any]) -> tuple[Any, Any]:
     """The derivatives of the regularised incomplete beta function with respect to `a` and to `b`."""
     outside = (x <= 0) | (x >= 1)
     x = np.where(outside, 0.5, x)
@@ -65,7 +66,7 @@ def betainc_slopes(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     return np.where(outside, 0, _beta_slope(a, b, x, logit)), np.where(outside, 0, -_beta_slope(b, a, 1 - x, -logit))
 
 
-def _beta_slope(a: Any, b: Any, x: Any, logit: Any) -> Any:
+def _beta_slope(a: NDArray[Any], b: NDArray[Any], x: NDArray[Any], logit: Any) -> Any:
     """As for the gamma distribution, over ``log(t / (1 - t))``."""
     drift = a - (a + b) * x
     side = np.where(stop_gradient(drift) > 0, -1.0, 1.0)
@@ -73,7 +74,7 @@ def _beta_slope(a: Any, b: Any, x: Any, logit: Any) -> Any:
     rate = np.maximum(np.abs(drift), np.minimum(size, np.sqrt(size)))
     mean = sc.psi(a) - sc.psi(a + b)
 
-    def density(y: Any) -> Any:
+    def density(y: NDArray[Any]) -> Any:
         w = _column(logit) + _column(side) * y
         below, above = sc.log_expit(w), sc.log_expit(-w)
         power = _column(a) * below + _column(b) * above - _column(sc.betaln(a, b))
@@ -88,7 +89,7 @@ _TERMS = 24
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
 
 
-def hurwitz_slope(s: Any, q: Any) -> Any:
+def hurwitz_slope(s: NDArray[Any], q: Any) -> Any:
     """The derivative of Hurwitz's zeta function with respect to `s`: Euler's and Maclaurin's sum, DLMF 25.11.28."""
     n = np.arange(float(_TERMS))
     base = _column(q) + n
@@ -105,7 +106,7 @@ def hurwitz_slope(s: Any, q: Any) -> Any:
     return total
 
 
-def riemann_slope(s: Any) -> Any:
+def riemann_slope(s: NDArray[Any]) -> Any:
     """The derivative of Riemann's zeta function, below 0 by its functional equation, DLMF 25.4.1."""
     if s.dtype.kind == "c":
         raise TypeError("scipy.special.zeta: the derivative by a complex number is not known; give it a plain value")

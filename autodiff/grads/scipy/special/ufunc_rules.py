@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
 from compgraph.scipy import ufunc_opname
 
 from ....rules import Formula, Rule, elementwise, general
@@ -53,7 +55,7 @@ def _note(opname: str, arguments: Sequence[Any]) -> None:
 
 
 def _gathering(slopes: Sequence[Formula]) -> Formula:
-    def formula(g: Any, out: Any, *operands: Any) -> Any:
+    def formula(g: Any, out: NDArray[Any], *operands: Any) -> Any:
         return sum(adjoint * slope(out, *operands) for adjoint, slope in zip(g, slopes, strict=True) if adjoint is not None)
 
     return formula

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sc
+from numpy.typing import NDArray
 
 from compgraph.scipy.stats import density
 
 from ....rules import Formula, elementwise
 
 
-def _skewnorm_slope(x: Any, a: Any) -> Any:
+def _skewnorm_slope(x: NDArray[Any], a: NDArray[Any]) -> Any:
     """Of ``ndtr(x) - 2 owens_t(x, a)``."""
     square = 1 + a * a
     return -np.exp(-0.5 * x * x * square) / (math.pi * square)
 
 
-def _invgauss_slope(x: Any, mu: Any) -> Any:
+def _invgauss_slope(x: NDArray[Any], mu: Any) -> Any:
     """Two of the three terms of the derivative cancel."""
     return -2 / mu**2 * np.exp(2 / mu + sc.log_ndtr(-(x / mu + 1) / np.sqrt(x)))
 
@@ -32,7 +33,7 @@ _SLOPES: dict[str, tuple[Formula, ...]] = {
 }
 
 
-def _argument(g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+def _argument(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: Any, distribution: Any, name: str) -> Any:
     """A distribution function has the density as its derivative, the inverse one over the density there."""
     sign = -1 if name in ("_sf", "_isf") else 1
     if name in ("_cdf", "_sf"):
@@ -40,7 +41,7 @@ def _argument(g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: s
     return sign * g / density(distribution, out, *shapes)
 
 
-def _shape(place: int, g: Any, out: Any, x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+def _shape(place: int, g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *shapes: Any, distribution: Any, name: str) -> Any:
     """Differentiate an inverse function by the implicit function theorem."""
     is_inverse = name not in ("_cdf", "_sf")
     slopes = _SLOPES.get(type(distribution).__name__)
