@@ -183,7 +183,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
     if not values:
         raise TypeError("variables: give one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
-        raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} a name per input")
+        raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one per input")
     found = []
     for position, value in enumerate(values):
         array = as_argument(
