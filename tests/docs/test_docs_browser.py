@@ -114,11 +114,11 @@ def test_the_search_box_finds_pages(built: Path, name: str) -> None:
 
 def test_the_menu_of_a_phone(built: Path) -> None:
     with opened(built / "index.html", "phone") as page:
-        link = page.locator(".sidebar-drawer a", has_text="Ten minutes")
+        link = page.locator(".sidebar-drawer a", has_text="Tutorial")
         assert not page.evaluate("e => e.getBoundingClientRect().right > 0", link.element_handle())
         page.locator("label[for=__navigation]:visible").first.click()
         link.click()
-        assert page.locator("h1").inner_text().startswith("Ten minutes")
+        assert page.locator("h1").inner_text().startswith("Tutorial")
 
 
 def test_the_reference_links_to_its_entries(built: Path) -> None:

@@ -268,7 +268,7 @@ def test_what_kills_every_machine_is_told(client: Any, monkeypatch: pytest.Monke
     with dist.Split(out, [u], client, place={"first": 0}) as net:
         for path in paths:
             path.touch()
-        with pytest.raises(RuntimeError, match="2 times in this call a machine was lost, so it may be what they compute"):
+        with pytest.raises(RuntimeError, match="2 times in this call a machine was lost, so their computation may end them"):
             net.run({"x": np.ones((2, 4))})
         assert net.run({"x": np.ones((2, 4))}) == 1.0
 
