@@ -214,7 +214,7 @@ class _Replay:
                 )
             target = bind(window, (target,), place_in(there, item.window))
         (value,) = self.operands(item)
-        store(target, item.index, value, is_replayed=True)
+        store(target, item.index, value)
         written = root_of(target).memory
         if written and written.log[-1].sequence_number > begun:  # an empty store is not logged
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction

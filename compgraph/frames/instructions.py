@@ -65,27 +65,47 @@ _SWAP = dis.opmap["SWAP"]
 _STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 
 
-def is_augmenting_element(frame: FrameType) -> bool:
-    """Whether a frame is at an operator whose result is stored as an element: true for ``a[0] += x``, false for ``a += x``.
+def augments_element(frame: FrameType, code: CodeType | None, instruction: int) -> bool:
+    """Whether a frame is at the operator of ``a[i] += x``, for the element that ``code`` read at `instruction`.
+
+    Parameters
+    ----------
+    frame : frame
+        The frame that runs the operator.
+    code : code or None
+        The code that read the element.
+    instruction : int
+        The offset of the reading instruction, as in ``frame.f_lasti``.
 
     Examples
     --------
     >>> import sys
     >>> class Number:
     ...     def __iadd__(self, other):
-    ...         print(is_augmenting_element(sys._getframe(1)))
+    ...         print(augments_element(sys._getframe(1), *read))
     ...         return self
-    >>> values, number = [Number()], Number()
+    >>> class Values:
+    ...     def __getitem__(self, index):
+    ...         global read
+    ...         read = sys._getframe(1).f_code, sys._getframe(1).f_lasti
+    ...         return Number()
+    ...     def __setitem__(self, index, value): ...
+    >>> values = Values()
     >>> values[0] += 1
     True
-    >>> number += 1
+    >>> element = values[0]
+    >>> element += 1
     False
     """
-    code, at = frame.f_code.co_code, frame.f_lasti
-    if _instruction(frame)[0] != _OPERATES:
+    if frame.f_code is not code or code is None or _instruction(frame)[0] != _OPERATES:
         return False
-    following = [operation for operation in code[at + 2 : at + 20 : 2] if operation not in (_CACHE, _SWAP)]
-    return bool(following) and following[0] in _STORES
+    for offset in range(frame.f_lasti + 2, len(code.co_code), 2):
+        if code.co_code[offset] not in (_CACHE, _SWAP):
+            break
+    else:
+        return False
+    places = list(code.co_positions())
+    return code.co_code[offset] in _STORES and places[offset // 2] == places[instruction // 2] != (None,) * 4
 
 
 _REMAINDERS = (6, 19)  # the arguments of BINARY_OP for ``%`` and ``%=``

@@ -7,10 +7,11 @@ any operation, and then stored. See `IN_PLACE.md`.
 from __future__ import annotations
 
 import operator
+import weakref
+from types import CodeType
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from .. import ops
 from ..context import is_deriving, is_quick, is_recording, open_scopes
@@ -43,7 +44,7 @@ from ..values import (
 )
 
 
-def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed: bool = False) -> None:
+def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     """Store ``target[index] = value`` and append the write to the log of the target's root.
 
     Parameters
@@ -57,13 +58,11 @@ def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed:
     casting : str, optional
         As in ``numpy.copyto``, for a write of the whole target: `index` is ``...`` then. By default any cast is allowed, as
         in item assignment.
-    is_replayed : bool
-        Whether the write was recorded before, so that the user's line is not that of the write.
 
     Raises
     ------
     TypeError
-        If `target` is a constant, a placeholder or a scalar, or a node would be written into a variable.
+        If `target` is a constant, a placeholder, a scalar or a row (see `mark_row`), or a node would be written into a variable.
     ValueError
         If the shapes do not fit, or the memory is read-only; nothing is changed then.
     """
@@ -93,8 +92,6 @@ def store(target: Any, index: Any, value: Any, casting: Any = None, is_replayed:
             note_nothing(target, index)
         return
     if not root.memory:
-        if not is_replayed:
-            _require_own_buffer(root)
         _open(root)
     recorded = isinstance(value, Value) and is_recording()
     if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
@@ -173,6 +170,8 @@ def require_writeable(target: Any) -> None:
         raise unwritable(target)
     if not target.raw_value.flags.writeable:
         raise ValueError("assignment destination is read-only")
+    if _rows:
+        _require_own_buffer(target)
 
 
 def _is_there(array: Any, index: Any, value: Any) -> bool:
@@ -183,20 +182,32 @@ def _is_there(array: Any, index: Any, value: Any) -> bool:
     return isinstance(there, np.ndarray) and bool(there.__array_interface__ == value.__array_interface__)
 
 
-def _require_own_buffer(root: Any) -> None:
-    """Raise if a root is a copy of elements at a computed index, where NumPy has a view; not for ``a[index] += value``."""
-    if root.function is ops.copy and isinstance(selection := root.args[0], Value) and selection.function is ops.getitem:
-        parts = selection.args[1:]
-        if any(isinstance(part, Value) for part in parts) and all(
-            not isinstance(part, ndarray) or (isinstance(part, Value) and part.is_scalar) for part in parts
-        ):
-            if instructions.is_augmenting_element(source_lines.user_frame(2)):
-                return
-            raise TypeError(
-                f"the {describe(selection)} was read at a computed index, such as a[np.argmax(x)]. NumPy would write through it "
-                "into the array that it was read from. Write there instead: a[index, i] = value; or copy it first: "
-                "a[index].copy()"
-            )
+_rows: dict[int, tuple[Any, CodeType, int]] = {}  # by id: a weak reference to the row, and the instruction that read it
+
+
+def mark_row(row: Value) -> None:
+    """Refuse writes into a row that was read at a computed index: it is a copy, where NumPy has a view.
+
+    Only ``a[index] += value`` may write into it, because the next instruction stores the row in the array again.
+    """
+    frame, place = source_lines.user_frame(2), id(row)
+    _rows[place] = (weakref.ref(row, lambda _: _rows.pop(place, None)), frame.f_code, frame.f_lasti)
+
+
+def _require_own_buffer(target: Any) -> None:
+    """Raise if the buffer of `target` is a row that was read at a computed index."""
+    root = target
+    if target.level == 0:
+        root = root_of(target)
+    elif target.root is not None:
+        root = target.root
+    reference, code, instruction = _rows.get(id(root), (None, None, 0))
+    if reference is None or instructions.augments_element(source_lines.user_frame(2), code, instruction):
+        return
+    raise TypeError(
+        f"the {describe(root)} was read at a computed index, such as a[np.argmax(x)]. NumPy would write through it into the "
+        "array that it was read from. Write there instead: a[index, i] = value; or copy it first: a[index].copy()"
+    )
 
 
 def _open(root: Any) -> None:

@@ -14,7 +14,7 @@ from ..context import is_quick
 from ..frames import source_lines
 from ..graph import recover_history, to_values
 from ..guards import conversions, guarded_flags, guarded_strides, hash_scalars_by_value, note_guard
-from ..inplace import Flat, numpy_writes
+from ..inplace import Flat, mark_row, numpy_writes
 from ..values import (
     ACTIVE,
     LEFT,
@@ -54,13 +54,19 @@ def _getitem(self: Value, index: Any) -> Any:
         parts = index if type(index) is tuple else (index,)
         if any(isinstance(part, Value) for part in parts):
             selection = bind(ops.getitem, (self, *parts))
-            return bind(ops.copy, (selection,)) if selection.ndim and _selects_view(parts) else selection
+            return _row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
     if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
         except AttributeError as error:
             recover_history(error, self)
     return bind(ops.getitem, (self, index))
+
+
+def _row(selection: Value) -> Any:
+    row = bind(ops.copy, (selection,))
+    mark_row(row)
+    return row
 
 
 def _selects_view(parts: tuple[Any, ...]) -> bool:

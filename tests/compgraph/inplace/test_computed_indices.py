@@ -41,15 +41,72 @@ def test_jit_records_again_for_other_indices() -> None:
             np.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("index", [lambda i: i, lambda i: (i, slice(1, None)), lambda i: (Ellipsis, i)])
-def test_writing_through_a_row_at_a_computed_index_raises(index: Any) -> None:
+TRANSFORMS: dict[str, Any] = {
+    "graph": lambda f: f(cg.variable(X)),
+    "grad": lambda f: ad.grad(f)(X),
+    "jvp": lambda f: ad.jvp(f, (X,), (OTHER,)),
+    "vmap": lambda f: ad.vmap(f)(np.stack([X, 2 * X])),
+    "vmap of grad": lambda f: ad.vmap(ad.grad(f))(np.stack([X, 2 * X])),
+    "jacfwd of grad": lambda f: ad.jacfwd(ad.grad(f))(X),
+}
+
+
+def set_element(row: Any) -> None:
+    row[0] = 1.0
+
+
+def add_in_place(row: Any) -> None:
+    row += 1.0
+
+
+def set_element_of_view(row: Any) -> None:
+    row[1:][0] = 1.0
+
+
+def write_out(row: Any) -> None:
+    np.multiply(row, 2.0, out=row)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("write", [set_element, add_in_place, set_element_of_view, write_out])
+@pytest.mark.parametrize("index", [lambda i: i, lambda i: (i, slice(0, 3)), lambda i: (Ellipsis, i, slice(None))])
+def test_writing_through_a_row_at_a_computed_index_raises(index: Any, write: Any, transform: str) -> None:
+    def f(x: Any) -> Any:
+        a = np.outer(x, x)
+        row = a[index(np.argmax(x))]
+        write(row)
+        return np.sum(a * a)
+
+    with pytest.raises(TypeError, match=r"read at a computed index.*a\[index\]\.copy\(\)"):
+        TRANSFORMS[transform](f)
+
+
+def test_writing_through_a_row_in_a_list_raises() -> None:
     p = cg.variable(X)
     a = np.outer(p, p)
-    row = a[index(np.argmax(p))]
-    with pytest.raises(TypeError, match=r"read at a computed index.*a\[index\]\.copy\(\)"):
-        row[0] = 1.0
+    rows = [a[np.argmax(p)]]
     with pytest.raises(TypeError, match="read at a computed index"):
-        row += 1.0
+        rows[0] += 1.0
+
+
+def augment(x: Any, index: Any) -> Any:
+    a = np.outer(x, x)
+    a[index] += x
+    a[index, :2] *= 0.5
+    return np.sum(a * a * a)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("lines", [True, False])
+def test_augmented_elements_at_computed_indices_are_written(transform: str, lines: bool) -> None:
+    cg.record_lines(lines)
+    try:
+        found = TRANSFORMS[transform](lambda x: augment(x, np.argmax(x)))
+    finally:
+        cg.record_lines(True)
+    expected = TRANSFORMS[transform](lambda x: augment(x, 1))
+    for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
+        np.testing.assert_allclose(one, other)
 
 
 def test_copies_and_elements_at_computed_indices_can_be_written() -> None:
