@@ -34,7 +34,7 @@ from .arrays import (
     variable,
     zeros,
 )
-from .compiled import jit
+from .compiled import from_jax, from_torch, jit
 from .context import default_dtype, import_lazily, no_graph, scope
 from .frames import record_lines
 from .graph import topological_order
@@ -66,17 +66,19 @@ __all__ = [
     "BatchedValueError", "ConstantNode", "Executor", "Formula", "GraphPicture", "GuardError", "LeakError", "Listing", "Node",
     "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
     "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
-    "cross_correlate", "debug", "default_dtype", "emath", "empty", "expand", "fft", "full", "interception", "jit", "kaiser",
-    "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph", "ones", "patched_numpy", "placeholder",
-    "primitive", "profile", "program", "r_", "record_lines", "relu", "require", "reset", "scope", "sigmoid",
-    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph",
-    "to_sympy", "topological_order", "variable", "visualize_at", "zeros",
+    "cross_correlate", "debug", "default_dtype", "emath", "empty", "expand", "fft", "from_jax", "from_torch", "full",
+    "interception", "jit", "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph",
+    "ones", "patched_numpy", "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require",
+    "reset", "scope", "sigmoid", "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus",
+    "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at",
+    "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.
 _LATE = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],
+    "compiled": ["to_jax", "to_torch"],
     "executor": ["Executor", "simplify", "subgraph"],
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],

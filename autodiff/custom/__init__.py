@@ -1,6 +1,7 @@
 """Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
 
 from . import compiled as compiled  # answers for compiled functions that are called on nodes
+from . import imported as imported  # rules of functions of other libraries
 from . import scipy as scipy  # names who answers for functions of SciPy's
 from .call import Opaque as Opaque
 from .call import has_node as has_node

@@ -70,7 +70,7 @@ def _made(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], posi
 
 
 def _options(jitted: Any) -> dict[str, Any]:
-    return {name: jitted.options[name] for name in ("threads", "exact", "cache")}
+    return {name: jitted.options[name] for name in ("threads", "exact", "cache", "backend") if name in jitted.options}
 
 
 def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:

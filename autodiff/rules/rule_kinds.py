@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.bind import bind
+from compgraph.values import Value
 
 from .broadcasting import restore_axes
 from .lazy_cotangents import scatter
@@ -116,7 +117,11 @@ def gather(opname: str, positions: Formula) -> Rule:
     def formula(cotangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
         places = np.ravel(positions(out, x, *others, **options))
         there = places >= 0
-        flat = bind(scatter, (np.ravel(x), np.ravel(cotangent)[there], places[there]), {"layout": (1,)})
+        if isinstance(places, Value):  # a result of fixed length, which all backends compile
+            parts = np.where(there, np.ravel(cotangent), 0), np.maximum(places, 0)
+        else:
+            parts = np.ravel(cotangent)[there], places[there]
+        flat = bind(scatter, (np.ravel(x), *parts), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:

@@ -1,17 +1,23 @@
-"""The compiler: `jit`, which traces functions of arrays, and the LLVM backend."""
+"""The compiler: `jit`, which traces functions of arrays, the LLVM backend, and other array libraries as engines."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
+from .engines import ImportedFunction, from_jax, from_torch, zeros_where_none
 from .jit import jit
 from .node_calls import record_by
 
-__all__ = ["Bound", "Jitted", "backend", "jit", "record_by"]
+# Names that are imported on first use, to keep `import compgraph` fast.
+_LATE = {"Bound": "jitted", "Jitted": "jitted", "backend": "jitted", "to_jax": "engines", "to_torch": "engines"}
+__all__ = [
+    "Bound", "ImportedFunction", "Jitted", "backend", "from_jax", "from_torch", "jit", "record_by", "to_jax", "to_torch",
+    "zeros_where_none",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _LATE:
         raise AttributeError(f"module 'compgraph.compiled' has no attribute {name!r}")
-    return getattr(importlib.import_module(".jitted", __name__), name)  # imported on first use, to keep `import compgraph` fast
+    return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)

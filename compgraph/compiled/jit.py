@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from .. import ops
     {
         "static_argnums": "use static_argnames= with parameter names",
         **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments are never modified"),
-        **dict.fromkeys(("fullgraph", "dynamic", "mode", "backend"), "uncompiled code runs as NumPy; report() lists it"),
+        **dict.fromkeys(("fullgraph", "dynamic", "mode"), "uncompiled code runs as NumPy; report() lists it"),
     }
 )
 def jit(
@@ -25,6 +26,7 @@ def jit(
     exact: bool = False,
     static_argnames: str | tuple[str, ...] = (),
     cache: bool = True,
+    backend: Any = None,
 ) -> Any:
     """Compile a function of arrays.
 
@@ -48,6 +50,9 @@ def jit(
         identity.
     cache : bool
         Whether compiled programs are cached on disk, in a folder that only the user can write to (``COMPGRAPH_CACHE``).
+    backend : str or module, optional
+        The array library that runs the programs, on its default device, as a GPU: "jax", "torch", "cupy", or a namespace of
+        the array API standard. By default programs are machine code of this package for the processor. See Notes.
 
     Returns
     -------
@@ -60,10 +65,16 @@ def jit(
     TypeError
         If `f` is not callable, or an option has the wrong type.
     ValueError
-        If `threads` is not positive, or `static_argnames` names an unknown parameter.
+        If `threads` is not positive, `static_argnames` names an unknown parameter, or an option is for another backend.
+    ImportError
+        If the library of `backend` is not installed.
 
     Notes
     -----
+    With `backend`, arguments may be arrays of the library, and results are of the library if one argument is; they stay on the
+    device. Otherwise arrays are transferred. The first call with a signature is computed by NumPy too, and compared. Nothing
+    runs as NumPy later: what the library cannot compute raises a NotImplementedError with the operation and the line.
+
     A program is specialized on the nesting, shapes, dtypes and strides of the arguments. Branches of Python on values (``if x >
     0``) are guards, re-checked in each run; another branch is compiled as another program. Globals, closures and attributes
     that the function reads are also compared before each run: numbers, arrays, containers, functions and objects of Python
@@ -94,18 +105,23 @@ def jit(
     from .jitted import Bound, Jitted  # imported on first use, to keep `import compgraph` fast
 
     options = _options(threads, exact, cache)
+    if backend is not None:
+        if threads is not None or exact:
+            raise ValueError("jit: threads= and exact= are options of machine code; with backend= the library decides")
+        options["backend"] = backend
+    kind: Any = Jitted if backend is None else importlib.import_module(".engines", __package__).EngineJitted
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
     if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"jit: static_argnames must be a parameter name or a tuple of names, not {static_argnames!r}")
     if f is None:
-        return functools.partial(jit, threads=threads, exact=exact, static_argnames=tuple(names), cache=cache)
+        return functools.partial(jit, threads=threads, exact=exact, static_argnames=tuple(names), cache=cache, backend=backend)
     if not callable(f):
         raise TypeError(f"jit: expected a function, not a {type(f).__name__}; pass options by keyword: jit(f, exact=True)")
     if isinstance(f, (staticmethod, classmethod)):
-        return type(f)(Jitted(f.__func__, options, tuple(names)))
+        return type(f)(kind(f.__func__, options, tuple(names)))
     if isinstance(f, Bound):
         f = functools.partial(f.__func__.__wrapped__, f.__self__)
-    return Jitted(f.__wrapped__ if isinstance(f, Jitted) else f, options, tuple(names))
+    return kind(f.__wrapped__ if isinstance(f, Jitted) else f, options, tuple(names))
 
 
 def _options(threads: Any, exact: Any, cache: Any) -> dict[str, Any]:

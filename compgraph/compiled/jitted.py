@@ -53,6 +53,7 @@ class Jitted:
         self._notes: dict[str, int] = {}
 
     __wrapped__: Callable[..., Any]
+    specializations = Specializations  # the class of the programs of one signature
     dict_orders = staticmethod(dict_orders)  # also used for the keys of calls on nodes
 
     @property
@@ -157,7 +158,7 @@ class Jitted:
             return None
         if len(call.dynamic) < len(call.leaves):
             self._static_counts[call.shapes] = count + 1
-        return self._by_signature.setdefault(call.key, Specializations(self, call))
+        return self._by_signature.setdefault(call.key, self.specializations(self, call))
 
     def _note(self, message: str) -> None:
         self._notes[message] = self._notes.get(message, 0) + 1
@@ -264,10 +265,10 @@ class Jitted:
         module, name = getattr(self, "__module__", None), getattr(self, "__qualname__", None)
         if module is not None and name is not None and _lookup(module, name) is self:
             return name if "." not in name else (_lookup, (module, name))
-        return _rebuild, (self.__wrapped__, self.options, self.static_argnames)
+        return _rebuild, (self.__wrapped__, self.options, self.static_argnames, type(self))
 
     def __copy__(self) -> Jitted:
-        return _rebuild(self.__wrapped__, self.options, self.static_argnames)
+        return _rebuild(self.__wrapped__, self.options, self.static_argnames, type(self))
 
     def __deepcopy__(self, memo: Any) -> Jitted:
         return self.__copy__()
@@ -306,8 +307,8 @@ class Bound:
         return Bound, (self.__func__, self.__self__)
 
 
-def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> Jitted:
-    return Jitted(f, dict(options), static_argnames)
+def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...], kind: Any = Jitted) -> Jitted:
+    return kind(f, dict(options), static_argnames)  # type: ignore[no-any-return]
 
 
 def _lookup(module: str, name: str) -> Any:

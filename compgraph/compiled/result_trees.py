@@ -84,7 +84,8 @@ def _first(values: Sequence[Any]) -> Any:
 def _build_leaf(kind: Any, part: Any, values: Sequence[Any]) -> Any:
     if kind is None:
         return part.copy("K") if type(part) is ndarray else part
-    return np.asarray(values[part]) if kind else values[part]
+    value = values[part]
+    return np.asarray(value) if kind and isinstance(value, np.generic) else value
 
 
 def result_leaf(value: Any) -> Any:

@@ -149,7 +149,7 @@ class Writer:
         return f"{self.names.function(window)}({self.names[root]}, {arguments})"
 
 
-class _Globals:
+class GlobalNames:
     """Names of an executable program: results are ``v0``, ``v1`` ..., objects are globals of the generated function."""
 
     def __init__(self) -> None:
@@ -199,10 +199,10 @@ class _Globals:
 class _ProgramWriter(Writer):
     """Generates the source of a schedule: statements, fused groups, checks and ``del``."""
 
-    names: _Globals
+    names: GlobalNames
 
     def __init__(self, schedule: Schedule) -> None:
-        super().__init__(_Globals(), schedule.items)
+        super().__init__(GlobalNames(), schedule.items)
         self._schedule = schedule
         self._lines: list[str] = []
         self._given = frozenset(schedule.inputs)

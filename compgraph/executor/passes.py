@@ -30,8 +30,10 @@ BACKENDS: dict[str, Backend] = {"numpy": NumPyBackend()}
 LAZY = {"llvm": ("compgraph.compiled.llvm.backend", "LLVMBackend")}
 
 
-def backend_named(name: str) -> Backend:
+def backend_named(name: str | Backend) -> Backend:
     """Return the backend of a name; raise a KeyError if unknown, an ImportError if a dependency is missing."""
+    if not isinstance(name, str):
+        return name
     if name not in BACKENDS and name in LAZY:
         module, kind = LAZY[name]
         BACKENDS.setdefault(name, getattr(importlib.import_module(module), kind)())
@@ -48,13 +50,13 @@ def fastest_backend() -> str:
     return "llvm" if works is not None and works() else "numpy"
 
 
-def compile_schedule(schedule: Schedule, options: Mapping[str, Any], backend: str) -> Program:
+def compile_schedule(schedule: Schedule, options: Mapping[str, Any], backend: str | Backend) -> Program:
     """Run the passes on a schedule and compile it with a backend; `options` disables passes by name."""
     chosen = backend_named(backend)
     return chosen.compile(_run_passes(schedule, options, chosen))
 
 
-def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend: str) -> Program:
+def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend: str | Backend) -> Program:
     """Compile the program of a family's target trip counts, extrapolated from a few iterations, as `compile_schedule` does."""
     chosen: Any = backend_named(backend)
     options = {**options, "fold": False}  # expressions of constants differ between iterations, as 0.9 ** k in a sweep
@@ -63,7 +65,7 @@ def compile_family(family: TripCountFamily, options: Mapping[str, Any], backend:
     return program
 
 
-def supports_families(backend: str) -> bool:
+def supports_families(backend: str | Backend) -> bool:
     """Return whether a backend has `compile_family`."""
     return hasattr(backend_named(backend), "compile_family")
 

@@ -3,22 +3,12 @@
 from .activations import log_softmax, logsumexp, relu, sigmoid, softmax, softplus
 from .convolutions import Correlation, conv, cross_correlate, cross_correlate_back, cross_correlate_kernel, pads_of_signal, places
 from .losses import sigmoid_cross_entropy, softmax_cross_entropy
-from .pooling import (
-    covered,
-    max_pool,
-    max_pool_along,
-    max_pool_back,
-    mean_pool,
-    mean_pool_back,
-    pooled_mean,
-    sizes,
-    windows_of,
-)
+from .pooling import covered, max_pool, max_pool_along, max_pool_back, mean_pool, mean_pool_back, pooled_mean, sizes, windows_of
 from .sliding_windows import Windows
 
 __all__ = [
     "Correlation", "Windows", "conv", "covered", "cross_correlate", "cross_correlate_back", "cross_correlate_kernel",
-    "log_softmax", "logsumexp", "max_pool", "max_pool_along", "max_pool_back", "mean_pool", "mean_pool_back", "pads_of_signal",
-    "places", "pooled_mean", "relu", "sigmoid", "sigmoid_cross_entropy", "sizes", "softmax", "softmax_cross_entropy",
-    "softplus", "windows_of",
+    "log_softmax", "logsumexp", "max_pool", "max_pool_along", "max_pool_back", "mean_pool", "mean_pool_back",
+    "pads_of_signal", "places", "pooled_mean", "relu", "sigmoid", "sigmoid_cross_entropy", "sizes", "softmax",
+    "softmax_cross_entropy", "softplus", "windows_of",
 ]  # fmt: skip

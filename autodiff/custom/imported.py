@@ -1,0 +1,27 @@
+"""Rules of functions of other libraries (`compgraph.from_jax`, `compgraph.from_torch`): that library's own derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compgraph.compiled import ImportedFunction, zeros_where_none
+
+from ..rules import Rule, SharedFormulas, VariadicFormulas, makers
+
+
+def _rule_of(function: ImportedFunction) -> Rule:
+    """Return the rule of one function."""
+
+    def cotangents(positions: list[int], cotangent: Any, out: Any, *operands: Any) -> list[Any]:
+        outputs = len(out) if isinstance(out, tuple) else 0
+        given = zeros_where_none(cotangent, out) if outputs else [cotangent]
+        found = function.pullback(outputs)(*given, *operands)
+        return [found[position] for position in positions]
+
+    def tangent(position: int, t: Any, out: Any, *operands: Any) -> Any:
+        return function.pushforward(position)(t, *operands)
+
+    return Rule(function.__name__, "general", SharedFormulas(cotangents), VariadicFormulas(tangent))
+
+
+makers[ImportedFunction] = _rule_of

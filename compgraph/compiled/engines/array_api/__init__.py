@@ -1,0 +1,58 @@
+"""NumPy's operations in terms of the Python array API standard, for libraries that lack them under NumPy's name.
+
+Each function has the name of an operation in `compgraph.ops`, with an underscore if Python has a function of the name. It takes
+a namespace `xp` of the standard (data-apis.org/array-api, 2024.12), then the operands and options of NumPy's function. Operands
+are arrays of the namespace, whose dtypes are already those that NumPy computes with; indices may be plain. The results are those
+of NumPy's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import (
+    elementwise,
+    fourier_transforms,
+    indexing,
+    interpolation,
+    linear_algebra,
+    neural_networks,
+    products,
+    reductions,
+    shapes,
+)
+from .indexing import places_of
+from .neural_networks import correlation_of
+from .positions import (
+    UnsupportedError,
+    box_of,
+    expanded,
+    flat_positions,
+    is_basic,
+    is_complex,
+    is_floating,
+    is_static,
+    number,
+    put,
+    size_of,
+)
+from .shapes import moveaxis
+
+__all__ = [
+    "UnsupportedError", "box_of", "correlation_of", "expanded", "find", "flat_positions", "is_basic", "is_complex", "is_floating",
+    "is_static", "moveaxis", "number", "places_of", "put", "size_of",
+]  # fmt: skip
+_FAMILIES = (
+    elementwise, reductions, shapes, indexing, products, linear_algebra, fourier_transforms, interpolation, neural_networks,
+)  # fmt: skip
+
+
+def find(name: str) -> Callable[..., Any] | None:
+    """Return the function of an operation, or None."""
+    for family in _FAMILIES:
+        for spelled in (f"{name}_", name):
+            function: Any = getattr(family, spelled, None)
+            if getattr(function, "__module__", "") == family.__name__:
+                return function  # type: ignore[no-any-return]
+    return None

@@ -1,0 +1,211 @@
+"""Indexing, sorting and searching in terms of the array API standard."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from ....storage import window
+from .positions import (
+    UnsupportedError,
+    add_at,
+    box_of,
+    embedded,
+    expanded,
+    flat,
+    flat_positions,
+    gather,
+    is_basic,
+    is_complex,
+    is_static,
+    moved,
+    number,
+    size_of,
+    wrapped,
+)
+from .reductions import any_
+
+Namespace = Any
+Array = Any
+
+
+def getitem(xp: Namespace, x: Array, *index: Any) -> Array:
+    """See `ops.getitem`."""
+    parts = tuple(index[0]) if len(index) == 1 and isinstance(index[0], tuple) else index
+    if is_basic(parts):
+        return _basic_item(xp, x, expanded(parts, x.ndim))
+    if is_static(parts):
+        return moved(xp, lambda positions: positions[parts], x)
+    positions = flat_positions(xp, x.shape, parts, x)
+    return xp.reshape(xp.take(flat(xp, x), flat(xp, positions), axis=0), positions.shape)
+
+
+def _basic_item(xp: Namespace, x: Array, parts: Sequence[Any]) -> Array:
+    """Return ``x[parts]``, with slices within the bounds of the array and forwards, as all libraries take them."""
+    index: list[Any] = []
+    backwards: list[int] = []
+    lengths = iter(x.shape)
+    for part in parts:
+        length = 0 if part is None else next(lengths)
+        if isinstance(part, slice):
+            places = range(length)[part]
+            if len(places) and places.step < 0:
+                backwards.append(sum(not isinstance(p, int) for p in index))
+                places = places[::-1]
+            part = slice(places[0], places[-1] + 1, places.step) if len(places) else slice(0, 0)
+        index.append(int(part) if isinstance(part, np.integer) else part)
+    found = x[tuple(index)]
+    return xp.flip(found, axis=tuple(backwards)) if backwards else found
+
+
+def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], values: Array) -> tuple[Array, list[range]]:
+    """Return values at a basic index of an array with as many axes as the array, and the places along each."""
+    ranges: list[range] = []
+    backwards: list[int] = []
+    lengths = iter(shape)
+    found = xp.broadcast_to(values, np.broadcast_to(0, shape)[tuple(index)].shape)
+    for part in expanded(index, len(shape)):
+        if part is None:
+            continue
+        length = next(lengths)
+        places = range(length)[part] if isinstance(part, slice) else range(length)[int(part) :][:1]
+        if len(places) > 1 and places.step < 0:
+            backwards.append(len(ranges))
+        ranges.append(places[::-1] if places.step < 0 else places)
+    box = xp.reshape(found, tuple(map(len, ranges)))
+    return xp.flip(box, axis=tuple(backwards)) if backwards else box, ranges
+
+
+def take(xp: Namespace, a: Array, indices: Any, axis: Any = None, mode: str = "raise") -> Array:
+    if axis is None:
+        a, axis = flat(xp, a), 0
+    axis, is_plain = normalize_axis_index(int(axis), a.ndim), is_static((indices,))
+    length, indices = a.shape[axis], np.asarray(indices) if is_plain else indices
+    if mode == "clip":
+        indices = np.clip(indices, 0, length - 1) if is_plain else xp.clip(indices, 0, length - 1)
+    elif mode == "wrap":
+        indices = indices % length
+    return getitem(xp, a, *(slice(None),) * axis, indices)
+
+
+def take_along_axis(xp: Namespace, arr: Array, indices: Any, axis: Any = -1) -> Array:
+    if axis is None:
+        arr, axis = flat(xp, arr), 0
+    if isinstance(indices, np.ndarray):
+        return moved(xp, np.take_along_axis, arr, indices, axis)
+    indices = wrapped(xp, indices, arr.shape[axis])
+    shape = np.broadcast_shapes(*[tuple(1 if k == axis % arr.ndim else n for k, n in enumerate(x.shape)) for x in (arr, indices)])
+    full = [tuple(x.shape[axis] if k == axis % arr.ndim else n for k, n in enumerate(shape)) for x in (arr, indices)]
+    return xp.take_along_axis(xp.broadcast_to(arr, full[0]), xp.broadcast_to(indices, full[1]), axis=int(axis))
+
+
+def insert(xp: Namespace, arr: Array, obj: Any, values: Array, axis: Any = None) -> Array:
+    if not is_static((obj,)):
+        raise UnsupportedError("insert at computed places")
+    both = xp.concat([flat(xp, arr), flat(xp, values)])
+    places = [np.arange(size_of(arr)).reshape(arr.shape), size_of(arr) + np.arange(size_of(values)).reshape(values.shape)]
+    return gather(xp, both, np.insert(places[0], obj, places[1], axis=axis))
+
+
+def sort(xp: Namespace, a: Array, axis: Any = -1, stable: Any = None, descending: bool = False) -> Array:
+    if axis is None:
+        a, axis = flat(xp, a), 0
+    if is_complex(xp, a):
+        raise UnsupportedError("sort of complex numbers")
+    return xp.sort(a, axis=int(axis), descending=bool(descending)) if a.ndim else a
+
+
+def argsort(xp: Namespace, a: Array, axis: Any = -1, stable: Any = None, descending: bool = False) -> Array:
+    if axis is None:
+        a, axis = flat(xp, a), 0
+    return xp.argsort(a, axis=int(axis), descending=bool(descending))
+
+
+def searchsorted(xp: Namespace, a: Array, v: Array, side: str = "left", sorter: Any = None) -> Array:
+    if sorter is not None:
+        a = getitem(xp, a, sorter)
+    return xp.reshape(xp.searchsorted(a, flat(xp, v), side=side), v.shape)
+
+
+def digitize(xp: Namespace, x: Array, bins: Array, right: bool = False) -> Array:
+    return searchsorted(xp, bins, x, "left" if right else "right")
+
+
+def isin(xp: Namespace, element: Array, test_elements: Array, invert: bool = False, assume_unique: bool = False) -> Array:
+    found = any_(xp, element[..., None] == flat(xp, test_elements), axis=-1)
+    return ~found if invert else found
+
+
+def unravel_index(xp: Namespace, indices: Array, shape: tuple[int, ...], order: str = "C") -> tuple[Array, ...]:
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    found = []
+    for length in shape[::-1] if order == "C" else shape:
+        found.append(xp.remainder(indices, number(xp, length, indices)))
+        indices = xp.floor_divide(indices, number(xp, length, indices))
+    return tuple(found[::-1] if order == "C" else found)
+
+
+def window_(xp: Namespace, buffer: Array, shape: Any, dtype: Any, offset: int, strides: Any) -> Array:
+    """See `storage.window`."""
+    if is_complex(xp, buffer) != (dtype.kind == "c"):
+        raise UnsupportedError("a view of the parts of complex numbers")
+    steps, start = tuple(s // dtype.itemsize for s in strides), offset // dtype.itemsize
+    if (box := box_of(tuple(buffer.shape), shape, steps, start)) is not None:
+        return xp.reshape(xp.reshape(buffer, box.dims)[box.slices], shape)
+    return gather(xp, buffer, places_of(size_of(buffer), shape, steps, start))
+
+
+def places_of(count: int, shape: Any, strides: Any, offset: int) -> Any:
+    """Return the positions, in a buffer of `count` elements, of those of a strided window."""
+    return window(np.arange(count), shape, np.dtype(np.int64), 8 * offset, tuple(8 * s for s in strides))
+
+
+def scatter_to_buffer(xp: Namespace, values: Array, count: int, dtype: Any, offset: int, strides: Any) -> Array:
+    """See `storage.scatter_to_buffer`."""
+    shape, start = tuple(values.shape), offset // dtype.itemsize
+    steps = tuple(s // dtype.itemsize for s in strides)
+    if (box := box_of((count,), shape, steps, start)) is not None:
+        return flat(xp, embedded(xp, xp.reshape(values, box.lengths), box.dims, box.ranges))
+    sources = np.full(count, -1)
+    sources[places_of(count, shape, steps, start)] = np.arange(size_of(values)).reshape(shape)
+    return gather(xp, values, sources)
+
+
+def scatter(xp: Namespace, like: Any, *parts: Any, layout: tuple[int, ...], add: Any = None) -> Array:
+    """See `autodiff.rules.lazy_cotangents.scatter`; `add` is the library's own function for adding at an index."""
+    total, start = None, 0
+    for count in layout:
+        index = parts[start + 1 : start + 1 + count]
+        index = tuple(index[0]) if count == 1 and isinstance(index[0], tuple) else index
+        if is_basic(index):
+            values, ranges = _values_at(xp, tuple(like.shape), index, parts[start])
+            part = embedded(xp, values, like.shape, ranges)
+            total = part if total is None else total + part
+        else:
+            total = xp.zeros_like(like) if total is None else total
+            total = (add or functools.partial(add_item, xp))(total, index, parts[start])
+        start += 1 + count
+    return xp.zeros_like(like) if total is None else total
+
+
+def add_item(xp: Namespace, total: Array, index: tuple[Any, ...], values: Array) -> Array:
+    """Return a copy of an array with values added at an index, repeatedly for repeated elements."""
+    if is_static(index):
+        return add_at(xp, total, np.arange(size_of(total)).reshape(total.shape)[index], values)
+    return add_at(xp, total, flat_positions(xp, total.shape, index, total), values)
+
+
+def added_at(xp: Namespace, region: Array, values: Array, *, places: Any) -> Array:
+    total = flat(xp, region)
+    places = np.asarray(places)
+    return gather(xp, add_at(xp, total, places.ravel(), flat(xp, values)), places)
+
+
+def bincount(xp: Namespace, x: Any, weights: Array, minlength: int = 0) -> Array:
+    if not isinstance(x, np.ndarray):
+        raise UnsupportedError("bincount of computed integers: the length depends on values; use np.add.at on np.zeros(n)")
+    return add_at(xp, xp.zeros((max(int(x.max(initial=-1)) + 1, minlength),), dtype=weights.dtype), x, weights)

@@ -1,0 +1,141 @@
+"""Convolutions of signals, interpolation, polynomials and quantiles in terms of the array API standard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from .elementwise import conj
+from .indexing import getitem, searchsorted
+from .positions import UnsupportedError, flat, moved, number, plain
+from .reductions import Reduction, all_, any_, count_nonzero, sum_
+from .shapes import expand_dims, sliding_window_view
+
+Namespace = Any
+Array = Any
+
+
+def convolve(xp: Namespace, a: Array, v: Array, mode: str = "full") -> Array:
+    a, v = (xp.reshape(x, (1,)) if not x.ndim else x for x in (a, v))
+    if v.shape[0] > a.shape[0]:
+        a, v = v, a
+    return _slide(xp, a, xp.flip(v), mode)
+
+
+def _slide(xp: Namespace, a: Array, kernel: Array, mode: str) -> Array:
+    """Return the products of a kernel with the windows of a vector that is at least as long."""
+    size = kernel.shape[0]
+    before = {"full": size - 1, "same": size // 2, "valid": 0}[mode]
+    after = {"full": size - 1, "same": size - 1 - size // 2, "valid": 0}[mode]
+    return sliding_window_view(xp, moved(xp, np.pad, a, (before, after)), size) @ kernel
+
+
+def correlate(xp: Namespace, a: Array, v: Array, mode: str = "valid") -> Array:
+    a, v = (xp.reshape(x, (1,)) if not x.ndim else x for x in (a, v))
+    if v.shape[0] > a.shape[0]:
+        return xp.flip(conj(xp, correlate(xp, v, a, mode)))
+    return _slide(xp, a, conj(xp, v), mode)
+
+
+def interp(xp: Namespace, x: Array, xs: Array, fs: Array, left: Any = None, right: Any = None, period: Any = None) -> Array:
+    if period is not None:
+        raise UnsupportedError("interp with a period")
+    count = xs.shape[0]
+    above = xp.clip(searchsorted(xp, xs, x, "right"), 1, max(count - 1, 1))
+    low, high = (getitem(xp, xs, above - 1), getitem(xp, xs, above)) if count > 1 else (xs[0], xs[0] + 1)
+    first, last = (getitem(xp, fs, above - 1), getitem(xp, fs, above)) if count > 1 else (fs[0], fs[0])
+    found = first + (x - low) * ((last - first) / (high - low))
+    for beyond, bound, end in ((x < xs[0], left, fs[0]), (x > xs[-1], right, fs[-1])):
+        found = xp.where(beyond, end if bound is None else bound if hasattr(bound, "dtype") else number(xp, bound, found), found)
+    return xp.where(x == xs[-1], fs[-1], found)
+
+
+def polyval(xp: Namespace, p: Array, x: Array) -> Array:
+    total = xp.zeros_like(x)
+    for k in range(p.shape[0]):
+        total = total * x + p[k, ...]
+    return total
+
+
+def polyder(xp: Namespace, p: Array, m: int = 1) -> Array:
+    for _ in range(m):
+        p = p[:-1] * plain(xp, np.arange(p.shape[0] - 1, 0, -1), p, p.dtype)
+    return p
+
+
+def polyint(xp: Namespace, p: Array, k: Any = None, m: int = 1) -> Array:
+    constants = xp.zeros((m,), dtype=p.dtype) if k is None else flat(xp, k if hasattr(k, "dtype") else plain(xp, k, p, p.dtype))
+    constants = xp.broadcast_to(constants, (m,)) if constants.shape[0] == 1 else constants
+    for turn in range(m):
+        p = xp.concat([p / plain(xp, np.arange(p.shape[0], 0, -1), p, p.dtype), constants[turn : turn + 1]])
+    return p
+
+
+def _rows(xp: Namespace, x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
+    """Merge the axes of a reduction into a last one; return also the axes."""
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    rest = [k for k in range(x.ndim) if k not in axes]
+    rows = xp.permute_dims(x, (*rest, *axes)) if x.ndim > 1 else x
+    return xp.reshape(rows, (*[x.shape[k] for k in rest], math.prod(x.shape[k] for k in axes))), axes
+
+
+def _neighbors(xp: Namespace, rows: Array, q: Any, skips: bool) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield for each quantile the sorted numbers below and above it, and the share of the way between them."""
+    ranked, length = xp.sort(rows, axis=-1), rows.shape[-1]
+    known = ~xp.isnan(rows)
+    counts = count_nonzero(xp, known, axis=-1, keepdims=True) if skips else None
+    for share in np.ravel(q).tolist():
+        if counts is None:
+            place = share * (length - 1)
+            low = int(place)
+            ends = [ranked[..., k] for k in (low, min(low + 1, length - 1))]
+            yield ends[0], ends[1], number(xp, place - low, rows)
+        else:
+            last = xp.astype(xp.maximum(counts - 1, xp.zeros_like(counts)), rows.dtype)
+            place = last * share
+            low = xp.floor(place)
+            ends = [xp.astype(xp.minimum(low + k, last), xp.int64) for k in (0, 1)]
+            below, above = (xp.take_along_axis(ranked, end, axis=-1)[..., 0] for end in ends)
+            yield below, above, (place - low)[..., 0]
+
+
+def _quantile(scale: float, skips: bool, middle: bool = False) -> Reduction:
+    def quantile(xp: Namespace, a: Array, q: Any = 0.5, axis: Any = None, keepdims: Any = False, **options: Any) -> Array:
+        _require_linear(options)
+        rows, axes = _rows(xp, a, axis)
+        q = np.asarray(q, float) / scale
+        unknown = any_(xp, xp.isnan(rows), axis=-1) if not skips else all_(xp, xp.isnan(rows), axis=-1)
+        found = [xp.where(unknown, number(xp, math.nan, a), b + (c - b) * t) for b, c, t in _neighbors(xp, rows, q, skips)]
+        result = xp.reshape(xp.stack(found), (*q.shape, *rows.shape[:-1])) if q.ndim else found[0]
+        return expand_dims(xp, result, tuple(k + q.ndim for k in axes)) if keepdims and keepdims is not np._NoValue else result
+
+    return quantile
+
+
+def _require_linear(options: dict[str, Any]) -> None:
+    if options.get("weights") is not None or options.get("method", "linear") != "linear":
+        raise UnsupportedError("a quantile with weights or a method other than linear")
+
+
+median, quantile, percentile = _quantile(1, False), _quantile(1, False), _quantile(100, False)
+nanmedian, nanquantile, nanpercentile = _quantile(1, True), _quantile(1, True), _quantile(100, True)
+
+
+def _row_weights(xp: Namespace, out: Array, x: Array, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Array:
+    """See `autodiff.grads.order_statistics`: the share of each element of a row in its quantile."""
+    _require_linear(options)
+    rows, _ = _rows(xp, x, axis)
+    q = np.asarray(options.get("q", 0.5), float) / (100 if function is np.percentile else 1)
+    results = xp.reshape(out, (q.size, *rows.shape[:-1]))
+    weights = []
+    for k, (below, above, share) in enumerate(_neighbors(xp, rows, q, skips)):
+        ends = [xp.where(xp.isnan(results[k, ...]), results[k, ...], end)[..., None] for end in (below, above)]
+        equal = [xp.astype(rows == end, rows.dtype) for end in ends]
+        ties = [e / sum_(xp, e, axis=-1, keepdims=True) for e in equal]
+        share = xp.broadcast_to(share, rows.shape[:-1])[..., None]
+        weights.append(ties[0] * (1 - share) + ties[1] * share)
+    return xp.stack(weights) if weights else xp.zeros((0, *rows.shape), dtype=rows.dtype)

@@ -1,0 +1,189 @@
+"""Activations, losses, convolutions and poolings in terms of the array API standard."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....nn import Correlation, Windows, pads_of_signal, places, sizes, windows_of
+from .elementwise import conj
+from .indexing import take_along_axis
+from .positions import embedded, flat, plain, size_of
+from .reductions import drop_axes, max_, mean, sum_
+from .shapes import pad
+
+Namespace = Any
+Array = Any
+
+
+def relu(xp: Namespace, x: Array) -> Array:
+    return xp.maximum(x, xp.zeros_like(x))
+
+
+def sigmoid(xp: Namespace, x: Array) -> Array:
+    small = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+special_expit = sigmoid
+
+
+def softplus(xp: Namespace, x: Array) -> Array:
+    return relu(xp, x) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def logsumexp(xp: Namespace, x: Array, axis: Any = None, keepdims: bool = False) -> Array:
+    top = max_(xp, x, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    found = xp.log(sum_(xp, xp.exp(x - top), axis=axis, keepdims=True)) + top
+    return drop_axes(xp, found, axis, x.ndim, keepdims)
+
+
+def log_softmax(xp: Namespace, x: Array, axis: Any = -1) -> Array:
+    shifted = x - max_(xp, x, axis=axis, keepdims=True)
+    return shifted - xp.log(sum_(xp, xp.exp(shifted), axis=axis, keepdims=True))
+
+
+def softmax(xp: Namespace, x: Array, axis: Any = -1) -> Array:
+    shares = xp.exp(x - max_(xp, x, axis=axis, keepdims=True))
+    return shares / sum_(xp, shares, axis=axis, keepdims=True)
+
+
+def sigmoid_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
+    return mean(xp, relu(xp, logits) - logits * labels + xp.log1p(xp.exp(-xp.abs(logits))))
+
+
+def softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
+    scale = max(1, size_of(logits) // logits.shape[-1])
+    if xp.isdtype(labels.dtype, "integral"):
+        chosen = take_along_axis(xp, log_softmax(xp, logits), labels[..., None], axis=-1)
+        return -sum_(xp, chosen) / scale
+    return -sum_(xp, labels * log_softmax(xp, logits)) / scale
+
+
+def _of_class(xp: Namespace, below: Array, labels: Array) -> Array:
+    return take_along_axis(xp, below, flat(xp, labels)[:, None], axis=-1)[:, 0]
+
+
+def _slices(windows: Windows, padded: Array) -> list[Array]:
+    """Return for each place within a window the elements there of all windows."""
+    found = []
+    for place in np.ndindex(windows.window):
+        steps = zip(place, windows.dilation, windows.strides, windows.counts, strict=True)
+        found.append(padded[(..., *[slice(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps])])
+    return found
+
+
+def _padded(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) -> Array:
+    """Return an array with the padding of windows."""
+    widths = [(0, 0)] * (x.ndim - len(windows.lengths)) + list(windows.pads)
+    return pad(xp, x, widths, constant_values=value) if np.any(widths) else x
+
+
+def _spread(xp: Namespace, windows: Windows, parts: Sequence[Array]) -> Array:
+    """Return the sum over the places within a window of parts, each put where its windows have that place."""
+    total: Any = None
+    others = len(parts[0].shape) - len(windows.counts)
+    for part, place in zip(parts, np.ndindex(windows.window), strict=True):
+        steps = zip(place, windows.dilation, windows.strides, windows.counts, strict=True)
+        ranges = [range(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps]
+        shape = (*part.shape[:others], *windows.padded)
+        part = embedded(xp, part, shape, [*map(range, shape[:others]), *ranges])
+        total = part if total is None else total + part
+    return total[windows.inner] if np.any(windows.pads) else total
+
+
+def correlation_of(name: str, x: tuple[int, ...], kernel: tuple[int, ...], options: dict[str, Any]) -> Correlation:
+    return Correlation(name, tuple(x), tuple(kernel), **{"strides": 1, "padding": "valid", "dilation": 1, "groups": 1, **options})
+
+
+def _columns(xp: Namespace, found: Correlation, x: Array) -> Array:
+    """Return the windows of an array as the columns of matrices, of shape (batch, groups, elements of a window, windows)."""
+    x = xp.reshape(x, (found.batch, found.groups, found.channels, *found.windows.lengths))
+    columns = xp.stack(_slices(found.windows, _padded(xp, found.windows, x)), axis=3)
+    return xp.reshape(columns, (found.batch, found.groups, found.height, math.prod(found.windows.counts)))
+
+
+def _shape_of(found: Correlation, channels: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    return lengths if found.flat else (found.batch, channels, *lengths)
+
+
+def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
+    found = correlation_of("cross_correlate", x.shape, kernel.shape, options)
+    matrices = xp.reshape(conj(xp, kernel), (found.groups, found.results, found.height))
+    out = xp.matmul(matrices, _columns(xp, found, x))
+    return xp.reshape(out, _shape_of(found, found.groups * found.results, found.windows.counts))
+
+
+def conv(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
+    kernel = conj(xp, xp.flip(kernel, axis=places(kernel)))
+    if kernel.ndim == 1:
+        options["padding"] = pads_of_signal(kernel.shape[0], **options) if options.get("padding") != "same" else "same"
+    return cross_correlate(xp, x, kernel, **options)
+
+
+def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **options: Any) -> Array:
+    lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
+    shape = lengths if g.ndim == 1 else (g.shape[0], kernel.shape[1] * options.get("groups", 1), *lengths)
+    found = correlation_of("cross_correlate_back", shape, kernel.shape, options)
+    g = xp.reshape(g, (found.batch, found.groups, found.results, math.prod(found.windows.counts)))
+    matrices = xp.matrix_transpose(xp.reshape(kernel, (found.groups, found.results, found.height)))
+    columns = xp.matmul(matrices, g)
+    inside = (found.batch, found.groups, found.channels, math.prod(found.windows.window), *found.windows.counts)
+    columns = xp.reshape(columns, inside)
+    parts = [columns[:, :, :, k, ...] for k in range(inside[3])]
+    return xp.reshape(_spread(xp, found.windows, parts), shape)
+
+
+def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **options: Any) -> Array:
+    lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
+    shape = lengths if g.ndim == 1 else (g.shape[1], x.shape[1] // options.get("groups", 1), *lengths)
+    found = correlation_of("cross_correlate_kernel", x.shape, shape, options)
+    g = xp.reshape(g, (found.batch, found.groups, found.results, math.prod(found.windows.counts)))
+    total = sum_(xp, xp.matmul(g, xp.matrix_transpose(_columns(xp, found, x))), axis=0)
+    return xp.reshape(total, shape)
+
+
+def _pooling(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> Windows:
+    return windows_of(name, tuple(shape), **options)
+
+
+def pooled_max(xp: Namespace, x: Array, **options: Any) -> Array:
+    windows = _pooling("max_pool", x.shape, options)
+    return functools.reduce(xp.maximum, _slices(windows, _padded(xp, windows, x, -math.inf)))
+
+
+def pooled_mean(xp: Namespace, x: Array, **options: Any) -> Array:
+    windows = _pooling("mean_pool", x.shape, options)
+    total = functools.reduce(xp.add, _slices(windows, _padded(xp, windows, x)))
+    return total / plain(xp, sizes(windows, np.float64), x, x.dtype)
+
+
+def _winners(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[list[Array], Array]:
+    """Return for each place within a window where its largest element is, as 0 and 1, and how many there are of a window."""
+    inside = _slices(windows, _padded(xp, windows, x, math.nan))
+    won = [xp.astype((part >= best) | xp.isnan(best), best.dtype) for part in inside]
+    return won, xp.maximum(functools.reduce(xp.add, won), xp.ones_like(best))
+
+
+def max_pool_back(xp: Namespace, g: Array, x: Array, best: Array, **options: Any) -> Array:
+    windows = _pooling("max_pool", x.shape, options)
+    won, count = _winners(xp, windows, x, best)
+    return _spread(xp, windows, [w * (g / count) for w in won])
+
+
+def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: Any) -> Array:
+    windows = _pooling("max_pool", x.shape, options)
+    won, count = _winners(xp, windows, x, best)
+    parts = _slices(windows, _padded(xp, windows, t))
+    return functools.reduce(xp.add, [w * part for w, part in zip(won, parts, strict=True)]) / count
+
+
+def mean_pool_back(xp: Namespace, g: Array, like: Any, **options: Any) -> Array:
+    windows = _pooling("mean_pool", like.shape, options)
+    share = g / plain(xp, sizes(windows, np.float64), g, g.dtype)
+    return _spread(xp, windows, [share] * math.prod(windows.window))

@@ -1,0 +1,231 @@
+"""Elements of arrays by their positions: strided windows as slices, gathers, and arrays with some elements replaced."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Namespace = Any
+Array = Any
+
+
+class UnsupportedError(NotImplementedError):
+    """An operation or an option has no counterpart in a library."""
+
+
+def size_of(x: Array) -> int:
+    """Return the number of elements."""
+    return math.prod(x.shape)
+
+
+def plain(xp: Namespace, values: Any, like: Array, dtype: Any = None) -> Array:
+    """Return a plain array as an array of the namespace, on the device of another one."""
+    device = {} if (place := getattr(like, "device", None)) is None or callable(place) else {"device": place}
+    return xp.asarray(values, dtype=dtype, **device)
+
+
+def number(xp: Namespace, value: complex, like: Array) -> Array:
+    """Return a number as a 0-d array of the dtype of another array."""
+    return plain(xp, value, like, like.dtype)
+
+
+def is_complex(xp: Namespace, x: Array) -> bool:
+    """Whether an array is complex."""
+    return bool(xp.isdtype(x.dtype, "complex floating"))
+
+
+def is_floating(xp: Namespace, x: Array) -> bool:
+    """Whether an array is real or complex floating-point."""
+    return bool(xp.isdtype(x.dtype, ("real floating", "complex floating")))
+
+
+def flat(xp: Namespace, x: Array) -> Array:
+    """Return an array as a vector, in C order."""
+    return xp.reshape(x, (size_of(x),))
+
+
+class Box(NamedTuple):
+    """Elements of an array at slices of another shape of it.
+
+    Attributes
+    ----------
+    dims : tuple of int
+        The shape, of as many elements as the array.
+    ranges : tuple of range
+        The places along each of its axes.
+    """
+
+    dims: tuple[int, ...]
+    ranges: tuple[range, ...]
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The slices."""
+        return tuple(slice(r.start, r.stop, r.step) for r in self.ranges)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many elements there are along each axis."""
+        return tuple(map(len, self.ranges))
+
+
+def box_of(shape: tuple[int, ...], lengths: Sequence[int], strides: Sequence[int], offset: int) -> Box | None:
+    """Return the elements of a strided window of an array, in C order, as slices; None if they are none.
+
+    Lengths, strides and the offset are those of the window, in elements.
+    """
+    size = math.prod(shape)
+    steps = [(n, s) for n, s in zip(lengths, strides, strict=True) if n != 1]
+    if 0 in lengths or any(s <= 0 for _, s in steps):
+        return None
+    inner = [s for _, s in steps if s > 1]
+    chain = [size, *inner, 1]
+    derived = [a // b for a, b in itertools.pairwise(chain)] if all(a % b == 0 for a, b in itertools.pairwise(chain)) else []
+    for dims in (shape, tuple(derived)):
+        if dims and math.prod(dims) == size and (ranges := _ranges_in(dims, steps, offset)) is not None:
+            return Box(dims, ranges)
+    return None
+
+
+def _ranges_in(dims: tuple[int, ...], steps: Sequence[tuple[int, int]], offset: int) -> tuple[range, ...] | None:
+    """Return the places along each axis of the elements ``offset + sum(k * stride)``; None if they are no slices."""
+    first, block = np.unravel_index(offset, dims), math.prod(dims)
+    rest, ranges = list(steps), []
+    for low, length in zip(map(int, first), dims, strict=True):
+        above, block = block, block // length
+        count, step = 1, 1
+        if rest and block <= rest[0][1] < above:
+            count, stride = rest.pop(0)
+            step = stride // block
+            if stride % block or low + step * (count - 1) >= length:
+                return None
+        ranges.append(range(low, low + step * (count - 1) + 1, step))
+    return None if rest else tuple(ranges)
+
+
+def embedded(xp: Namespace, values: Array, shape: Sequence[int], ranges: Sequence[range]) -> Array:
+    """Return an array of zeros of a shape with values at the places along each axis."""
+    for axis, (length, places) in enumerate(zip(shape, ranges, strict=True)):
+        if len(places) == length:
+            continue
+        outer, inner, count = values.shape[:axis], values.shape[axis + 1 :], len(places)
+        if places.step > 1 and count > 1:
+            gaps = xp.zeros((*outer, count, places.step - 1, *inner), dtype=values.dtype)
+            values = xp.concat([xp.reshape(values, (*outer, count, 1, *inner)), gaps], axis=axis + 1)
+            values = xp.reshape(values, (*outer, count * places.step, *inner))
+            values = values[(slice(None),) * axis + (slice(0, (count - 1) * places.step + 1), ...)]
+        before = places[0] if count else 0
+        ends = [(*outer, n, *inner) for n in (before, length - before - values.shape[axis])]
+        values = xp.concat([xp.zeros(ends[0], dtype=values.dtype), values, xp.zeros(ends[1], dtype=values.dtype)], axis=axis)
+    return values
+
+
+def gather(xp: Namespace, x: Array, positions: Any) -> Array:
+    """Return the elements at positions of the flattened array; 0 where a position is negative."""
+    positions = np.asarray(positions)
+    vector = flat(xp, x)
+    if positions.size and positions.min() < 0:
+        vector = xp.concat([vector, xp.zeros_like(vector[:1]) if vector.shape[0] else xp.zeros((1,), dtype=x.dtype)])
+        positions = np.where(positions < 0, size_of(x), positions)
+    if not positions.size:
+        return xp.reshape(vector[:0], positions.shape)
+    return xp.reshape(xp.take(vector, plain(xp, positions.ravel(), x, xp.int64), axis=0), positions.shape)
+
+
+def moved(xp: Namespace, function: Callable[..., Any], x: Array, *args: Any, **options: Any) -> Array:
+    """Compute a function of NumPy's that moves elements: NumPy moves their positions, by which they are gathered.
+
+    The function may put zeros between elements.
+    """
+    positions = function(np.arange(1, size_of(x) + 1).reshape(x.shape), *args, **options)
+    return gather(xp, x, np.asarray(positions) - 1)
+
+
+def put(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
+    """Return a copy of an array with values at distinct positions of the flattened array (plain integers)."""
+    size, chosen = size_of(x), np.arange(size_of(x))
+    chosen[np.ravel(positions)] = size + np.arange(np.size(positions))
+    both = xp.concat([flat(xp, x), flat(xp, xp.broadcast_to(values, np.shape(positions)))])
+    return gather(xp, xp.reshape(both, (-1,)), chosen.reshape(x.shape))
+
+
+def add_at(xp: Namespace, x: Array, positions: Any, values: Array) -> Array:
+    """Return a copy of an array with values added at positions of the flattened array, also repeatedly."""
+    values = flat(xp, xp.broadcast_to(values, np.shape(positions)))
+    if not isinstance(positions, np.ndarray):
+        hits = xp.astype(flat(xp, positions)[None, :] == xp.arange(size_of(x), dtype=positions.dtype)[:, None], x.dtype)
+        return x + xp.reshape(hits @ values, x.shape)
+    order = np.argsort(positions.ravel(), kind="stable")
+    ranked = positions.ravel()[order]
+    turn = np.arange(ranked.size) - np.searchsorted(ranked, ranked)  # the how manieth update of its element
+    for k in range(int(turn.max(initial=-1)) + 1):
+        source = np.full(size_of(x), -1)
+        source[ranked[turn == k]] = order[turn == k]
+        x = x + gather(xp, values, source.reshape(x.shape))
+    return x
+
+
+def wrapped(xp: Namespace, index: Any, length: int) -> Any:
+    """Return indices with negative ones counted from the end."""
+    if isinstance(index, (int, np.integer, np.ndarray)):
+        return np.where(np.asarray(index) < 0, np.asarray(index) + length, index)
+    return xp.where(index < 0, index + length, index)
+
+
+def flat_positions(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], like: Array) -> Array:
+    """Return the positions, in the flattened array, of the elements that an index selects; some of its parts are computed."""
+    parts = expanded(index, len(shape))
+    advanced = [k for k, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
+    lead = advanced[0] if advanced and advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
+    joint = np.broadcast_shapes(*[np.shape(parts[k]) for k in advanced])
+    rest = [k for k in range(len(parts)) if k not in advanced]
+    before = [k for k in rest if k < lead]
+    order: list[Any] = [*before, "joint", *[k for k in rest if k not in before]]
+    axis_of = np.cumsum([part is not None for part in parts]) - 1
+    lengths = {k: 1 if parts[k] is None else len(range(*parts[k].indices(shape[axis_of[k]]))) for k in rest}
+    full = [n for k in order for n in (joint if k == "joint" else (lengths[k],))]
+    strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    total = plain(xp, np.zeros(full, np.int64), like)
+    start = 0
+    for k in order:
+        if k == "joint":
+            for j in advanced:
+                part = wrapped(xp, parts[j], shape[axis_of[j]])
+                part = plain(xp, part, like, xp.int64) if isinstance(part, np.ndarray) else xp.astype(part, xp.int64)
+                lead_shape = (1,) * (len(joint) - part.ndim)
+                part = xp.reshape(part, (*lead_shape, *part.shape, *(1,) * (len(full) - start - len(joint))))
+                total = total + part * strides[axis_of[j]]
+            start += len(joint)
+        else:
+            if parts[k] is not None:
+                steps = np.arange(shape[axis_of[k]])[parts[k]] * strides[axis_of[k]]
+                total = total + plain(xp, steps.reshape(-1, *(1,) * (len(full) - start - 1)), like, xp.int64)
+            start += 1
+    return total
+
+
+def expanded(index: Sequence[Any], ndim: int) -> list[Any]:
+    """Return the parts of an index, with slices in place of the ellipsis and of what is missing at the end."""
+    used = sum(part is not None and part is not Ellipsis for part in index)
+    everything = [slice(None)] * (ndim - used)
+    place = next((k for k, part in enumerate(index) if part is Ellipsis), None)
+    return [*index, *everything] if place is None else [*index[:place], *everything, *index[place + 1 :]]
+
+
+def is_basic(index: Sequence[Any]) -> bool:
+    """Whether an index has only slices, integers, None and an ellipsis."""
+    return all(
+        part is None or part is Ellipsis or (isinstance(part, (slice, int, np.integer)) and not isinstance(part, bool))
+        for part in index
+    )
+
+
+def is_static(index: Sequence[Any]) -> bool:
+    """Whether all parts of an index are plain."""
+    return all(
+        part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer, np.ndarray, list, bool)) for part in index
+    )

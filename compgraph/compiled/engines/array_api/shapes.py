@@ -1,0 +1,153 @@
+"""Operations that reshape, join and move elements, in terms of the array API standard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from .positions import UnsupportedError, flat, is_static, moved, plain, size_of
+from .reductions import Reduction
+
+Namespace = Any
+Array = Any
+
+
+def reshape(xp: Namespace, a: Array, shape: Any = None, order: str = "C") -> Array:
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    if order == "F" and a.ndim + len(shape) > 2:
+        return moved(xp, np.reshape, a, shape, order="F")
+    if order not in ("C", "F", "A"):
+        raise UnsupportedError(f"reshape in order {order!r}")
+    if -1 in shape:
+        known = -math.prod(shape)
+        shape = tuple(size_of(a) // known if n == -1 else n for n in shape) if known else shape
+    return xp.reshape(a, shape)
+
+
+def ravel(xp: Namespace, a: Array, order: str = "C") -> Array:
+    if order == "F":
+        return flat(xp, transpose(xp, a))
+    if order != "C" and a.ndim > 1:
+        raise UnsupportedError(f"ravel in order {order!r}")
+    return flat(xp, a)
+
+
+def flatten(xp: Namespace, x: Array, order: str = "C") -> Array:
+    """See `ops.flatten`."""
+    return ravel(xp, x, order)
+
+
+def transpose(xp: Namespace, a: Array, axes: Any = None) -> Array:
+    order = range(a.ndim)[::-1] if axes is None else normalize_axis_tuple(axes, a.ndim)
+    return xp.permute_dims(a, tuple(order)) if a.ndim > 1 else a
+
+
+def swapaxes(xp: Namespace, a: Array, axis1: int, axis2: int) -> Array:
+    order = list(range(a.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return xp.permute_dims(a, tuple(order))
+
+
+def moveaxis(xp: Namespace, a: Array, source: Any, destination: Any) -> Array:
+    starts, ends = normalize_axis_tuple(source, a.ndim), normalize_axis_tuple(destination, a.ndim)
+    order = [k for k in range(a.ndim) if k not in starts]
+    for end, start in sorted(zip(ends, starts, strict=True)):
+        order.insert(end, start)
+    return xp.permute_dims(a, tuple(order)) if a.ndim > 1 else a
+
+
+def squeeze(xp: Namespace, a: Array, axis: Any = None) -> Array:
+    axes = [k for k, n in enumerate(a.shape) if n == 1] if axis is None else normalize_axis_tuple(axis, a.ndim)
+    return xp.reshape(a, tuple(n for k, n in enumerate(a.shape) if k not in axes))
+
+
+def expand_dims(xp: Namespace, a: Array, axis: Any) -> Array:
+    count = a.ndim + (1 if isinstance(axis, (int, np.integer)) else len(axis))
+    axes, lengths = normalize_axis_tuple(axis, count), iter(a.shape)
+    return xp.reshape(a, tuple(1 if k in axes else next(lengths) for k in range(count)))
+
+
+def broadcast_to(xp: Namespace, array: Array, shape: Any, subok: bool = False) -> Array:
+    return xp.broadcast_to(array, (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape)))
+
+
+def concatenate(xp: Namespace, arrays: Sequence[Array], axis: Any = 0, dtype: Any = None) -> Array:
+    if axis is None:
+        arrays, axis = [flat(xp, a) for a in arrays], 0
+    return xp.concat(list(arrays), axis=int(axis))
+
+
+def stack(xp: Namespace, arrays: Sequence[Array], axis: Any = 0, dtype: Any = None) -> Array:
+    return xp.stack(list(arrays), axis=int(axis))
+
+
+def moving(function: Callable[..., Any]) -> Reduction:
+    def move(xp: Namespace, a: Array, *args: Any, **options: Any) -> Array:
+        if not is_static(args):
+            raise UnsupportedError(f"{function.__name__} by computed integers")
+        return moved(xp, function, a, *args, **options)
+
+    return move
+
+
+roll, tile, repeat = moving(np.roll), moving(np.tile), moving(np.repeat)
+diagonal, diag, diagflat = moving(np.diagonal), moving(np.diag), moving(np.diagflat)
+sliding_window_view = moving(np.lib.stride_tricks.sliding_window_view)
+fft_fftshift, fft_ifftshift, delete = moving(np.fft.fftshift), moving(np.fft.ifftshift), moving(np.delete)
+
+
+def pad(xp: Namespace, array: Array, pad_width: Any, mode: str = "constant", **options: Any) -> Array:
+    if mode in ("edge", "reflect", "symmetric", "wrap") and options.get("reflect_type", "even") == "even":
+        return moved(xp, np.pad, array, pad_width, mode)
+    if mode not in ("constant", "empty") or not {"constant_values"}.issuperset(options):
+        raise UnsupportedError(f"pad with mode {mode!r}")
+    filled = moved(xp, np.pad, array, pad_width)
+    values = np.asarray(options.get("constant_values", 0))
+    if not np.any(values):
+        return filled
+    inside = np.pad(np.ones(array.shape, bool), pad_width)
+    border = np.pad(np.zeros(array.shape, values.dtype), pad_width, constant_values=values.tolist())
+    return xp.where(plain(xp, inside, array), filled, plain(xp, border, array, array.dtype))
+
+
+def _filled(value: int) -> Reduction:
+    def make(xp: Namespace, a: Array, dtype: Any = None, shape: Any = None) -> Array:
+        return xp.full_like(a, value) if shape is None else xp.full(shape, value, dtype=a.dtype)
+
+    return make
+
+
+zeros_like, ones_like, empty_like = _filled(0), _filled(1), _filled(0)
+
+
+def full_like(xp: Namespace, a: Array, fill_value: Array, dtype: Any = None, shape: Any = None) -> Array:
+    return xp.broadcast_to(fill_value, a.shape if shape is None else tuple(np.atleast_1d(shape).tolist()))
+
+
+def linspace(
+    xp: Namespace,
+    start: Array,
+    stop: Array,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    retstep: bool = False,
+) -> Array:
+    count = num - 1 if endpoint else num
+    share = plain(xp, np.arange(num) / (count or 1), start, start.dtype)
+    first, last = (x[None, ...] for x in xp.broadcast_arrays(start, stop))
+    share = xp.reshape(share, (num, *(1,) * (first.ndim - 1)))
+    points = first * (1 - share) + last * share if count else first + 0 * share
+    points = moveaxis(xp, points, 0, axis)
+    return (points, (stop - start) / count if count else stop * math.nan) if retstep else points
+
+
+def geomspace(xp: Namespace, start: Array, stop: Array, num: int = 50, endpoint: bool = True, axis: int = 0) -> Array:
+    start, stop = xp.broadcast_arrays(start, stop)
+    powers = linspace(xp, xp.zeros_like(start), xp.log(stop / start), num, endpoint)
+    return moveaxis(xp, start[None, ...] * xp.exp(powers), 0, axis)

@@ -1,0 +1,84 @@
+"""`jit` with ``backend=``: functions that run as programs of another library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...tracing import is_tracing
+from ...trees import flatten, unflatten
+from ..call_signatures import Call, flatten_arguments, key_of, signature_of
+from ..compile_errors import NotCompilableError
+from ..jitted import Jitted
+from ..node_calls import record_call
+from ..specializations import Specializations
+from .engine_program import EngineBackend, backend_of
+from .libraries import Library, find_library
+
+
+class EngineSpecializations(Specializations):
+    """The programs of one call signature. What cannot be compiled raises, because the user chose where to run."""
+
+    def __init__(self, jitted: Any, call: Call) -> None:
+        super().__init__(jitted, call)
+        self.is_eager = True
+
+    def has_nan(self, results: Any) -> bool:
+        """Return whether a result is nan, as computed by the program."""
+        return bool(results.has_nan)
+
+    def reject(self, error: NotCompilableError) -> None:
+        """Raise a NotImplementedError with the reason."""
+        name = getattr(self.jitted, "__qualname__", "the function")
+        raise NotImplementedError(f"{name} does not run on backend={self.jitted.library.name!r}: {error}") from error
+
+
+class EngineJitted(Jitted):
+    """A function compiled for another library, returned by `jit` with ``backend=``."""
+
+    specializations = EngineSpecializations
+
+    def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
+        self.library: Library = find_library(options["backend"])
+        super().__init__(f, options, static_argnames)
+        self._by_device_key: dict[Any, tuple[Any, tuple[int, ...]]] = {}  # for arguments with arrays of the library
+
+    @property
+    def backend(self) -> EngineBackend:  # type: ignore[override]
+        """The backend of the library."""
+        return backend_of(self.library)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: run a program that matches the arguments, on the library's device."""
+        library = self.library
+        if is_tracing():
+            return record_call(self, args, kwargs)
+        leaves, structure = flatten_arguments(args, kwargs, self.names)
+        held = [place for place, leaf in enumerate(leaves) if library.is_array(leaf)]
+        if not held:
+            return super().__call__(*args, **kwargs)
+        parts = list(leaves)
+        for place in held:
+            parts[place] = None
+        shapes = [(place, leaves[place].dtype, tuple(leaves[place].shape)) for place in held]
+        key = (*key_of(parts, structure, (args, kwargs)), *shapes)
+        programs, dynamic = self._by_device_key.get(key, (None, ()))
+        if programs is not None:
+            found = programs.run_matching([leaves[place] for place in dynamic])
+            if found is not None:
+                return found[0].build(found[1])
+        plain = [library.to_numpy(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        args, kwargs = unflatten(structure, [getattr(leaf, "value", leaf) if self.names else leaf for leaf in plain])
+        call = signature_of(args, kwargs, self.names)
+        programs = self._programs(call)
+        if programs is None:
+            raise NotImplementedError(next(reversed(self._notes)))
+        self._by_device_key[key] = programs, call.dynamic
+        results, tree = flatten(programs.call_uncovered(call, args, kwargs))
+        with library.context():
+            return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])
+
+    def _note(self, message: str) -> None:
+        raise NotImplementedError(f"{self._called_as()} does not run on backend={self.library.name!r}: {message}")

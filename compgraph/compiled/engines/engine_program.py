@@ -1,0 +1,483 @@
+"""Programs of other libraries: a schedule as one Python function over a library's namespace.
+
+Arrays of these libraries are not written into. A write makes a new array, under the name of the old one; a view of a written
+array is computed again where it is read after the write. Shapes and dtypes are those of the trace, and the program makes
+NumPy's conversions explicit.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...executor import VALUE_DEPENDENT_DTYPE, GlobalNames, Schedule, Writer
+from ...guards import EvaluationGuard, Guard, is_shape_guard
+from ...storage import Write, place_in, root_of, value_at, viewed_operand, window
+from ...tracing import without_tracing
+from ...values import MultiOutput, Value
+from . import array_api
+from .array_api import UnsupportedError
+from .libraries import Library, counterpart, key_of
+
+MAX_OPERATIONS = 20_000  # of one program: Python loops are unrolled
+_SMALL = 16  # elements of a constant that a program holds instead of receiving it
+
+# Operands that may be plain indices or integers, by position; those of `scatter` follow from its layout.
+_PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
+    "getitem": lambda k: k > 0,
+    "bincount": lambda k: k == 0,
+    **dict.fromkeys(("take", "take_along_axis", "delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
+    **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), lambda k: k == 1),
+}
+# Functions whose operands keep their dtypes; so do indices.
+_UNCONVERTED = frozenset({"where", "argmax", "argmin", "count_nonzero", "astype", "real", "imag", "angle", "full_like"})
+_WITHOUT_EFFECT = frozenset({"subok", "casting", "out", "order", "kind", "copy", "optimize", "overwrite_input"})
+# When functions of ``np.emath`` return real numbers, by name.
+_REAL_IF = {
+    **dict.fromkeys(("sqrt", "log", "log2", "log10", "power"), "({} >= 0)"),
+    **dict.fromkeys(("arccos", "arcsin", "arctanh"), "(xp.abs({}) <= 1)"),
+}
+# Operands that stay integers.
+_CLASS_NUMBERS = frozenset({("softmax_cross_entropy", 1), ("_of_class", 1)})
+_LAST = (-1, -2)
+_ORDERED = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
+_VALUES = frozenset({"mean", "where", "initial"})  # options that are arrays
+_COMPARING = frozenset({"searchsorted", "digitize", "isin", "isclose"})  # operands are converted to their common dtype
+
+
+class EngineBackend:
+    """Compiles schedules for a library; a `Backend` of the executor."""
+
+    left_out = frozenset({"fuse", "allocate"})
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+
+    def __str__(self) -> str:
+        return self.library.name
+
+    def compile(self, schedule: Schedule) -> EngineProgram:
+        """Return a program; raise a NotImplementedError that names the operation and the line if one has no counterpart."""
+        return EngineProgram(schedule, self.library)
+
+
+class Results(tuple[Any, ...]):
+    """The outputs of a program, with a number on the device that says whether one of them is nan."""
+
+    has_nan: Any
+
+    def __new__(cls, outputs: Iterable[Any], has_nan: Any) -> Results:
+        """Return the outputs with the number."""
+        made = super().__new__(cls, outputs)
+        made.has_nan = has_nan
+        return made
+
+
+class EngineProgram:
+    """A function of a library's arrays; a `Program`.
+
+    Attributes
+    ----------
+    source : str
+        The Python source.
+    run : callable
+        ``run(*arrays)`` of a library's arrays returns the tuple of the outputs, that of the operands of guards, whether all
+        computed indices were in range (None without any), and whether an output is nan.
+    guards : list of Guard
+        The decisions that each run of the program checks.
+    has_double_precision : bool
+        Whether 64-bit floating-point numbers occur.
+    """
+
+    numpy_calls = 0
+
+    def __init__(self, schedule: Schedule, library: Library) -> None:
+        if len(schedule.items) > MAX_OPERATIONS:
+            raise NotImplementedError(
+                f"the program has {len(schedule.items)} operations (at most {MAX_OPERATIONS}), because Python's loops are "
+                "unrolled; make the loop shorter, or vectorize it"
+            )
+        dtypes = {np.asarray(item.raw_value).dtype.char for item in schedule.items if isinstance(item, Value)}
+        self.has_double_precision = not dtypes.isdisjoint("dD")
+        writer = _EngineWriter(schedule, library)
+        self.source = writer.text()
+        self.guards, self._library = writer.guards, library
+        objects = writer.names.objects
+        exec(compile(self.source, f"<{library.name} program>", "exec"), objects)
+        with library.context(), without_tracing():
+            self._constants = [library.from_numpy(array) for array in writer.constants]
+        plain: Callable[..., Any] = objects["run"]
+        self.run: Callable[..., Any] = lambda *arrays: plain(*arrays, *self._constants)
+        self._compiled = library.compile(plain)
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Compute the outputs: the library's arrays if an input is one, else NumPy's."""
+        library = self._library
+        with library.context(), without_tracing():  # within operators, NumPy's names would make buffers in the library's code
+            held = [library.is_array(value) for value in values]
+            given = [v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, held, strict=True)]
+            outputs, watched, in_range, has_nan = self._compiled(*given, *self._constants)
+            if in_range is not None and not bool(in_range):
+                raise IndexError("an index is out of range")
+            if self.guards:
+                self._check(watched)
+            return Results(outputs if any(held) else map(library.to_numpy, outputs), has_nan)
+
+    def _check(self, watched: Sequence[Any]) -> None:
+        answers = iter(watched)
+        for guard in self.guards:
+            guard.check(*[self._library.to_numpy(next(answers)) if isinstance(a, Value) else a for a in guard.args])
+
+
+class _EngineWriter(Writer):
+    """Generates the source of a program.
+
+    Attributes
+    ----------
+    constants : list of ndarray
+        Arrays that are passed after the inputs.
+    guards : list of Guard
+        The guards of the program.
+    """
+
+    names: GlobalNames
+
+    def __init__(self, schedule: Schedule, library: Library) -> None:
+        super().__init__(GlobalNames(), schedule.items)
+        self._schedule, self._library, self._given = schedule, library, frozenset(schedule.inputs)
+        self.constants: list[Any] = []
+        self.guards: list[Guard] = []
+        self._lines: list[str] = []
+        self._writes: dict[Any, int] = {}  # by root, the number of writes so far
+        self._read_at: dict[Any, int] = {}  # by view, the number of writes when it was computed
+        self._in_range: list[str] = []
+        self._names: dict[Any, str] = {}  # of functions and dtypes
+        self.names.objects |= {"cast": library.cast, "xp": library.namespace}
+
+    def text(self) -> str:
+        """Return the source."""
+        parameters = [self.names.define(node) for node in self._schedule.inputs]
+        for item in self._schedule.items:
+            if isinstance(item, Guard):
+                if not isinstance(item, EvaluationGuard) and not is_shape_guard(item):
+                    self.guards.append(item)
+            elif item not in self._given:
+                try:
+                    line = self.statement(item)
+                except UnsupportedError as error:
+                    where = f" ({item.line})" if getattr(item, "line", None) else ""
+                    raise NotImplementedError(f"{error}{where}") from error
+                self._lines += [line] if line else []
+        outputs = [self.operand(node, None) for node in self._schedule.outputs]
+        watched = [self.operand(a, None) for guard in self.guards for a in guard.args if isinstance(a, Value)]
+        in_range = " & ".join(self._in_range) or "None"
+        floats = [o for o, node in zip(outputs, self._schedule.outputs, strict=True) if node.dtype.kind in "fc"]
+        has_nan = " | ".join(f"xp.any(xp.isnan({o}))" for o in floats) or "False"
+        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, watched))
+        self._lines.append(f"return {', '.join(tuples)}, {in_range}, {has_nan}")
+        parameters += [f"c{k}" for k in range(len(self.constants))]
+        return "\n    ".join([f"def run({', '.join(parameters)}):", *self._lines]) + "\n"
+
+    # ---------------------------------------------------------------------------------------------- operands
+
+    def operand(self, operand: Any, item: Any) -> str:
+        """Return the name of an operand; a view of an array that was written into since is computed again first."""
+        if isinstance(operand, Value):
+            self._refresh(operand)
+        if isinstance(operand, (Value, MultiOutput)):
+            return self.names[operand]
+        return self._constant(np.asarray(operand))
+
+    def _refresh(self, node: Any) -> None:
+        root = root_of(node)
+        if root is node or not root.memory or node in self._given or viewed_operand(node) is None:
+            return
+        if self._read_at.get(node, 0) < self._writes.get(root, 0):
+            self._lines.append(f"{self.names[node]} = {self.operation(node)}")
+            self._read_at[node] = self._writes[root]
+
+    def _constant(self, value: Any, dtype: Any = None) -> str:
+        """Return the source of a plain array or number as an array of the library."""
+        array = np.asarray(value, dtype)
+        if array.dtype.kind not in "biufc":
+            raise UnsupportedError(f"an operand of dtype {array.dtype}")
+        if array.size > 1 and array.tobytes() == array.size * array.ravel()[:1].tobytes():
+            number = self._constant(array.ravel()[0])
+            return f"xp.broadcast_to({number}, {array.shape})"
+        if array.size <= _SMALL:
+            with self._library.context(), without_tracing():
+                return self.names.bind(self._library.from_numpy(array), "k")
+        self.constants.append(array)
+        return f"c{len(self.constants) - 1}"
+
+    def _typed(self, operand: Any, dtype: Any) -> str:
+        """Return the source of an operand in a dtype."""
+        if not isinstance(operand, Value):
+            with np.errstate(all="ignore"):
+                return self._constant(operand, dtype)
+        name = self.operand(operand, None)
+        return name if operand.dtype == dtype else f"cast({name}, {self._dtype(dtype)})"
+
+    def _dtype(self, dtype: Any) -> str:
+        self._library.dtype(dtype)
+        return self._shared(np.dtype(dtype), np.dtype(dtype).name)
+
+    def _shared(self, value: Any, wanted: str) -> str:
+        """Return the one name of a function or a dtype."""
+        if value not in self._names:
+            number = f"_{len(self._names)}" if wanted in self.names.objects else ""
+            self._names[value] = name = f"{wanted.strip('_')}{number}"
+            self.names.objects[name] = value
+        return self._names[value]
+
+    def _plain(self, operand: Any) -> str:
+        """Return the source of an operand that may be a plain index or integer."""
+        if isinstance(operand, Value):
+            return self.operand(operand, None)
+        if isinstance(operand, (np.integer, np.bool_)):
+            operand = operand.item()
+        return self.names.bind(np.asarray(operand) if isinstance(operand, list) else operand, "i")
+
+    # --------------------------------------------------------------------------------------------- statements
+
+    def leaf(self, item: Any) -> str:
+        """Return the definition of a constant."""
+        constant = self._constant(value_at(item, item.sequence_number) if item.memory else item.raw_value)
+        return f"{self.names.define(item)} = {constant}"
+
+    def statement(self, item: Any) -> str:
+        """Return the statement of an item; for a write, the rebinding of the array's name."""
+        if not isinstance(item, Write):
+            self._read_at[item] = self._writes.get(root_of(item), 0) if isinstance(item, Value) and item.args else 0
+            return super().statement(item)
+        root = self.roots[id(item.memory)]
+        name, value = self.names[root], self._typed(item.args[0], root.dtype)
+        self._writes[root] = self._writes.get(root, 0) + 1
+        parts = item.index if isinstance(item.index, tuple) else (item.index,)
+        if not array_api.is_basic(parts) or not root.raw_value.flags.c_contiguous:
+            set_places = self._shared(self._library.set_places, "set_places")
+            return f"{name} = {set_places}({name}, {self.names.bind(_positions_of(item, root), 'i')}, {value})"
+        if item.window is root.raw_value and all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts):
+            set_item = self._shared(self._library.set_item, "set_item")
+            return f"{name} = {set_item}({name}, {self._plain(item.index)}, {value})"
+        set_window = self._shared(self._library.set_window, "set_window")
+        lengths, strides, offset = _window_of(item, root)
+        return f"{name} = {set_window}({name}, {lengths}, {strides}, {offset}, {value})"
+
+    def operation(self, item: Any) -> str:
+        """Return the expression of an operation; of one output of several, converted to its dtype."""
+        if isinstance(item.function, ops.Output):
+            found = f"cast({super().operation(item)}, {self._dtype(item.dtype)})"
+            if key_of(item.args[0].function) == "linalg_lstsq" and item.function.index == 2:
+                flag = f"r{len(self._in_range)}"
+                self._lines.append(f"{flag} = {found} == {int(item.raw_value)}")
+                self._in_range.append(flag)
+            return found
+        return self.call(item)
+
+    def call(self, item: Any) -> str:
+        """Return the call of the library's counterpart, with converted operands."""
+        function, operands, options = item.function, list(item.args), dict(item.options)
+        named: dict[str, Any] = {}
+        if isinstance(function, ops.Keyworded):
+            count = len(operands) - len(function.names)
+            named, operands = function.named(tuple(operands[count:])), operands[:count]
+            function = function.function
+        is_packed = isinstance(function, ops.Packed)
+        axes = None
+        if isinstance(function, ops.OnAxes):
+            axes, function = function.places(len(operands)), function.function
+        while isinstance(function, (ops.Packed, ops.Configured)):
+            function = function.function
+        if isinstance(function, ops.UfuncMethod):
+            function, named = _folded(function), {"axis": 0} | named
+        key = key_of(function)
+        if is_converted := function in VALUE_DEPENDENT_DTYPE:
+            function = self._of_dtype(item, function, operands)
+        if key == "astype":
+            return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"
+        if is_converted and not isinstance(item, MultiOutput):
+            sources = [self._typed(a, item.dtype) for a in operands]
+        else:
+            sources = self._operands(item, function, key, operands)
+        if axes is not None:
+            sources = [
+                self._moved(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
+            ]
+        arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
+        found = counterpart(self._library, function)
+        arguments += [
+            f"{k}={self._plain(v) if k in getattr(item.function, 'counts', ()) else self._value(k, v, item)}"
+            for k, v in named.items()
+        ]
+        kept = ("order",) if key in _ORDERED else ()
+        options = {k: v for k, v in options.items() if v is not np._NoValue and (k not in _WITHOUT_EFFECT or k in kept)}
+        arguments += [
+            f"{k}={self._constant(v) if k in _VALUES else self.names.bind(v, 'o')}"
+            for k, v in options.items()
+            if k not in _VALUES or v is not None
+        ]
+        if key == "linalg_lstsq":
+            arguments.append(f"rank={int(item.raw_value[2])}")
+        name = self._shared(found, f"np_{key}")
+        self._watch_indices(key, operands, options, named)
+        expression = f"{name}({', '.join(arguments)})"
+        if axes is not None and (inner := axes[len(operands)]):
+            if function is np.vecdot:  # the axis is kept
+                expression = f"{expression}[..., None]"
+            return self._moved(expression, _LAST[: len(inner)][::-1], inner)
+        if isinstance(item, MultiOutput) or isinstance(function, np.ufunc):
+            return expression
+        return f"cast({expression}, {self._dtype(item.dtype)})"
+
+    def _operands(self, item: Any, function: Any, key: str, operands: Sequence[Any]) -> list[str]:
+        """Return the sources of the operands, in the dtypes that NumPy converts them to."""
+        if isinstance(function, np.ufunc) and function.signature is None:
+            kinds = [_kind(a) for a in operands]
+            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout))
+            return [self._typed(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
+        if key == "scatter":
+            return self._scattered(operands, item.options["layout"], item.dtype)
+        is_plain: Callable[[int], bool] = _PLAIN_OPERANDS.get(key, lambda k: False)
+        if key in _COMPARING:
+            common = np.result_type(*[a if isinstance(a, (int, float)) else np.asarray(_example(a)).dtype for a in operands[:2]])
+            return [self._typed(a, common) for a in operands[:2]] + [self._plain(a) for a in operands[2:]]
+        sources = []
+        for k, operand in enumerate(operands):
+            if is_plain(k):
+                sources.append(self._plain(operand))
+            elif operand is None:
+                sources.append("None")
+            else:
+                sources.append(self._typed(operand, self._dtype_of(item, key, k, operand)))
+        return sources
+
+    @staticmethod
+    def _dtype_of(item: Any, key: str, position: int, operand: Any) -> Any:
+        """Return the dtype to which NumPy converts an operand of a function that is no ufunc."""
+        given = np.asarray(_example(operand)).dtype
+        if isinstance(item, MultiOutput):
+            return np.result_type(given, np.float32) if key.startswith("linalg") and given.kind in "biu" else given
+        wanted = item.dtype
+        if wanted.kind == "b":
+            return given
+        if (key, position) in _CLASS_NUMBERS and given.kind in "iu":
+            return given
+        if key == "where":
+            return np.dtype(bool) if position == 0 else wanted
+        if key in _UNCONVERTED or (wanted.kind in "biu" and given.kind not in "biu"):
+            return given
+        if wanted.kind == "c" and given.kind != "c":
+            return np.dtype(f"f{wanted.itemsize // 2}") if key.startswith("fft") else wanted
+        return given if given.kind == "c" and wanted.kind != "c" else wanted
+
+    def _moved(self, source: str, axes: tuple[int, ...], to: tuple[int, ...]) -> str:
+        """Return the source of an array with some axes moved."""
+        if tuple(axes) == tuple(to):
+            return source
+        move = self._shared(array_api.moveaxis, "moveaxis")
+        return f"{move}(xp, {source}, {tuple(axes)}, {tuple(to)})"
+
+    def _of_dtype(self, item: Any, function: Any, operands: Sequence[Any]) -> Any:
+        """Return the counterpart of a function that returns real numbers if it can, and let the program check that."""
+        name, condition = function.__name__, _REAL_IF.get(function.__name__)
+        operands = operands[-1:] if name != "power" else operands[:1]
+        if all(np.asarray(_example(a)).dtype.kind == "c" for a in operands):
+            return getattr(np, name, function)
+        if condition is None or function is np.linalg.eigvals:
+            raise UnsupportedError(f"{name}: whether the result is complex depends on values; convert the operand to complex")
+        conditions = [condition.format(self.operand(a, None)) for a in operands]
+        is_real = item.dtype.kind != "c"
+        flag = f"r{len(self._in_range)}"
+        self._lines.append(f"{flag} = {'' if is_real else '~'}xp.all({' & '.join(conditions)})")
+        self._in_range.append(flag)
+        return getattr(np, name)
+
+    def _value(self, name: str, value: Any, item: Any) -> str:
+        """Return the source of an operand that is passed by keyword, such as a mask or the first value of a sum."""
+        if value is None or value is True:
+            return repr(value)
+        return self._typed(value, bool if name == "where" else item.dtype if name != "axis" else None)
+
+    def _scattered(self, operands: Sequence[Any], layout: Sequence[int], dtype: Any) -> list[str]:
+        sources, start = [self.operand(operands[0], None)], 1
+        for count in layout:
+            sources.append(self._typed(operands[start], dtype))
+            sources += [self._plain(part) for part in operands[start + 1 : start + 1 + count]]
+            start += 1 + count
+        return sources
+
+    def _watch_indices(self, key: str, operands: Sequence[Any], options: dict[str, Any], named: dict[str, Any]) -> None:
+        """Let the program return whether computed indices are in range; NumPy raises the error otherwise."""
+        if key not in ("getitem", "take", "take_along_axis") or not any(isinstance(a, Value) for a in operands[1:]):
+            return
+        shape = np.shape(_example(operands[0]))
+        if key == "getitem":
+            parts = array_api.expanded(tuple(operands[1:]), len(shape))
+            lengths = [None if part is None else next(axis) for axis in [iter(shape)] for part in parts]
+        else:
+            axis = options.get("axis", named.get("axis", None if key == "take" else -1))
+            parts, lengths = [operands[1]], [int(np.prod(shape)) if axis is None else shape[axis]]
+        for part, length in zip(parts, lengths, strict=True):
+            if isinstance(part, Value):
+                if part.dtype.kind == "b":
+                    raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
+                name = f"r{len(self._in_range)}"
+                index = self.operand(part, None)
+                self._lines.append(f"{name} = xp.all(({index} >= -{length}) & ({index} < {length}))")
+                self._in_range.append(name)
+
+
+def _kind(operand: Any) -> Any:
+    """Return the dtype of an operand, or the class of a number of Python's, which NumPy converts to that of the others."""
+    if hasattr(operand, "dtype"):
+        return operand.dtype
+    return type(operand) if type(operand) in (int, float, complex) else np.asarray(operand).dtype
+
+
+def _example(operand: Any) -> Any:
+    return operand.raw_value if isinstance(operand, Value) else operand
+
+
+def _folded(function: Any) -> Any:
+    """Return the function that is a fold of a ufunc, such as ``np.sum`` of ``np.add.reduce``."""
+    found = ops.FOLDS.get((function.ufunc, function.method))
+    if found is None:
+        raise UnsupportedError(f"{function.__name__}")
+    return found
+
+
+def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the lengths, strides and offset of the written elements in the root, in elements."""
+    parts = write.index if isinstance(write.index, tuple) else (write.index,)
+    written = write.window[parts if Ellipsis in parts else (*parts, ...)]
+    size, place = root.raw_value.itemsize, place_in(root.raw_value, written)
+    if written.itemsize != size:
+        raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
+    return place["shape"], tuple(s // size for s in place["strides"]), place["offset"] // size
+
+
+def _positions_of(write: Write, root: Any) -> Any:
+    """Return the positions of the written elements in the flattened root."""
+    whole = root.raw_value
+    places = np.empty_like(whole, np.int64, subok=False)
+    if places.strides != tuple(s * 8 // whole.itemsize for s in whole.strides):
+        raise UnsupportedError("a write into a view with gaps; copy it first: np.copy(a)")
+    places[...] = np.arange(whole.size).reshape(whole.shape)
+    if write.window is not whole:
+        place = place_in(whole, write.window)
+        if place["dtype"].itemsize != whole.itemsize:
+            raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
+        strides = tuple(s * 8 // whole.itemsize for s in place["strides"])
+        places = window(places, place["shape"], places.dtype, place["offset"] * 8 // whole.itemsize, strides)
+    return np.array(places[write.index])
+
+
+@functools.cache
+def backend_of(library: Library) -> EngineBackend:
+    """Return the backend of a library."""
+    return EngineBackend(library)

@@ -1,0 +1,162 @@
+"""`to_jax` and `to_torch`: functions of NumPy as functions of another library, to be used in its own transformations."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...executor import compile_schedule
+from ...tracing import Tracing
+from ...trees import unflatten
+from ..call_signatures import flatten_arguments, key_of, make_call
+from ..captured_state import CapturedState
+from ..compile_errors import NotCompilableError
+from ..function_trace import trace_function
+from ..result_trees import snapshot_results
+from .engine_program import EngineProgram, backend_of
+from .libraries import Library, library_named
+
+
+class ExportedFunction:
+    """A function of NumPy's as one of another library. Made by `to_jax` and `to_torch`."""
+
+    def __init__(self, f: Callable[..., Any], library: Library, examples: tuple[Any, ...] | None) -> None:
+        functools.update_wrapper(self, f)
+        self._library, self._examples = library, examples
+        self._programs: dict[Any, tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]] = {}
+
+    __wrapped__: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the function by the library."""
+        library = self._library
+        leaves, structure = flatten_arguments(args, kwargs, None)
+        held = [place for place, leaf in enumerate(leaves) if library.is_array(leaf) or isinstance(leaf, np.ndarray)]
+        parts = [None if place in held else leaf for place, leaf in enumerate(leaves)]
+        shapes = [(place, str(leaves[place].dtype), tuple(leaves[place].shape)) for place in held]
+        key = (*key_of(parts, structure, (args, kwargs)), *shapes)
+        if key not in self._programs:
+            self._programs[key] = self._trace(leaves, structure)
+        program, dynamic, build = self._programs[key]
+        library.require_precision(program.has_double_precision)
+        given = [leaves[place] if library.is_array(leaves[place]) else library.from_numpy(leaves[place]) for place in dynamic]
+        outputs, _, in_range, _ = program.run(*given)
+        if in_range is not None:
+            outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
+        return build(outputs)
+
+    def _trace(self, leaves: list[Any], structure: Any) -> tuple[EngineProgram, tuple[int, ...], Callable[..., Any]]:
+        library = self._library
+        plain = [library.example(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        if self._examples is not None:
+            chosen, tree = flatten_arguments(self._examples, {}, None)
+            if tree != structure:
+                raise ValueError("the examples are nested otherwise than the arguments")
+            plain = [
+                np.asarray(x, y.dtype).reshape(y.shape)[()] if _is_array(y) else y for x, y in zip(chosen, plain, strict=True)
+            ]
+        args, kwargs = unflatten(structure, plain)
+        call = make_call(plain, structure, key_of(plain, structure, (args, kwargs)))
+        name = library.name
+        try:
+            captured = CapturedState(iter([(self.__wrapped__, "the function"), *((s, "an argument") for s in call.statics())]))
+            if captured.rejection is not None:
+                raise NotCompilableError(captured.rejection)
+            expected = snapshot_results(self.__wrapped__(*args, **kwargs))
+            trace = trace_function(self.__wrapped__, call, captured, expected, nan_safe=True)
+            with Tracing(compiles=True):
+                program = compile_schedule(trace.schedule, {"simplify": True, "has_index_guards": True}, backend_of(library))
+        except NotCompilableError as error:
+            raise NotImplementedError(f"to_{name}: {error}") from error
+        assert isinstance(program, EngineProgram)
+        if program.guards:
+            raise NotImplementedError(
+                f"to_{name}: Python branches on values, which are unknown here: {program.guards[0]}; use np.where, np.minimum, "
+                "or x * (x > 0)"
+            )
+        return program, call.dynamic, trace.build
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def to_jax(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) -> ExportedFunction:
+    """Return a NumPy function as a function of JAX arrays, for ``jax.jit``, ``vmap``, ``grad``, sharding and export.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, or of nested containers of arrays, that returns the same; it may be an operator's result, such as
+        ``autodiff.grad(g)``, and may use SciPy and write in place.
+    examples : tuple, optional
+        Arguments at which `f` is traced, of the shapes of the later ones. By default the arguments themselves if JAX knows
+        their values, else numbers between 0.5 and 1.5.
+
+    Returns
+    -------
+    callable
+        A function of JAX arrays and tracers. It is traced once for each nesting, shape and dtype.
+
+    Raises
+    ------
+    ImportError
+        If JAX is not installed.
+    NotImplementedError
+        When called: if `f` has no counterpart in JAX, or Python branches on values.
+    TypeError
+        When called: if `f` computes with 64-bit floating-point numbers while JAX has them disabled.
+
+    Notes
+    -----
+    Where a computed index is out of range, all results are nan. State that `f` reads is that of the first call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> def energy(x):
+    ...     y = np.zeros(3)
+    ...     y[1:] = x**2
+    ...     return np.sum(y)
+    >>> import jax  # doctest: +SKIP
+    >>> jax.grad(cg.to_jax(energy))(jax.numpy.ones(2))  # doctest: +SKIP
+    Array([2., 2.], dtype=float32)
+    """
+    return ExportedFunction(f, library_named("jax"), examples)
+
+
+def to_torch(f: Callable[..., Any], *, examples: tuple[Any, ...] | None = None) -> ExportedFunction:
+    """Return a NumPy function as a function of tensors, which PyTorch's autograd differentiates.
+
+    Parameters
+    ----------
+    f : callable
+        As for `to_jax`.
+    examples : tuple, optional
+        As for `to_jax`.
+
+    Returns
+    -------
+    callable
+        A function of tensors. It is traced once for each nesting, shape and dtype.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is not installed.
+    NotImplementedError
+        When called: if `f` has no counterpart in PyTorch, or Python branches on values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> import torch  # doctest: +SKIP
+    >>> x = torch.ones(2, requires_grad=True)  # doctest: +SKIP
+    >>> cg.to_torch(lambda x: np.sum(x**3))(x).backward()  # doctest: +SKIP
+    """
+    return ExportedFunction(f, library_named("torch"), examples)

@@ -1,0 +1,147 @@
+"""`from_jax` and `from_torch`: functions of another library as operations of a graph, with that library's derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...bind import bind
+from ...context import NoGraph
+from ...graph import as_operands
+from ...tracing import without_tracing
+from ...values import Value
+
+if TYPE_CHECKING:
+    from .libraries import Library
+
+
+class ImportedFunction:
+    """A function of another library that takes NumPy's arrays and nodes. Made by `from_jax` and `from_torch`.
+
+    Parameters
+    ----------
+    library : Library
+        The library.
+    f : callable
+        A function of the library's arrays that returns one, or a tuple.
+    name : str
+        The name of the operation.
+    """
+
+    def __init__(self, library: Library, f: Callable[..., Any], name: str) -> None:
+        self.library, self.f, self.__name__ = library, f, name
+
+    def __call__(self, *operands: Any) -> Any:
+        """Compute the function; on nodes, record it."""
+        if any(isinstance(x, Value) for x in operands):
+            return bind(self, as_operands(operands))
+        library = self.library
+        with NoGraph(), without_tracing(), library.context():  # names of NumPy's mean NumPy's functions again
+            found = self.f(*[x if library.is_array(x) else library.from_numpy(np.asarray(x)) for x in operands])
+            if isinstance(found, (tuple, list)):
+                return tuple(map(library.to_numpy, found))
+            return library.to_numpy(found)
+
+    def pullback(self, outputs: int) -> ImportedFunction:
+        """The function of `outputs` cotangents (0 if the result is no tuple) and the operands that returns those of the operands.
+
+        The cotangents are those of the floating-point operands; zeros stand for others.
+        """
+        count = max(outputs, 1)
+
+        def pull(*args: Any) -> tuple[Any, ...]:
+            cotangents, operands = args[:count], args[count:]
+            return self.library.vjp(self.f, operands, cotangents if outputs else cotangents[0])
+
+        return ImportedFunction(self.library, pull, f"{self.__name__}_vjp")
+
+    def pushforward(self, position: int) -> ImportedFunction:
+        """The function of a tangent of one operand and the operands that returns the tangent of the result."""
+
+        def push(tangent: Any, *operands: Any) -> Any:
+            def of_one(x: Any) -> Any:
+                return self.f(*operands[:position], x, *operands[position + 1 :])
+
+            return self.library.jvp(of_one, operands[position], tangent)
+
+        return ImportedFunction(self.library, push, f"{self.__name__}_jvp")
+
+    def __repr__(self) -> str:
+        return f"<{self.library.name} function {self.__name__}>"
+
+
+def _imported(name: str, g: Callable[..., Any]) -> ImportedFunction:
+    if not callable(g):
+        raise TypeError(f"from_{name}: expected a function, not a {type(g).__name__}")
+    from .libraries import library_named  # imported on first use, to keep `import autodiff` fast
+
+    return ImportedFunction(library_named(name), g, getattr(g, "__name__", name))
+
+
+def from_jax(g: Callable[..., Any]) -> ImportedFunction:
+    """Return a JAX function as an operation on NumPy arrays and nodes, with derivatives of any order by JAX.
+
+    Parameters
+    ----------
+    g : callable
+        A function of JAX arrays that returns an array, or a tuple of arrays. It must be pure; it may be ``jax.jit(g)``.
+
+    Returns
+    -------
+    callable
+        A function of arrays and nodes. On nodes, a call is one operation of the graph.
+
+    Raises
+    ------
+    ImportError
+        If JAX is not installed.
+    TypeError
+        If `g` is not callable.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> import autodiff as ad
+    >>> import jax.numpy as jnp  # doctest: +SKIP
+    >>> f = cg.from_jax(lambda x: jnp.sum(jnp.sin(x)))  # doctest: +SKIP
+    >>> ad.grad(lambda x: f(x) ** 2)([0.0, 1.0])  # doctest: +SKIP
+    """
+    return _imported("jax", g)
+
+
+def from_torch(g: Callable[..., Any]) -> ImportedFunction:
+    """Return a function of PyTorch tensors as an operation on NumPy arrays and nodes, with derivatives of any order by PyTorch.
+
+    Parameters
+    ----------
+    g : callable
+        A function of tensors that returns a tensor, or a tuple of tensors. It must be pure; ``torch.func`` differentiates it.
+
+    Returns
+    -------
+    callable
+        A function of arrays and nodes. On nodes, a call is one operation of the graph.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is not installed.
+    TypeError
+        If `g` is not callable.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> import autodiff as ad
+    >>> import torch  # doctest: +SKIP
+    >>> f = cg.from_torch(lambda x: torch.special.erfcx(x).sum())  # doctest: +SKIP
+    >>> ad.grad(f)([0.0, 1.0])  # doctest: +SKIP
+    """
+    return _imported("torch", g)
+
+
+def zeros_where_none(cotangents: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """Return cotangents of several outputs, zero where none has arrived."""
+    return [np.zeros(o.shape, o.dtype) if c is None else c for c, o in zip(cotangents, outputs, strict=True)]

@@ -1,0 +1,545 @@
+"""Array libraries that run recorded programs, and which of their functions is the counterpart of an operation."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import ops
+from ...nn import Windows
+from . import array_api
+from .array_api import UnsupportedError
+
+Function = Callable[..., Any]
+# SciPy's special functions that libraries call by another name.
+_SPECIAL_ALIASES = {"psi": "digamma", "log1p": "log1p", "expm1": "expm1", "exp2": "exp2", "gammaln": "gammaln"}
+
+
+class Library:
+    """An array library that follows the array API standard.
+
+    Parameters
+    ----------
+    namespace : module
+        Its namespace of the standard.
+
+    Attributes
+    ----------
+    name : str
+        The value of the option ``backend``.
+    has_numpy_names : bool
+        Whether its functions also have NumPy's names, parameters and meanings.
+    has_computed_indices : bool
+        Whether its arrays take NumPy's indices with arrays.
+    """
+
+    name = "array-api"
+    has_numpy_names = False
+    has_computed_indices = False
+
+    def __init__(self, namespace: Any) -> None:
+        self.namespace = namespace
+
+    def function(self, name: str) -> Function | None:
+        """Return the library's own function of a dotted name, such as ``"linalg.inv"``, or None."""
+        found: Any = self.namespace
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found  # type: ignore[no-any-return]
+
+    def special(self, name: str) -> Function | None:
+        """Return the library's function for one of ``scipy.special``, or None."""
+        return None
+
+    # ------------------------------------------------------------------------------------------------ arrays
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is an array of the library."""
+        return hasattr(value, "__array_namespace__") and not isinstance(value, (np.ndarray, np.generic))
+
+    def dtype(self, dtype: Any) -> Any:
+        """Return the library's dtype of one of NumPy's."""
+        found = getattr(self.namespace, np.dtype(dtype).name, None)
+        if found is None:
+            raise UnsupportedError(f"{self.name} has no dtype {np.dtype(dtype)}")
+        return found
+
+    def from_numpy(self, value: Any) -> Any:
+        """Return a copy of a plain array in the memory of the library's device."""
+        return self.namespace.asarray(np.ascontiguousarray(value).reshape(np.shape(value)), dtype=self.dtype(value.dtype))
+
+    def to_numpy(self, value: Any) -> Any:
+        """Return a library's array as a plain one, or a NumPy scalar."""
+        return np.asarray(value)[()]
+
+    def cast(self, value: Any, dtype: Any) -> Any:
+        """Convert to a dtype of NumPy's; from complex to real numbers, their real parts."""
+        wanted = self.dtype(dtype)
+        if value.dtype == wanted:
+            return value
+        if np.dtype(dtype).kind != "c" and array_api.is_complex(self.namespace, value):
+            value = self.namespace.real(value)
+        return self.namespace.astype(value, wanted)
+
+    def set_window(self, array: Any, lengths: Any, strides: Any, offset: int, value: Any) -> Any:
+        """Return a copy of an array with values in a strided window, given in elements of the array in C order."""
+        xp, shape = self.namespace, tuple(array.shape)
+        if (box := array_api.box_of(shape, lengths, strides, offset)) is None:
+            return self.set_places(array, array_api.places_of(array_api.size_of(array), lengths, strides, offset), value)
+        value = xp.reshape(xp.broadcast_to(value, lengths), box.lengths)
+        return xp.reshape(self.set_item(xp.reshape(array, box.dims), box.slices, value), shape)
+
+    def set_places(self, array: Any, positions: Any, value: Any) -> Any:
+        """Return a copy of an array with values at positions (plain integers) of the flattened array; of equal ones, the last."""
+        value = self.namespace.broadcast_to(value, positions.shape)
+        if len(np.unique(positions)) == positions.size:
+            return self.set_item(array, np.unravel_index(positions, tuple(array.shape)), value)
+        return array_api.put(self.namespace, array, positions, value)
+
+    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return a copy of an array with an element or a slice set; `index` is plain."""
+        xp, places = self.namespace, np.arange(array_api.size_of(array)).reshape(array.shape)[index]
+        return array_api.put(xp, array, places, xp.broadcast_to(value, np.shape(places)))
+
+    def example(self, value: Any) -> Any:
+        """Return values of an array at which a function can be traced: its own, if they are known."""
+        return self.to_numpy(value)
+
+    def nan_unless(self, condition: Any, value: Any) -> Any:
+        """Return a floating-point array where a condition holds, else nan."""
+        xp = self.namespace
+        if not array_api.is_floating(xp, value):
+            return value
+        return xp.where(condition, value, array_api.number(xp, float("nan"), value))
+
+    def require_precision(self, is_double: bool) -> None:
+        """Raise a TypeError if a program needs double precision and the library does not have it."""
+
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+        """Return the cotangents of the operands of a function; zeros for integers."""
+        raise UnsupportedError(f"derivatives by {self.name}")
+
+    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+        """Return the tangent of a function of one operand."""
+        raise UnsupportedError(f"derivatives by {self.name}")
+
+    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return a copy with values added at an index, repeatedly for repeated elements."""
+        raise NotImplementedError
+
+    def compile(self, run: Function) -> Function:
+        """Compile a function of the library's arrays, if the library has a compiler."""
+        return run
+
+    def context(self) -> Any:
+        """Return the context in which programs are compiled and run."""
+        return contextlib.nullcontext()
+
+
+class Convolving(Library):
+    """A library with convolutions of its own."""
+
+    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+        """Return the cross-correlation of arrays with channels; the kernel is not conjugated."""
+        raise NotImplementedError
+
+    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+        """Return the cotangents of the array and of the kernel."""
+        raise NotImplementedError
+
+    def cross_correlate(self, x: Any, kernel: Any, **options: Any) -> Any:
+        """See `compgraph.cross_correlate`."""
+        if x.ndim < 3 or array_api.is_complex(self.namespace, x):
+            return array_api.neural_networks.cross_correlate(self.namespace, x, kernel, **options)
+        windows, groups = _geometry(x.shape, kernel.shape, options)
+        return self.convolve(x, kernel, windows, groups)
+
+    def cross_correlate_back(self, g: Any, kernel: Any, like: Any, **options: Any) -> Any:
+        """See `compgraph.nn.convolutions.cross_correlate_back`."""
+        if g.ndim < 3 or array_api.is_complex(self.namespace, g):
+            return array_api.neural_networks.cross_correlate_back(self.namespace, g, kernel, like, **options)
+        shape = (g.shape[0], kernel.shape[1] * options.get("groups", 1), *like.shape[2:])
+        windows, groups = _geometry(shape, kernel.shape, options)
+        return self.transposed(self.namespace.zeros(shape, dtype=g.dtype), kernel, windows, groups, g)[0]
+
+    def cross_correlate_kernel(self, x: Any, g: Any, like: Any, **options: Any) -> Any:
+        """See `compgraph.nn.convolutions.cross_correlate_kernel`."""
+        if g.ndim < 3 or array_api.is_complex(self.namespace, g):
+            return array_api.neural_networks.cross_correlate_kernel(self.namespace, x, g, like, **options)
+        shape = (g.shape[1], x.shape[1] // options.get("groups", 1), *like.shape[2:])
+        windows, groups = _geometry(x.shape, shape, options)
+        return self.transposed(x, self.namespace.zeros(shape, dtype=g.dtype), windows, groups, g)[1]
+
+
+def _geometry(x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Windows, int]:
+    found = array_api.correlation_of("cross_correlate", x, kernel, options)
+    return found.windows, found.groups
+
+
+class NumPyNamed(Library):
+    """A library whose functions have NumPy's names, parameters and meanings."""
+
+    has_numpy_names = True
+    has_computed_indices = True
+
+
+class Jax(NumPyNamed, Convolving):
+    """JAX, on its default device."""
+
+    name = "jax"
+
+    def __init__(self) -> None:
+        self.jax = importlib.import_module("jax")
+        super().__init__(importlib.import_module("jax.numpy"))
+
+    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+        """Return the cross-correlation by XLA."""
+        return self.jax.lax.conv_general_dilated(
+            x, kernel, windows.strides, windows.pads, rhs_dilation=windows.dilation, feature_group_count=groups
+        )
+
+    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+        """Return the cotangents by JAX; what is not used of them is not compiled."""
+        return self.jax.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
+
+    def special(self, name: str) -> Function | None:
+        """Return the function of ``jax.scipy.special``."""
+        return getattr(importlib.import_module("jax.scipy.special"), _SPECIAL_ALIASES.get(name, name), None)
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is an array or a tracer of JAX."""
+        return isinstance(value, self.jax.Array)
+
+    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return an updated copy, which XLA may compute in place."""
+        return array.at[index].set(value)
+
+    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return a copy with values added at an index, repeatedly for repeated elements."""
+        return array.at[index].add(value)
+
+    def to_numpy(self, value: Any) -> Any:
+        """Return a copy in the host's memory."""
+        return np.array(value)[()]
+
+    def example(self, value: Any) -> Any:
+        """Return values of an array; for a tracer, numbers between 0.5 and 1.5."""
+        if not isinstance(value, self.jax.core.Tracer):
+            return self.to_numpy(value)
+        dtype = np.dtype(value.dtype)
+        drawn = np.random.default_rng(0).uniform(0.5, 1.5, value.shape)
+        return (drawn if dtype.kind in "fc" else np.zeros(value.shape)).astype(dtype)
+
+    def require_precision(self, is_double: bool) -> None:
+        """Raise a TypeError if a program needs 64-bit numbers while JAX has them disabled."""
+        if is_double and not self.jax.config.jax_enable_x64:
+            raise TypeError(
+                "the function computes with 64-bit floating-point numbers, which JAX has disabled: "
+                'jax.config.update("jax_enable_x64", True), or let it compute with float32 alone'
+            )
+
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+        """Return the cotangents of the operands of a function; zeros for integers."""
+        real = [k for k, x in enumerate(operands) if array_api.is_floating(self.namespace, x)]
+
+        def of_real(*values: Any) -> Any:
+            every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
+            return f(*[every[k] for k in range(len(operands))])
+
+        found = iter(self.jax.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        return tuple(next(found) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
+
+    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+        """Return the tangent of a function of one operand."""
+        return self.jax.jvp(f, (operand,), (tangent,))[1]
+
+    def compile(self, run: Function) -> Function:
+        """Compile with ``jax.jit``."""
+        return self.jax.jit(run)  # type: ignore[no-any-return]
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator[None]:
+        """Return a context with 64-bit types and products of full precision."""
+        with self.jax.enable_x64(True), self.jax.default_matmul_precision("highest"):
+            yield
+
+
+class CuPy(NumPyNamed):
+    """CuPy, on its current device. Its functions run as they are."""
+
+    name = "cupy"
+
+    def __init__(self) -> None:
+        self.cupy = importlib.import_module("cupy")
+        super().__init__(importlib.import_module("array_api_compat.cupy"))
+
+    def special(self, name: str) -> Function | None:
+        """Return the function of ``cupyx.scipy.special``."""
+        return getattr(importlib.import_module("cupyx.scipy.special"), name, None)
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is an array of CuPy."""
+        return isinstance(value, self.cupy.ndarray)
+
+    def to_numpy(self, value: Any) -> Any:
+        """Return a copy in the host's memory."""
+        return self.cupy.asnumpy(value)[()]
+
+    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return an updated copy."""
+        array = array.copy()
+        array[index] = value
+        return array
+
+    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return a copy with values added at an index, repeatedly for repeated elements."""
+        array = array.copy()
+        self.cupy.add.at(array, index, value)
+        return array
+
+
+class Torch(Convolving):
+    """PyTorch, on its default device (``torch.set_default_device``)."""
+
+    name = "torch"
+    has_computed_indices = True
+
+    def __init__(self) -> None:
+        self.torch = importlib.import_module("torch")
+        super().__init__(importlib.import_module("array_api_compat.torch"))
+
+    def compile(self, run: Function) -> Function:
+        """Trace the function once, at its first arrays, as a list of PyTorch's operations without Python between them."""
+        make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
+        traced: list[Function] = []
+
+        def call(*arrays: Any) -> Any:
+            if not traced:
+                try:
+                    traced.append(make_fx(run)(*arrays))
+                except RuntimeError:  # an operation of PyTorch reads a number, which only Python can
+                    traced.append(run)
+            return traced[0](*arrays)
+
+        return call
+
+    def convolve(self, x: Any, kernel: Any, windows: Windows, groups: int) -> Any:
+        """Return the cross-correlation by PyTorch."""
+        f = self.torch.nn.functional
+        x = f.pad(x, [n for pads in windows.pads[::-1] for n in pads]) if np.any(windows.pads) else x
+        run = (f.conv1d, f.conv2d, f.conv3d)[len(windows.lengths) - 1]
+        return run(x, kernel, stride=windows.strides, dilation=windows.dilation, groups=groups)
+
+    def transposed(self, x: Any, kernel: Any, windows: Windows, groups: int, g: Any) -> tuple[Any, Any]:
+        """Return the cotangents by PyTorch."""
+        return self.torch.func.vjp(lambda a, b: self.convolve(a, b, windows, groups), x, kernel)[1](g)  # type: ignore[no-any-return]
+
+    def special(self, name: str) -> Function | None:
+        """Return the function of ``torch.special``."""
+        return getattr(self.torch.special, _TORCH_SPECIAL.get(name, name), None)
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is a tensor."""
+        return isinstance(value, self.torch.Tensor)
+
+    def from_numpy(self, value: Any) -> Any:
+        """Return a copy on the default device."""
+        return self.torch.asarray(np.array(value, order="C"), device=self.torch.get_default_device())
+
+    def to_numpy(self, value: Any) -> Any:
+        """Return a copy in the host's memory."""
+        return value.detach().resolve_conj().resolve_neg().cpu().numpy()[()]
+
+    def set_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return an updated copy."""
+        array = array.clone()
+        array[_tensors(self.torch, index, array)] = value
+        return array
+
+    def vjp(self, f: Function, operands: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+        """Return the cotangents of the operands of a function; zeros for integers."""
+        real = [k for k, x in enumerate(operands) if x.is_floating_point() or x.is_complex()]
+
+        def of_real(*values: Any) -> Any:
+            every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
+            return f(*[every[k] for k in range(len(operands))])
+
+        found = iter(self.torch.func.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        return tuple(next(found) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
+
+    def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
+        """Return the tangent of a function of one operand."""
+        return self.torch.func.jvp(f, (operand,), (tangent,))[1]
+
+    def add_item(self, array: Any, index: Any, value: Any) -> Any:
+        """Return a copy with values added at an index, repeatedly for repeated elements."""
+        parts = index if isinstance(index, tuple) else (index,)
+        positions = np.arange(array.numel()).reshape(tuple(array.shape))
+        if array_api.is_static(parts):
+            places = self.torch.asarray(np.ascontiguousarray(positions[parts]), device=array.device)
+        else:
+            places = array_api.flat_positions(self.namespace, tuple(array.shape), parts, array)
+        added = self.torch.broadcast_to(value, tuple(places.shape)).reshape(-1)
+        return array.reshape(-1).index_add(0, places.reshape(-1), added).reshape(array.shape)
+
+
+_TORCH_SPECIAL = {
+    "gammaln": "gammaln",
+    "j0": "bessel_j0",
+    "j1": "bessel_j1",
+    "y0": "bessel_y0",
+    "y1": "bessel_y1",
+    "k0": "modified_bessel_k0",
+    "k1": "modified_bessel_k1",
+    "k0e": "scaled_modified_bessel_k0",
+    "k1e": "scaled_modified_bessel_k1",
+}
+
+
+def _tensors(torch: Any, index: Any, like: Any) -> Any:
+    """Return an index with tensors in place of NumPy's arrays."""
+    if isinstance(index, tuple):
+        return tuple([_tensors(torch, part, like) for part in index])
+    return torch.asarray(index, device=like.device) if isinstance(index, np.ndarray) else index
+
+
+_MAKERS: dict[str, Callable[[], Library]] = {"jax": Jax, "torch": Torch, "cupy": CuPy}
+NAMES = tuple(_MAKERS)
+
+
+@functools.cache
+def library_named(name: str) -> Library:
+    """Return a library by name; raise an ImportError that names what to install."""
+    try:
+        return _MAKERS[name]()
+    except ImportError as error:
+        extra = name if name != "cupy" else "cupy and array-api-compat"
+        raise ImportError(f"backend={name!r} needs {error.name}: pip install 'compgraph[{extra}]'") from error
+
+
+@functools.cache
+def library_of(namespace: Any) -> Library:
+    """Return the library of a namespace of the array API standard."""
+    return Library(namespace)
+
+
+def find_library(backend: Any) -> Library:
+    """Return the library of the option ``backend``: a name, or a namespace of the array API standard."""
+    if isinstance(backend, str):
+        if backend not in NAMES:
+            raise ValueError(f"jit: backend must be one of {', '.join(NAMES)}, or a namespace of the array API, not {backend!r}")
+        return library_named(backend)
+    if not hasattr(backend, "permute_dims"):
+        raise TypeError(f"jit: backend must be a name or a namespace of the array API standard, not {backend!r}")
+    return library_of(backend)
+
+
+# --------------------------------------------------------------------------------------------- counterparts
+
+
+@functools.cache
+def _numpy_names() -> dict[Any, tuple[str, ...]]:
+    """Return the names of NumPy's functions; several where NumPy has aliases, as ``arccos`` and ``acos``."""
+    found: dict[Any, tuple[str, ...]] = {}
+    for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+        for name in dir(module):
+            function = getattr(module, name, None)
+            if callable(function) and not isinstance(function, type):
+                found[function] = (*found.get(function, ()), prefix + name)
+    return found
+
+
+def key_of(function: Any) -> str:
+    """Return the name of an operation in `array_api_ops`."""
+    spec = ops.spec_of(function)
+    names = _numpy_names().get(function, ())
+    if names and "." in names[0]:
+        return names[0].replace(".", "_")
+    if spec is not None and spec.opname.startswith("special_"):
+        return spec.opname
+    return str(getattr(function, "__name__", ""))
+
+
+@functools.cache
+def counterpart(library: Library, function: Any) -> Function:
+    """Return the function of a library that computes an operation from its arrays; raise an `UnsupportedError`.
+
+    The result takes the operands and options of NumPy's function.
+    """
+    key = key_of(function)
+    if ops.spec_of(function) is None and ops.function_named(ops.opname_of(function)) is not function:
+        raise UnsupportedError(f"{key or 'a function'} is a function of yours; write it in NumPy's functions")
+    if key in _REFUSED:
+        raise UnsupportedError(f"{key}: {_REFUSED[key]}")
+    own = array_api.find(key)
+    direct = _direct(library, function)
+    if library.has_numpy_names and key in _BY_NUMPY_NAME and direct is not None:
+        return direct
+    if key == "scatter" and own is not None and library.has_computed_indices:
+        return functools.partial(own, library.namespace, add=library.add_item)
+    if key in _CONVOLUTIONS and isinstance(library, Convolving):
+        return getattr(library, key)  # type: ignore[no-any-return]
+    if own is not None:
+        return functools.partial(own, library.namespace)
+    if direct is not None:
+        return direct
+    if key.startswith("special_") and (found := library.special(key.removeprefix("special_"))) is not None:
+        return found
+    raise UnsupportedError(f"{library.name} has no counterpart of {key}")
+
+
+def _direct(library: Library, function: Any) -> Function | None:
+    """Return the function of one of NumPy's names."""
+    names = sorted(_numpy_names().get(function, ()), key=lambda name: name.rpartition(".")[2] != function.__name__)
+    return next((f for name in names if (f := library.function(name)) is not None), None)
+
+
+_CONVOLUTIONS = frozenset({"cross_correlate", "cross_correlate_back", "cross_correlate_kernel"})
+# Operations that libraries with NumPy's names compute better than gathers and steps.
+_BY_NUMPY_NAME = frozenset(
+    [
+        "cbrt",
+        "convolve",
+        "correlate",
+        "delete",
+        "diag",
+        "diagflat",
+        "diagonal",
+        "einsum",
+        "exp2",
+        "fft_fftshift",
+        "fft_ifftshift",
+        "frexp",
+        "gcd",
+        "heaviside",
+        "i0",
+        "insert",
+        "interp",
+        "kron",
+        "lcm",
+        "ldexp",
+        "logaddexp2",
+        "nan_to_num",
+        "pad",
+        "repeat",
+        "roll",
+        "sinc",
+        "sort",
+        "searchsorted",
+        "take_along_axis",
+        "tile",
+        "trace",
+    ]
+)
+_LENGTH = "the length of the result depends on values; use np.where, or arrays of a fixed length"
+_REFUSED = {
+    **dict.fromkeys(("nonzero", "flatnonzero", "argwhere", "unique", "roots", "poly", "polymul", "polydiv"), _LENGTH),
+    **dict.fromkeys(("histogram", "histogram_bin_edges", "histogramdd"), _LENGTH),
+    **dict.fromkeys(("partition", "argpartition"), "the order within the parts is arbitrary; use np.sort"),
+    **dict.fromkeys(("packbits", "unpackbits", "view"), "it reads the bits of numbers"),
+}
