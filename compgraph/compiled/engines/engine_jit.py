@@ -9,7 +9,7 @@ import numpy as np
 
 from ...tracing import is_tracing
 from ...trees import flatten, unflatten
-from ..call_signatures import Call, flatten_arguments, key_of, signature_of
+from ..call_signatures import Call, Static, flatten_arguments, key_of, signature_of
 from ..compile_errors import NotCompilableError
 from ..jitted import Jitted
 from ..node_calls import record_call
@@ -69,14 +69,16 @@ class EngineJitted(Jitted):
             found = programs.run_matching([leaves[place] for place in dynamic])
             if found is not None:
                 return found[0].build(found[1])
-        plain = [library.to_numpy(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
-        args, kwargs = unflatten(structure, [getattr(leaf, "value", leaf) if self.names else leaf for leaf in plain])
+        plain = [library.argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
+        args, kwargs = unflatten(structure, [leaf.value if type(leaf) is Static else leaf for leaf in plain])
         call = signature_of(args, kwargs, self.names)
         programs = self._programs(call)
         if programs is None:
             raise NotImplementedError(next(reversed(self._notes)))
         self._by_device_key[key] = programs, call.dynamic
-        results, tree = flatten(programs.call_uncovered(call, args, kwargs))
+        found = programs.run_matching(programs.values(call.leaves))
+        result = programs.call_uncovered(call, args, kwargs) if found is None else found[0].build(found[1])
+        results, tree = flatten(result)
         with library.context():
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])
 

@@ -28,14 +28,13 @@ _SMALL = 16  # elements of a constant that a program holds instead of receiving 
 
 # Operands that may be plain indices or integers, by position; those of `scatter` follow from its layout.
 _PLAIN_OPERANDS: dict[str, Callable[[int], bool]] = {
-    "getitem": lambda k: k > 0,
     "bincount": lambda k: k == 0,
-    **dict.fromkeys(("take", "take_along_axis", "delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
+    **dict.fromkeys(("delete", "insert", "repeat", "roll", "tile"), lambda k: k == 1),
     **dict.fromkeys(("quantile", "percentile", "nanquantile", "nanpercentile"), lambda k: k == 1),
 }
 # Functions whose operands keep their dtypes; so do indices.
 _UNCONVERTED = frozenset({"where", "argmax", "argmin", "count_nonzero", "astype", "real", "imag", "angle", "full_like"})
-_WITHOUT_EFFECT = frozenset({"subok", "casting", "out", "order", "kind", "copy", "optimize", "overwrite_input"})
+_WITHOUT_EFFECT = frozenset({"subok", "casting", "order", "kind", "copy", "optimize", "overwrite_input"})
 # When functions of ``np.emath`` return real numbers, by name.
 _REAL_IF = {
     **dict.fromkeys(("sqrt", "log", "log2", "log10", "power"), "({} >= 0)"),
@@ -46,6 +45,14 @@ _CLASS_NUMBERS = frozenset({("softmax_cross_entropy", 1), ("_of_class", 1)})
 _LAST = (-1, -2)
 _ORDERED = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
 _VALUES = frozenset({"mean", "where", "initial"})  # options that are arrays
+_INDEXING = frozenset({"getitem", "take", "take_along_axis"})
+# Reductions that convert their operand to the option `dtype` first.
+_FOLDING = frozenset(
+    [
+        *("sum", "prod", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "trace", "mean", "var", "std"),
+        *("nansum", "nanprod", "nancumsum", "nancumprod", "nanmean", "nanvar", "nanstd"),
+    ]
+)
 _COMPARING = frozenset({"searchsorted", "digitize", "isin", "isclose"})  # operands are converted to their common dtype
 
 
@@ -91,6 +98,8 @@ class EngineProgram:
         The decisions that each run of the program checks.
     has_double_precision : bool
         Whether 64-bit floating-point numbers occur.
+    has_computed_indices : bool
+        Whether the program checks at run time that indices are in range, or other conditions.
     """
 
     numpy_calls = 0
@@ -105,7 +114,7 @@ class EngineProgram:
         self.has_double_precision = not dtypes.isdisjoint("dD")
         writer = _EngineWriter(schedule, library)
         self.source = writer.text()
-        self.guards, self._library = writer.guards, library
+        self.guards, self.has_computed_indices, self._library = writer.guards, bool(writer.conditions), library
         objects = writer.names.objects
         exec(compile(self.source, f"<{library.name} program>", "exec"), objects)
         with library.context(), without_tracing():
@@ -125,7 +134,7 @@ class EngineProgram:
                 raise IndexError("an index is out of range")
             if self.guards:
                 self._check(watched)
-            return Results(outputs if any(held) else map(library.to_numpy, outputs), has_nan)
+            return Results(map(library.own if any(held) else library.to_numpy, outputs), has_nan)
 
     def _check(self, watched: Sequence[Any]) -> None:
         answers = iter(watched)
@@ -142,6 +151,8 @@ class _EngineWriter(Writer):
         Arrays that are passed after the inputs.
     guards : list of Guard
         The guards of the program.
+    conditions : list of str
+        Names of what must be true in a run.
     """
 
     names: GlobalNames
@@ -151,10 +162,11 @@ class _EngineWriter(Writer):
         self._schedule, self._library, self._given = schedule, library, frozenset(schedule.inputs)
         self.constants: list[Any] = []
         self.guards: list[Guard] = []
+        self.conditions: list[str] = []
         self._lines: list[str] = []
+        self._watched: list[str] = []  # operands of guards, as they are where Python decides
         self._writes: dict[Any, int] = {}  # by root, the number of writes so far
         self._read_at: dict[Any, int] = {}  # by view, the number of writes when it was computed
-        self._in_range: list[str] = []
         self._names: dict[Any, str] = {}  # of functions and dtypes
         self.names.objects |= {"cast": library.cast, "xp": library.namespace}
 
@@ -164,7 +176,7 @@ class _EngineWriter(Writer):
         for item in self._schedule.items:
             if isinstance(item, Guard):
                 if not isinstance(item, EvaluationGuard) and not is_shape_guard(item):
-                    self.guards.append(item)
+                    self._watch(item)
             elif item not in self._given:
                 try:
                     line = self.statement(item)
@@ -173,14 +185,26 @@ class _EngineWriter(Writer):
                     raise NotImplementedError(f"{error}{where}") from error
                 self._lines += [line] if line else []
         outputs = [self.operand(node, None) for node in self._schedule.outputs]
-        watched = [self.operand(a, None) for guard in self.guards for a in guard.args if isinstance(a, Value)]
-        in_range = " & ".join(self._in_range) or "None"
+        in_range = " & ".join(self.conditions) or "None"
         floats = [o for o, node in zip(outputs, self._schedule.outputs, strict=True) if node.dtype.kind in "fc"]
         has_nan = " | ".join(f"xp.any(xp.isnan({o}))" for o in floats) or "False"
-        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, watched))
+        tuples = (f"({''.join(f'{name}, ' for name in names)})" for names in (outputs, self._watched))
         self._lines.append(f"return {', '.join(tuples)}, {in_range}, {has_nan}")
         parameters += [f"c{k}" for k in range(len(self.constants))]
         return "\n    ".join([f"def run({', '.join(parameters)}):", *self._lines]) + "\n"
+
+    def _watch(self, guard: Guard) -> None:
+        """Let the program return the operands of a guard, before later writes."""
+        self.guards.append(guard)
+        for operand in guard.args:
+            if isinstance(operand, Value):
+                self._watched.append(f"g{len(self._watched)}")
+                self._lines.append(f"{self._watched[-1]} = {self.operand(operand, None)}")
+
+    def _require(self, condition: str) -> None:
+        """Let the program return whether a condition holds."""
+        self.conditions.append(f"r{len(self.conditions)}")
+        self._lines.append(f"{self.conditions[-1]} = {condition}")
 
     # ---------------------------------------------------------------------------------------------- operands
 
@@ -242,6 +266,41 @@ class _EngineWriter(Writer):
             operand = operand.item()
         return self.names.bind(np.asarray(operand) if isinstance(operand, list) else operand, "i")
 
+    def _indices(self, shape: tuple[int, ...], index: Sequence[Any]) -> list[str]:
+        """Return the sources of the parts of an index into an array; computed ones must be in range, and are within it."""
+        if not any(isinstance(part, Value) for part in index):
+            return [self._plain(part) for part in index]
+        parts: list[Any] = []
+        for part in index:
+            if part is None or part is Ellipsis or isinstance(part, slice) or np.asarray(_example(part)).dtype.kind != "b":
+                parts.append(part)
+            elif isinstance(part, Value) or not np.ndim(part):
+                raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
+            else:
+                parts += np.nonzero(part)
+        parts, lengths = array_api.expanded(parts, len(shape)), iter(shape)
+        return [self._plain(part) if part is None else self._within(part, next(lengths)) for part in parts]
+
+    def _indexing(self, key: str, operands: Sequence[Any], options: dict[str, Any]) -> list[str]:
+        """Return the sources of the indices of an operation that selects elements."""
+        shape = np.shape(_example(operands[0]))
+        if key == "getitem":
+            return self._indices(shape, operands[1:])
+        if options.get("mode", "raise") != "raise":
+            return [self._plain(operands[1])]
+        axis = options.get("axis", None if key == "take" else -1)
+        return [self._within(operands[1], int(np.prod(shape)) if axis is None else shape[axis])]
+
+    def _within(self, index: Any, length: int) -> str:
+        """Return the source of the indices along an axis; computed ones must be in range, and are within it."""
+        if not isinstance(index, Value):
+            return self._plain(index)
+        if index.dtype.kind == "b":
+            raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
+        name = self._typed(index, np.int64)
+        self._require(f"xp.all(({name} >= {-length}) & ({name} < {length}))")
+        return f"xp.clip({name}, {-length}, {length - 1})" if length else name
+
     # --------------------------------------------------------------------------------------------- statements
 
     def leaf(self, item: Any) -> str:
@@ -273,9 +332,7 @@ class _EngineWriter(Writer):
         if isinstance(item.function, ops.Output):
             found = f"cast({super().operation(item)}, {self._dtype(item.dtype)})"
             if key_of(item.args[0].function) == "linalg_lstsq" and item.function.index == 2:
-                flag = f"r{len(self._in_range)}"
-                self._lines.append(f"{flag} = {found} == {int(item.raw_value)}")
-                self._in_range.append(flag)
+                self._require(f"{found} == {int(item.raw_value)}")
             return found
         return self.call(item)
 
@@ -288,10 +345,12 @@ class _EngineWriter(Writer):
             named, operands = function.named(tuple(operands[count:])), operands[:count]
             function = function.function
         is_packed = isinstance(function, ops.Packed)
-        axes = None
+        axes, dtype = None, options.get("dtype")
         if isinstance(function, ops.OnAxes):
-            axes, function = function.places(len(operands)), function.function
+            axes, dtype, function = function.places(len(operands)), _dtype_option(function), function.function
         while isinstance(function, (ops.Packed, ops.Configured)):
+            if isinstance(function, ops.Configured):
+                dtype = _dtype_option(function)
             function = function.function
         if isinstance(function, ops.UfuncMethod):
             function, named = _folded(function), {"axis": 0} | named
@@ -303,28 +362,33 @@ class _EngineWriter(Writer):
         if is_converted and not isinstance(item, MultiOutput):
             sources = [self._typed(a, item.dtype) for a in operands]
         else:
-            sources = self._operands(item, function, key, operands)
+            sources = self._operands(item, function, key, operands, dtype, options | named)
+        if key == "scatter":
+            sources, options["layout"] = self._scattered(operands, options["layout"], item.dtype)
         if axes is not None:
             sources = [
                 self._moved(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
             ]
         arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
         found = counterpart(self._library, function)
+        if isinstance(named.get("axis"), Value):
+            raise UnsupportedError(f"{key}: an axis that is computed")
         arguments += [
             f"{k}={self._plain(v) if k in getattr(item.function, 'counts', ()) else self._value(k, v, item)}"
             for k, v in named.items()
         ]
-        kept = ("order",) if key in _ORDERED else ()
-        options = {k: v for k, v in options.items() if v is not np._NoValue and (k not in _WITHOUT_EFFECT or k in kept)}
+        dropped = _WITHOUT_EFFECT - {"order"} if key in _ORDERED else _WITHOUT_EFFECT
+        options = {k: v for k, v in options.items() if v is not np._NoValue and k not in dropped and (k, v) != ("out", None)}
+        if "out" in options:
+            raise UnsupportedError(f"{key}: the option out")
         arguments += [
-            f"{k}={self._constant(v) if k in _VALUES else self.names.bind(v, 'o')}"
+            f"{k}={self._value(k, v, item) if k in _VALUES else self.names.bind(v, 'o')}"
             for k, v in options.items()
             if k not in _VALUES or v is not None
         ]
         if key == "linalg_lstsq":
             arguments.append(f"rank={int(item.raw_value[2])}")
         name = self._shared(found, f"np_{key}")
-        self._watch_indices(key, operands, options, named)
         expression = f"{name}({', '.join(arguments)})"
         if axes is not None and (inner := axes[len(operands)]):
             if function is np.vecdot:  # the axis is kept
@@ -334,14 +398,21 @@ class _EngineWriter(Writer):
             return expression
         return f"cast({expression}, {self._dtype(item.dtype)})"
 
-    def _operands(self, item: Any, function: Any, key: str, operands: Sequence[Any]) -> list[str]:
+    def _operands(
+        self, item: Any, function: Any, key: str, operands: Sequence[Any], dtype: Any, options: dict[str, Any]
+    ) -> list[str]:
         """Return the sources of the operands, in the dtypes that NumPy converts them to."""
         if isinstance(function, np.ufunc) and function.signature is None:
             kinds = [_kind(a) for a in operands]
-            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout))
+            wanted: dict[str, Any] = {}
+            if dtype is not None:
+                wanted = {"signature": (None,) * function.nin + (np.dtype(dtype),) * function.nout, "casting": "unsafe"}
+            loop = function.resolve_dtypes((*kinds, *(None,) * function.nout), **wanted)
             return [self._typed(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
+        if key in _INDEXING:
+            return [self.operand(operands[0], item), *self._indexing(key, operands, options)]
         if key == "scatter":
-            return self._scattered(operands, item.options["layout"], item.dtype)
+            return []
         is_plain: Callable[[int], bool] = _PLAIN_OPERANDS.get(key, lambda k: False)
         if key in _COMPARING:
             common = np.result_type(*[a if isinstance(a, (int, float)) else np.asarray(_example(a)).dtype for a in operands[:2]])
@@ -352,6 +423,8 @@ class _EngineWriter(Writer):
                 sources.append(self._plain(operand))
             elif operand is None:
                 sources.append("None")
+            elif not k and dtype is not None and key in _FOLDING:  # NumPy converts, then folds
+                sources.append(self._typed(operand, dtype))
             else:
                 sources.append(self._typed(operand, self._dtype_of(item, key, k, operand)))
         return sources
@@ -361,7 +434,9 @@ class _EngineWriter(Writer):
         """Return the dtype to which NumPy converts an operand of a function that is no ufunc."""
         given = np.asarray(_example(operand)).dtype
         if isinstance(item, MultiOutput):
-            return np.result_type(given, np.float32) if key.startswith("linalg") and given.kind in "biu" else given
+            wanted = np.result_type(*item.raw_value)
+            are_floats = key.startswith("linalg") or all(np.asarray(x).dtype.kind in "fc" for x in item.raw_value)
+            return np.result_type(given, wanted) if are_floats and given.kind in "biu" else given
         wanted = item.dtype
         if wanted.kind == "b":
             return given
@@ -392,44 +467,28 @@ class _EngineWriter(Writer):
             raise UnsupportedError(f"{name}: whether the result is complex depends on values; convert the operand to complex")
         conditions = [condition.format(self.operand(a, None)) for a in operands]
         is_real = item.dtype.kind != "c"
-        flag = f"r{len(self._in_range)}"
-        self._lines.append(f"{flag} = {'' if is_real else '~'}xp.all({' & '.join(conditions)})")
-        self._in_range.append(flag)
+        self._require(f"{'' if is_real else '~'}xp.all({' & '.join(conditions)})")
         return getattr(np, name)
 
     def _value(self, name: str, value: Any, item: Any) -> str:
         """Return the source of an operand that is passed by keyword, such as a mask or the first value of a sum."""
         if value is None or value is True:
             return repr(value)
-        return self._typed(value, bool if name == "where" else item.dtype if name != "axis" else None)
+        if name == "mean":
+            return self._typed(value, np.result_type(item.dtype, np.asarray(_example(value))))
+        return self._typed(value, bool if name == "where" else item.dtype)
 
-    def _scattered(self, operands: Sequence[Any], layout: Sequence[int], dtype: Any) -> list[str]:
+    def _scattered(self, operands: Sequence[Any], layout: Sequence[int], dtype: Any) -> tuple[list[str], tuple[int, ...]]:
+        """Return the sources of the operands of `scatter`, and its layout with complete indices."""
         sources, start = [self.operand(operands[0], None)], 1
+        counts = []
         for count in layout:
             sources.append(self._typed(operands[start], dtype))
-            sources += [self._plain(part) for part in operands[start + 1 : start + 1 + count]]
+            parts = self._indices(np.shape(_example(operands[0])), operands[start + 1 : start + 1 + count])
+            sources += parts
+            counts.append(len(parts))
             start += 1 + count
-        return sources
-
-    def _watch_indices(self, key: str, operands: Sequence[Any], options: dict[str, Any], named: dict[str, Any]) -> None:
-        """Let the program return whether computed indices are in range; NumPy raises the error otherwise."""
-        if key not in ("getitem", "take", "take_along_axis") or not any(isinstance(a, Value) for a in operands[1:]):
-            return
-        shape = np.shape(_example(operands[0]))
-        if key == "getitem":
-            parts = array_api.expanded(tuple(operands[1:]), len(shape))
-            lengths = [None if part is None else next(axis) for axis in [iter(shape)] for part in parts]
-        else:
-            axis = options.get("axis", named.get("axis", None if key == "take" else -1))
-            parts, lengths = [operands[1]], [int(np.prod(shape)) if axis is None else shape[axis]]
-        for part, length in zip(parts, lengths, strict=True):
-            if isinstance(part, Value):
-                if part.dtype.kind == "b":
-                    raise UnsupportedError("the length of x[mask] depends on values; use np.where(mask, x, 0)")
-                name = f"r{len(self._in_range)}"
-                index = self.operand(part, None)
-                self._lines.append(f"{name} = xp.all(({index} >= -{length}) & ({index} < {length}))")
-                self._in_range.append(name)
+        return sources, tuple(counts)
 
 
 def _kind(operand: Any) -> Any:
@@ -437,6 +496,14 @@ def _kind(operand: Any) -> Any:
     if hasattr(operand, "dtype"):
         return operand.dtype
     return type(operand) if type(operand) in (int, float, complex) else np.asarray(operand).dtype
+
+
+def _dtype_option(ufunc: ops.Configured) -> Any:
+    """Return the option ``dtype`` of a ufunc, whose other options must be without effect."""
+    others = ufunc.options.keys() - {"dtype", "casting", "order", "subok", "axes", "axis", "keepdims"}
+    if others:
+        raise UnsupportedError(f"{ufunc.function.__name__}: the option {min(others)}")
+    return ufunc.options.get("dtype")
 
 
 def _example(operand: Any) -> Any:

@@ -44,6 +44,7 @@ class ExportedFunction:
         library.require_precision(program.has_double_precision)
         given = [leaves[place] if library.is_array(leaves[place]) else library.from_numpy(leaves[place]) for place in dynamic]
         outputs, _, in_range, _ = program.run(*given)
+        outputs = tuple(map(library.own, outputs))
         if in_range is not None:
             outputs = tuple(library.nan_unless(in_range, output) for output in outputs)
         return build(outputs)
@@ -76,6 +77,11 @@ class ExportedFunction:
             raise NotImplementedError(
                 f"to_{name}: Python branches on values, which are unknown here: {program.guards[0]}; use np.where, np.minimum, "
                 "or x * (x > 0)"
+            )
+        if program.has_computed_indices and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
+            raise NotImplementedError(
+                f"to_{name}: a result is an integer or boolean and an index is computed, so that no nan can say that it is out "
+                "of range; return floating-point numbers"
             )
         return program, call.dynamic, trace.build
 

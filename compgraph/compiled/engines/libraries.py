@@ -71,11 +71,20 @@ class Library:
 
     def from_numpy(self, value: Any) -> Any:
         """Return a copy of a plain array in the memory of the library's device."""
-        return self.namespace.asarray(np.ascontiguousarray(value).reshape(np.shape(value)), dtype=self.dtype(value.dtype))
+        return self.namespace.asarray(np.array(value, order="C"), dtype=self.dtype(value.dtype))
 
     def to_numpy(self, value: Any) -> Any:
-        """Return a library's array as a plain one, or a NumPy scalar."""
-        return np.asarray(value)[()]
+        """Return a copy of a library's array as a plain one, or a NumPy scalar."""
+        return np.array(value)[()]
+
+    def argument(self, value: Any) -> Any:
+        """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
+        found = self.to_numpy(value)
+        return found if found.dtype.kind in "fc" else np.asarray(found)
+
+    def own(self, value: Any) -> Any:
+        """Return a result as an array that shares no memory with others."""
+        return self.namespace.asarray(value, copy=True)
 
     def cast(self, value: Any, dtype: Any) -> Any:
         """Convert to a dtype of NumPy's; from complex to real numbers, their real parts."""
@@ -223,9 +232,9 @@ class Jax(NumPyNamed, Convolving):
         """Return a copy with values added at an index, repeatedly for repeated elements."""
         return array.at[index].add(value)
 
-    def to_numpy(self, value: Any) -> Any:
-        """Return a copy in the host's memory."""
-        return np.array(value)[()]
+    def own(self, value: Any) -> Any:
+        """Return the array: arrays of JAX are never written into."""
+        return value
 
     def example(self, value: Any) -> Any:
         """Return values of an array; for a tracer, numbers between 0.5 and 1.5."""
@@ -353,7 +362,11 @@ class Torch(Convolving):
 
     def to_numpy(self, value: Any) -> Any:
         """Return a copy in the host's memory."""
-        return value.detach().resolve_conj().resolve_neg().cpu().numpy()[()]
+        return np.array(value.detach().resolve_conj().resolve_neg().cpu().numpy())[()]
+
+    def own(self, value: Any) -> Any:
+        """Return a copy."""
+        return value.clone()
 
     def set_item(self, array: Any, index: Any, value: Any) -> Any:
         """Return an updated copy."""

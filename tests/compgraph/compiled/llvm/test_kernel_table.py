@@ -13,6 +13,7 @@ import compgraph as cg
 from compgraph.compiled.llvm import backend
 from compgraph.compiled.llvm.planning import KernelTable
 from compgraph.compiled.llvm.planning.kernel_table import block_levels
+from tests.support.random_slices import program_of_slices
 
 Program = Callable[[Any], Any]
 rng = np.random.default_rng(5)
@@ -194,33 +195,7 @@ def test_block_levels_of_sums(iterations: int, levels: int) -> None:
 @pytest.mark.parametrize("seed", range(200))
 def test_random_programs_of_slices(seed: int) -> None:
     """Programs of random statements on slices of two arrays agree with NumPy, with their gradients."""
-    chance = np.random.default_rng(seed)
-    n = int(chance.integers(5, 40))
-    statements = []
-    for _ in range(int(chance.integers(3, 30))):
-        length = int(chance.integers(1, n))
-        starts = chance.integers(0, n - length + 1, 3)
-        statements.append((int(chance.integers(5)), length, *map(int, starts), float(chance.uniform(-1, 1))))
-
-    def f(x: Any) -> Any:
-        a, b = x.copy(), np.ones(n)
-        total = 0.0
-        for kind, length, i, j, k, number in statements:
-            p, q = a[i : i + length], b[j : j + length]
-            if kind == 0:
-                b[k : k + length] = p * number + q
-            elif kind == 1:
-                a[k : k + length] += np.tanh(q) * number
-            elif kind == 2:
-                total = total + np.mean(p) * (p @ q)
-            elif kind == 3:
-                a[k] = np.sum(p[::-1] * q) / length
-            else:
-                b[j : j + length][::2] -= number * np.maximum(p, number)[::2]
-        return total + np.sum(a * b)
-
-    x = chance.standard_normal(n)
+    f, x, y = program_of_slices(seed)
     compiled = cg.jit(ad.value_and_grad(f), cache=False).compile(x)
-    y = chance.standard_normal(n)
     for found, expected in zip(compiled(y), ad.value_and_grad(f)(y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.max(np.abs(expected)))
