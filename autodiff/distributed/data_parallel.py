@@ -14,6 +14,7 @@ import numpy as np
 from distributed import Client
 from tqdm import tqdm
 
+from compgraph.compiled import jit
 from compgraph.context import is_recording, run_isolated
 from compgraph.graph import as_operands, to_values
 from compgraph.values import INERT, Value
@@ -82,6 +83,9 @@ class DataParallel:
         that wait for work compute its rows too.
     wait : float
         After how many seconds without a machine, or without a sign of life of any, to give up.
+    backend : {"jax", "torch", "cupy"} or module, optional
+        The array library by which each machine computes the loss and its gradient, on its own device; see `compgraph.jit`. By
+        default NumPy.
 
     Attributes
     ----------
@@ -121,17 +125,20 @@ class DataParallel:
 
     def __init__(
         self, loss: Callable[..., Any], client: Client | None = None, *, grains: int = 16, patience: float = 3.0,
-        wait: float = 60.0,
+        wait: float = 60.0, backend: Any = None,
     ) -> None:  # fmt: skip
         _check(loss, client, grains, patience, wait)
+        if backend is not None and client is None:
+            jit(np.sin, backend=backend)  # a machine elsewhere has its own libraries
         self.grains, self.patience, self.wait = grains, patience, wait
         self.log = Log()
-        self._client, self._loss = client, loss
+        self._client = client
         self._step = itertools.count()
         self._one_at_a_time = threading.Lock()
         self._kept: dict[str, np.ndarray[Any, Any]] = {}
         self._value = np.nan
-        self._machines = None if client is None else Machines(client, packed(loss), process(), self._kept, self.log)
+        self._machines = None if client is None else Machines(client, packed(loss), process(), self._kept, self.log, backend)
+        self._here = Machine(loss, process(), self._kept, backend)
 
     def __reduce__(self) -> Any:
         raise TypeError("DataParallel holds the connection to its cluster and is not pickled; make one where it is used")
@@ -210,8 +217,8 @@ class DataParallel:
         return value, [np.asarray(s / rows.count).astype(s.dtype, copy=False)[()] for s in sums]
 
     def _computed_here(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
-        begun, machine = self.log.now(), Machine(self._loss, process(), self._kept)
-        answer = run_isolated(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
+        begun = self.log.now()
+        answer = run_isolated(self._here.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
         fault = "error" if isinstance(answer, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
         if isinstance(answer, Failed):

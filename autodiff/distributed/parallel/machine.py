@@ -19,6 +19,7 @@ import numpy as np
 from distributed.protocol import pickle as _pickle
 from tblib import Traceback
 
+from compgraph.compiled import jit
 from compgraph.context import recording_on
 from compgraph.graph import to_values
 from compgraph.values import INERT, Value
@@ -136,19 +137,25 @@ class Machine:
         The process of the client. A machine in another process sends warnings back; in the same they are shown anyway.
     kept : dict, optional
         The data, by key.
+    backend : str or module, optional
+        The array library that computes; see `compgraph.jit`.
     """
 
-    def __init__(self, loss: Callable[..., Any] | bytes, owner: str, kept: dict[str, np.ndarray] | None = None) -> None:
-        self._loss = loss
+    def __init__(
+        self, loss: Callable[..., Any] | bytes, owner: str, kept: dict[str, np.ndarray] | None = None, backend: Any = None
+    ) -> None:
+        self._loss, self._backend = loss, backend
         self._is_apart = process() != owner
         self._kept = {} if kept is None else kept
-        self._trees: dict[bytes, Any] = {}
+        self._functions: dict[Any, Callable[..., Any]] = {}
 
     def ready(self) -> Failed | None:
         """Load the loss and its imports."""
         try:
             if isinstance(self._loss, bytes):
                 self._loss = pickle.loads(self._loss)
+            if self._backend is not None:
+                jit(np.sin, backend=self._backend)  # imports the library, or says what is missing
         except Exception as error:
             return _failed(error)
         return None
@@ -188,18 +195,7 @@ class Machine:
 
     def _evaluated(self, request: Request, leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
         """The value for some rows, and the gradient of their sum."""
-        count = len(rows[0])
-        parameters, batch = self._structure(request.parameters), unflatten(self._structure(request.batch), rows)
-
-        def loss(leaves: list[Any]) -> Any:
-            return self._loss(unflatten(parameters, leaves), *batch)  # type: ignore[operator]
-
-        def summed(leaves: list[Any]) -> Any:
-            value = f(leaves)
-            return value * count, value
-
-        f = along(loss, request.order)
-        (total, value), slopes = value_and_grad(summed, has_aux=True)(leaves) if request.slopes else ((0, f(leaves)), [])
+        (total, value), slopes = self._function(request)(leaves, rows)
         if any(isinstance(x, Value) and type(x) not in INERT for x in (total, value, *slopes)):
             raise TypeError(
                 "DataParallel: the loss uses a node from outside, whose derivative would be lost on the way; give it among the "
@@ -210,13 +206,37 @@ class Machine:
             raise ValueError(f"DataParallel: the loss is a real scalar, the mean over the rows it is given, not {value!r}")
         return value, [to_values(s) for s in slopes]
 
-    def _structure(self, tree: bytes) -> Any:
-        """The structure of a pickled tree; cached, since every step sends the same ones."""
-        if tree not in self._trees:
-            if len(self._trees) > 100:
-                self._trees.clear()
-            self._trees[tree] = flatten(pickle.loads(tree))[1]
-        return self._trees[tree]
+    def _function(self, request: Request) -> Callable[..., Any]:
+        """Return the function of a request; retained, because every step sends the same ones."""
+        key = request[:4]
+        if key not in self._functions:
+            if len(self._functions) > 100:
+                self._functions.clear()
+            function = _sum_and_gradient(self._loss, request)
+            self._functions[key] = function if self._backend is None else jit(function, backend=self._backend)
+        return self._functions[key]
+
+
+def _sum_and_gradient(loss: Any, request: Request) -> Callable[..., Any]:
+    """Return a function of the parameters and of some rows: the sum of the loss over the rows, its mean, and the gradient."""
+    order, slopes = request.order, request.slopes
+    parameters, batch = (flatten(pickle.loads(tree))[1] for tree in (request.parameters, request.batch))
+
+    def evaluate(leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
+        arrays = unflatten(batch, rows)
+
+        def mean(leaves: list[Any]) -> Any:
+            return loss(unflatten(parameters, leaves), *arrays)
+
+        f = along(mean, order)
+
+        def summed(leaves: list[Any]) -> Any:
+            value = f(leaves)
+            return value * len(rows[0]), value
+
+        return value_and_grad(summed, has_aux=True)(leaves) if slopes else ((0, f(leaves)), [])
+
+    return evaluate
 
 
 def along(f: Callable[[list[Any]], Any], order: int) -> Callable[[list[Any]], Any]:

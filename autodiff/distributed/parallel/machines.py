@@ -57,8 +57,8 @@ class Member:
 class Machines:
     """The machines of a client's cluster. All but the constructor runs on the client's event loop."""
 
-    def __init__(self, client: Any, loss: bytes, owner: str, kept: dict[str, np.ndarray], log: Log) -> None:
-        self.client, self.loss, self.owner, self.kept, self.log = client, loss, owner, kept, log
+    def __init__(self, client: Any, loss: bytes, owner: str, kept: dict[str, np.ndarray], log: Log, backend: Any) -> None:
+        self.client, self.loss, self.owner, self.kept, self.log, self.backend = client, loss, owner, kept, log, backend
         self.members: dict[str, Member] = {}
         self.step = 0
         self.refused: tuple[str, BaseException] | None = None  # the last machine that could not load the loss, and why
@@ -135,7 +135,9 @@ class Machines:
     async def _join(self, address: str, name: str) -> None:
         """Make a machine ready, in the background."""
         try:
-            made = self.client.submit(Machine, self.loss, self.owner, actor=True, workers=[address], pure=False)
+            made = self.client.submit(
+                Machine, self.loss, self.owner, None, self.backend, actor=True, workers=[address], pure=False
+            )
             error = await asyncio.wait_for(made.exception(), READY_WITHIN)
             if error is not None:
                 raise error

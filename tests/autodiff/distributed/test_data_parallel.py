@@ -249,6 +249,40 @@ def test_a_node_from_outside_is_refused(client: Client) -> None:
                 mean(LINE, U, V)
 
 
+def test_machines_compute_by_another_library(client: Client) -> None:
+    """Values, gradients and second derivatives by the option `backend`, here and on the machines."""
+    library = pytest.importorskip("array_api_strict")
+    value, slope = ad.value_and_grad(squares)(LINE, U, V)
+    curvature = ad.hessian(lambda w: squares(LINE | {"w": w}, U, V))(LINE["w"])
+    for where in (client, None):
+        with dist.DataParallel(squares, where, backend=library, grains=4) as mean:
+            for _ in range(2):
+                found, found_slope = mean.value_and_grad(LINE, U, V)
+                assert found == pytest.approx(value, rel=1e-14)
+                np.testing.assert_allclose(found_slope["w"], slope["w"], rtol=1e-13)
+            np.testing.assert_allclose(ad.hessian(lambda w: mean(LINE | {"w": w}, U, V))(LINE["w"]), curvature, rtol=1e-12)
+
+
+def test_what_another_library_cannot_compute_raises(client: Client) -> None:
+    library = pytest.importorskip("array_api_strict")
+
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        return np.sum(np.unique(x)) * np.sum(p["w"]) + 0 * np.sum(y)
+
+    penalty = cg.variable(0.5, "penalty")
+
+    def with_node(p: Any, x: Any, y: Any) -> Any:
+        return squares(p, x, y) + penalty * np.sum(p["w"] ** 2)
+
+    for where in (client, None):
+        with dist.DataParallel(loss, where, backend=library) as mean, pytest.raises(NotImplementedError, match="unique"):
+            mean.value_and_grad(LINE, U, V)
+        with dist.DataParallel(with_node, where, backend=library) as mean, pytest.raises((TypeError, NotImplementedError)):
+            mean.value_and_grad(LINE, U, V)
+    with pytest.raises(ValueError, match="backend must be one of"):
+        dist.DataParallel(squares, backend="tensorflow")
+
+
 def test_derivatives_by_the_batch_are_refused(line: dist.DataParallel) -> None:
     with pytest.raises(TypeError, match="derivatives are with respect to the parameters alone"):
         ad.grad(lambda x: line(LINE, x, V))(U)
