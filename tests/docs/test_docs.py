@@ -204,3 +204,18 @@ def test_drawings_are_current() -> None:
                 words = [re.findall(r"<text[^>]*>([^<]*)<", svg) for svg in (committed, pictures["drawn"](name)._repr_svg_())]
                 assert words[0], "a drawing without words"
                 assert sorted(words[0]) == sorted(words[1]), "run python docs/make_pictures.py"
+
+
+@pytest.mark.slow
+def test_recipe_pictures_are_current() -> None:
+    pytest.importorskip("matplotlib")
+    pictures = program("make_recipe_pictures.py")
+    assert {f"{name}.md" for name in pictures["PICTURES"]} | {"index.md"} == {path.name for path in (DOCS / "recipes").iterdir()}
+    with Failures("pictures of recipes") as failures:
+        for name in pictures["PICTURES"]:
+            with failures.case(name):
+                path = DOCS / "pictures" / f"{name.replace('_', '-')}.svg"
+                words = [re.findall(r"<text[^>]*>([^<]*)<", svg) for svg in (path.read_text(), pictures["draw"](name).decode())]
+                assert words[0], "a picture without words"
+                assert words[0] == words[1], "run python docs/make_recipe_pictures.py"
+                assert f"](../pictures/{path.name})" in (DOCS / "recipes" / f"{name}.md").read_text()
