@@ -98,8 +98,8 @@ class EngineProgram:
         The decisions that each run of the program checks.
     has_double_precision : bool
         Whether 64-bit floating-point numbers occur.
-    has_computed_indices : bool
-        Whether the program checks at run time that indices are in range, or other conditions.
+    has_conditions : bool
+        Whether each run checks that computed indices are in range, or another condition on values.
     """
 
     numpy_calls = 0
@@ -114,7 +114,7 @@ class EngineProgram:
         self.has_double_precision = not dtypes.isdisjoint("dD")
         writer = _EngineWriter(schedule, library)
         self.source = writer.text()
-        self.guards, self.has_computed_indices, self._library = writer.guards, bool(writer.conditions), library
+        self.guards, self.has_conditions, self._library = writer.guards, bool(writer.conditions), library
         objects = writer.names.objects
         exec(compile(self.source, f"<{library.name} program>", "exec"), objects)
         with library.context(), without_tracing():
@@ -359,12 +359,12 @@ class _EngineWriter(Writer):
             function = self._of_dtype(item, function, operands)
         if key == "astype":
             return f"cast({self.operand(operands[0], item)}, {self._dtype(item.dtype)})"
-        if is_converted and not isinstance(item, MultiOutput):
+        if key == "scatter":
+            sources, options["layout"] = self._scattered(operands, options["layout"], item.dtype)
+        elif is_converted and not isinstance(item, MultiOutput):
             sources = [self._typed(a, item.dtype) for a in operands]
         else:
             sources = self._operands(item, function, key, operands, dtype, options | named)
-        if key == "scatter":
-            sources, options["layout"] = self._scattered(operands, options["layout"], item.dtype)
         if axes is not None:
             sources = [
                 self._moved(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
@@ -411,8 +411,6 @@ class _EngineWriter(Writer):
             return [self._typed(a, dtype) for a, dtype in zip(operands, loop[: function.nin], strict=True)]
         if key in _INDEXING:
             return [self.operand(operands[0], item), *self._indexing(key, operands, options)]
-        if key == "scatter":
-            return []
         is_plain: Callable[[int], bool] = _PLAIN_OPERANDS.get(key, lambda k: False)
         if key in _COMPARING:
             common = np.result_type(*[a if isinstance(a, (int, float)) else np.asarray(_example(a)).dtype for a in operands[:2]])

@@ -78,10 +78,10 @@ class ExportedFunction:
                 f"to_{name}: Python branches on values, which are unknown here: {program.guards[0]}; use np.where, np.minimum, "
                 "or x * (x > 0)"
             )
-        if program.has_computed_indices and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
+        if program.has_conditions and any(node.dtype.kind not in "fc" for node in trace.schedule.outputs):
             raise NotImplementedError(
-                f"to_{name}: a result is an integer or boolean and an index is computed, so that no nan can say that it is out "
-                "of range; return floating-point numbers"
+                f"to_{name}: a result is an integer or boolean, and a run checks a condition on values, such as a computed index "
+                "that must be in range; no nan can stand for the result where it fails. Return floating-point numbers"
             )
         return program, call.dynamic, trace.build
 
