@@ -208,7 +208,7 @@ class Machine:
 
     def _function(self, request: Request) -> Callable[..., Any]:
         """Return the function of a request; retained, because every step sends the same ones."""
-        key = request[:4]
+        key = request.order, request.slopes, request.parameters, request.batch
         if key not in self._functions:
             if len(self._functions) > 100:
                 self._functions.clear()
@@ -236,6 +236,7 @@ def _sum_and_gradient(loss: Any, request: Request) -> Callable[..., Any]:
 
         return value_and_grad(summed, has_aux=True)(leaves) if slopes else ((0, f(leaves)), [])
 
+    evaluate.__qualname__ = getattr(loss, "__qualname__", type(loss).__qualname__)  # the name in errors
     return evaluate
 
 

@@ -270,6 +270,7 @@ def test_what_another_library_cannot_compute_raises(client: Client) -> None:
         return np.sum(np.unique(x)) * np.sum(p["w"]) + 0 * np.sum(y)
 
     penalty = cg.variable(0.5, "penalty")
+    reason = "with_node does not run on .*penalty.* is a node of a graph"
 
     def with_node(p: Any, x: Any, y: Any) -> Any:
         return squares(p, x, y) + penalty * np.sum(p["w"] ** 2)
@@ -277,7 +278,7 @@ def test_what_another_library_cannot_compute_raises(client: Client) -> None:
     for where in (client, None):
         with dist.DataParallel(loss, where, backend=library) as mean, pytest.raises(NotImplementedError, match="unique"):
             mean.value_and_grad(LINE, U, V)
-        with dist.DataParallel(with_node, where, backend=library) as mean, pytest.raises((TypeError, NotImplementedError)):
+        with dist.DataParallel(with_node, where, backend=library) as mean, pytest.raises(NotImplementedError, match=reason):
             mean.value_and_grad(LINE, U, V)
     with pytest.raises(ValueError, match="backend must be one of"):
         dist.DataParallel(squares, backend="tensorflow")
