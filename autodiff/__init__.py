@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import compgraph
 from compgraph import ops
 from compgraph.context import import_lazily
 from compgraph.protocols import stop_gradient
@@ -47,11 +48,6 @@ from .reverse import corner_slopes as corner_slopes  # registers the slopes of c
 from .reverse import gradient
 from .rules import rule
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
-
-
 __all__ = [
     "DetachedGradientError", "LostGraphError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl",
     "custom_gradient", "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient",
@@ -84,16 +80,29 @@ _ELSEWHERE = {
 }
 
 # Names that are imported on first use, with their packages, so that `import autodiff` is fast.
-_LATE = {"latex": "formulas", "minimize": "optimizers", "optimizers": "optimizers"}
+_LATE = {"latex": "formulas", "minimize": "optimizers"}
+_PACKAGES = ["compat", "distributed", "optimizers", "visualize"]
 
 if TYPE_CHECKING:
+    from compgraph import __version__ as __version__
+
+    from . import compat as compat
+    from . import distributed as distributed
     from . import optimizers
+    from . import visualize as visualize
     from .formulas import latex
     from .optimizers import minimize
 else:
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return compgraph.__version__
+        if name in _PACKAGES:
+            return import_lazily(f"autodiff.{name}")
         if name in _LATE:
-            room = import_lazily(f"autodiff.{_LATE[name]}")
-            return room if name == _LATE[name] else getattr(room, name)
+            return getattr(import_lazily(f"autodiff.{_LATE[name]}"), name)
         raise ops.missing("autodiff", name, _ELSEWHERE)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES, "__version__"})

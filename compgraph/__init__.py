@@ -69,9 +69,9 @@ __all__ = [
     "cross_correlate", "debug", "default_dtype", "emath", "empty", "expand", "fft", "from_jax", "from_torch", "full",
     "interception", "jit", "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph",
     "ones", "patched_numpy", "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require",
-    "reset", "scope", "sigmoid", "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus",
-    "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at",
-    "zeros",
+    "reset", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy",
+    "softplus", "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable",
+    "visualize_at", "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.
@@ -82,6 +82,7 @@ _LATE = {
     "executor": ["Executor", "simplify", "subgraph"],
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],
+    "versions": ["__version__", "show_versions"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}
 
@@ -105,4 +106,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *ops.public_functions()})
+    return sorted({*__all__, *ops.public_functions(), "__version__"})

@@ -27,7 +27,7 @@ MODULES = {"linalg": np.linalg, "fft": np.fft, "emath": np.emath}
 
 def stub_text() -> str:
     """The text of the stub file of the package."""
-    explicit = {name: getattr(compgraph, name) for name in compgraph.__dir__() if name[0] != "_"}
+    explicit = {name: getattr(compgraph, name) for name in compgraph.__dir__()}
     functions = {
         name: value.function if isinstance(value, Primitive) else ops.public_functions().get(name)
         for name, value in explicit.items()

@@ -1,15 +1,19 @@
-"""Every public name of version 0.1.0, as it was before its modules had rooms, is where it was."""
+"""Public names: those of version 0.1.0 remain, and `dir` lists the documented ones."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import autodiff
 import compgraph
 
+DOCS = Path(__file__).parents[1] / "docs"
 NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("public_names.json").read_text())
 
 
@@ -27,3 +31,27 @@ def test_public_names_exist() -> None:
     names = {(module, RENAMED.get(name, name)) for module, found in NAMES.items() for name in found}
     assert {(module, name) for module, name in names if hasattr(modules[module], name)} == names
     assert {(module, name) for module, found in modules.items() for name in dir(found)} >= names
+
+
+def documented_names(module: str) -> set[str]:
+    """The names of a module on the pages of the reference."""
+    blocks = [b for page in (DOCS / "reference").glob("*.md") for b in page.read_text().split("```{eval-rst}\n")[1:]]
+    listed = [block.partition("```")[0] for block in blocks if f".. currentmodule:: {module}\n" in block]
+    return {name for block in listed for name in re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", block, re.MULTILINE)}
+
+
+def recorded_functions() -> set[str]:
+    """NumPy functions that the page on NumPy calls recorded."""
+    rows = re.findall(r"^\| `np\.(\w+)` \| (.*) \|$", (DOCS / "numpy.md").read_text(), re.MULTILINE)
+    return {name for name, policy in rows if policy in ("by rule", "composed", "piecewise constant")}
+
+
+def test_dir_lists_documented_names() -> None:
+    assert {*dir(autodiff)} == documented_names("autodiff")
+    assert {*dir(compgraph)} == documented_names("compgraph") | recorded_functions()
+
+
+@pytest.mark.parametrize("module", [autodiff, compgraph])
+def test_listed_names_are_attributes(module: ModuleType) -> None:
+    assert [name for name in dir(module) if not hasattr(module, name)] == []
+    assert dir(module) == sorted({*dir(module)})

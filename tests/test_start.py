@@ -96,6 +96,7 @@ names = {{*globals()}}
 assert {{*package.__all__}} <= names, {{*package.__all__}} - names
 for each in package.__all__:
     assert getattr(package, each) is globals()[each], each
+assert [each for each in dir(package) if not hasattr(package, each)] == []
 try:
     package.nowhere
 except AttributeError as error:

@@ -10,10 +10,13 @@ from .jit import jit
 from .node_calls import record_by
 
 # Names that are imported on first use, to keep `import compgraph` fast.
-_LATE = {"Bound": "jitted", "Jitted": "jitted", "backend": "jitted", "to_jax": "engines", "to_torch": "engines"}
+_LATE = {
+    "Bound": "jitted", "Jitted": "jitted", "backend": "jitted", "to_jax": "engines", "to_torch": "engines",
+    "cache_folder": "llvm.disk_cache", "cached_files": "llvm.disk_cache", "processors": "llvm.thread_pool",
+}  # fmt: skip
 __all__ = [
-    "Bound", "ImportedFunction", "Jitted", "backend", "from_jax", "from_torch", "jit", "record_by", "to_jax", "to_torch",
-    "zeros_where_none",
+    "Bound", "ImportedFunction", "Jitted", "backend", "cache_folder", "cached_files", "from_jax", "from_torch", "jit",
+    "processors", "record_by", "to_jax", "to_torch", "zeros_where_none",
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ PNG, PDF, GIF) and for notebooks, and ``layout.js`` in the browser, where boxes 
 """
 
 from .colors import LIGHT, hex_of
-from .dot import dot_of, render, showable
+from .dot import can_render, dot_of, render, showable
 from .drawing import FOLDED_FROM, Arrow, Box, Drawing, Entry, GraphDrawing, draw_graph
 from .labels import INFIX, SIGNS
 from .page import notebook_frame, page_of, require_folder
@@ -27,6 +27,6 @@ from .visualize import DIRECTIONS, GraphPicture, ProgramOptions, visualize_at
 
 __all__ = [
     "DIRECTIONS", "FOLDED_FROM", "GREEK", "INFIX", "LIGHT", "SIGNS", "Arrow", "Box", "Drawing", "Entry", "GraphDrawing",
-    "GraphPicture", "ProgramOptions", "as_mathematics", "chosen_name", "dot_of", "draw_graph", "hex_of", "name_of",
+    "GraphPicture", "ProgramOptions", "as_mathematics", "can_render", "chosen_name", "dot_of", "draw_graph", "hex_of", "name_of",
     "notebook_frame", "page_of", "place_of", "render", "require_folder", "showable", "visualize_at",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import re
 import stat
 import tempfile
 import warnings
@@ -20,6 +21,7 @@ from pathlib import Path
 MAX_FILES = 2000  # files; the least recently used ones are removed
 _SECRET, _SECRET_SIZE = "secret", 32
 _CODE_SIZE = hashlib.sha256().digest_size
+_NAME = re.compile(r"[0-9a-f]{64}\.o")  # as `_file_name` returns
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 _refused: set[Path] = set()  # folders that a warning was issued for
 
@@ -30,6 +32,11 @@ def cache_folder() -> Path:
     if chosen:
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "compgraph"
+
+
+def cached_files() -> list[Path]:
+    """Return the files of compiled programs in the cache folder, and no others that it may contain."""
+    return [path for path in cache_folder().glob("*.o") if _NAME.fullmatch(path.name) and not path.is_dir()]
 
 
 def load(key: str) -> bytes | None:
@@ -57,7 +64,7 @@ def store(key: str, code: bytes) -> None:
         secret = None if place is None else _secret(place)
         if place is not None and secret is not None:
             _write(place / _file_name(key), _authentication(secret, key, code) + code)
-            _evict(place)
+            _evict()
 
 
 def _file_name(key: str) -> str:
@@ -127,7 +134,7 @@ def _secret(place: Path) -> bytes | None:
     return found
 
 
-def _evict(place: Path) -> None:
-    found = sorted(place.glob("*.o"), key=lambda path: path.lstat().st_mtime)
+def _evict() -> None:
+    found = sorted(cached_files(), key=lambda path: path.lstat().st_mtime)
     for path in found[: max(len(found) - MAX_FILES, 0)]:
         path.unlink(missing_ok=True)
