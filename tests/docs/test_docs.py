@@ -28,6 +28,8 @@ OTHERS = [
         "README.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "SECURITY.md",
+        "CODE_OF_CONDUCT.md",
         "compgraph/inplace/IN_PLACE.md",
         "ARCHITECTURE.md",
         "benchmarks/README.md",
