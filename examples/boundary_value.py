@@ -81,7 +81,7 @@ def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
     if name == "stepcontroller":
         return StepController([inner], 0.006, beta=0.002, fixed=True)
     if name == "sgd":  # the same except for the first step: its rate is that step times beta, its momentum 1 - beta
-        return SGD([inner], rate=1.2e-5, momentum=0.998)
+        return SGD([inner], learning_rate=1.2e-5, momentum=0.998)
     return step_controller("stepcontroller" if name == "adapted" else name, [inner], 1e-7)
 
 

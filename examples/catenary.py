@@ -58,7 +58,7 @@ def make_optimizer(name: str, inner: cg.VariableNode) -> Optimizer:
         return step_controller(name, [inner], 1e-4)
     # Finer segments pull harder at each other, which allows only smaller steps, and asks for more inertia.
     segments = inner.size + 1
-    return SGD([inner], rate=0.2 / segments, momentum=1 - 2.5 / (segments + 1))
+    return SGD([inner], learning_rate=0.2 / segments, momentum=1 - 2.5 / (segments + 1))
 
 
 def hang(segments: int, steps: int, seed: int, name: str = OPTIMIZERS[0]) -> list[Array]:

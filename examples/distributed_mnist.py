@@ -42,7 +42,7 @@ def train(mean: DataParallel, images: Array, labels: Array, options: argparse.Na
     """The parameters after all steps; `disturb` is called before each."""
     rng = np.random.default_rng(options.seed)
     parameters = {name: np.array(p.value) for name, p in dense_parameters(images.shape[1], rng).items()}
-    optimizer = Adam(parameters, rate=0.01)
+    optimizer = Adam(parameters, learning_rate=0.01)
     batches = Batches(len(images), options.batch_size, rng)
     x, y = mean.put(images, labels)  # the images travel once; in each step, row numbers do
     for step in mean.steps(range(options.iterations)):

@@ -25,10 +25,11 @@ class Network(BaseEstimator):  # type: ignore[misc]
     """A layer of hidden units, trained by Adam on batches; with `early_stopping` until the held-out score stops improving."""
 
     def __init__(
-        self, hidden: int = 32, rate: float = 0.02, epochs: int = 100, batch_size: int = 32, early_stopping: bool = False,
-        validation_fraction: float = 0.1, patience: int = 10, warm_start: bool = False, random_state: Any = None,
+        self, hidden: int = 32, learning_rate: float = 0.02, epochs: int = 100, batch_size: int = 32,
+        early_stopping: bool = False, validation_fraction: float = 0.1, patience: int = 10, warm_start: bool = False,
+        random_state: Any = None,
     ) -> None:  # fmt: skip
-        self.hidden, self.rate, self.epochs, self.batch_size = hidden, rate, epochs, batch_size
+        self.hidden, self.learning_rate, self.epochs, self.batch_size = hidden, learning_rate, epochs, batch_size
         self.early_stopping, self.validation_fraction, self.patience = early_stopping, validation_fraction, patience
         self.warm_start, self.random_state = warm_start, random_state
 
@@ -72,7 +73,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         sizes = {"w1": (features, self.hidden), "b1": self.hidden, "w2": (self.hidden, self._outputs()), "b2": self._outputs()}
         values = {name: self.rng_.normal(size=size) / np.sqrt(np.atleast_1d(size)[0]) for name, size in sizes.items()}
         self.parameters_ = {name: cg.variable(value * (name[0] == "w"), name) for name, value in values.items()}
-        self.optimizer_ = Adam(self.parameters_, rate=self.rate)
+        self.optimizer_ = Adam(self.parameters_, learning_rate=self.learning_rate)
         self.n_iter_ = 0
 
     def _epoch(self, X: Array, y: Array) -> None:  # noqa: N803

@@ -76,7 +76,7 @@ def make_network(rng: np.random.Generator) -> Network:
 def train(network: Network, steps: int, rng: np.random.Generator, name: str = OPTIMIZERS[0]) -> list[float]:
     """Update the weights in place, by new examples in each step; returns the losses."""
     # New examples make the loss uneven, so that steps soon grow no more, and shrink: the first is to be large.
-    optimizer = Adam(network, rate=0.03) if name == "adam" else step_controller(name, network, 0.5, window=100)
+    optimizer = Adam(network, learning_rate=0.03) if name == "adam" else step_controller(name, network, 0.5, window=100)
     losses = []
     for _ in tqdm(range(steps), desc="Training"):
         x, classes = make_examples(BATCH, rng)

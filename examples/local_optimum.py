@@ -49,7 +49,7 @@ def loss_of(a: Any, b: Any, c: Any) -> Any:
 def descend(start: tuple[float, ...], steps: int, name: str = OPTIMIZERS[0]) -> Descent:
     """Follow the gradient from a start, for at most so many steps."""
     parameters = [cg.variable(value, name) for value, name in zip(start, "abc", strict=True)]
-    optimizer = SGD(parameters, rate=0.01) if name == "sgd" else step_controller(name, parameters, 1e-4)
+    optimizer = SGD(parameters, learning_rate=0.01) if name == "sgd" else step_controller(name, parameters, 1e-4)
     path = [start]
     for _ in tqdm(range(steps), desc=f"From {start}"):
         loss = loss_of(*parameters)

@@ -52,7 +52,7 @@ def make_graph(pixels: int) -> Regression:
 def train(graph: Regression, images: Array, labels: Array, options: argparse.Namespace) -> list[float]:
     """Update weights and bias, epoch by epoch; return the loss of each batch."""
     executor = cg.Executor([graph.loss, *graph.derivatives])
-    optimizer = SGD([graph.weights, graph.bias], rate=options.rate)
+    optimizer = SGD([graph.weights, graph.bias], learning_rate=options.rate)
     batches = Batches(len(images), options.batch_size, np.random.default_rng(options.seed))
     losses: list[float] = []
     for epoch in range(1, options.epochs + 1):

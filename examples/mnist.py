@@ -138,7 +138,9 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if options.seed < 0:
         parser.error("argument --seed: must not be negative")
     if options.optimizer == "stepcontroller" and options.schedule != "constant":
-        parser.error("argument --schedule: stepcontroller finds its rate itself; leave it constant, or take another optimizer")
+        parser.error(
+            "argument --schedule: stepcontroller finds its learning rate itself; leave it constant, or take another optimizer"
+        )
     require_suffix(parser, "--graph", options.graph, FORMATS)
     require_writable(parser, "--graph", options.graph)
     if options.plot:

@@ -53,7 +53,7 @@ def take_step(optimizer: Optimizer, loss: Any) -> None:
     """One step down the gradient of a loss; the program ends if the loss has left all bounds."""
     if not abs(loss) < LOST:
         how = f"The loss is {float(loss):.1e} after {optimizer.steps} steps"
-        sys.exit(f"{how}; the last steps were too large: {optimizer.rate:.1e}")
+        sys.exit(f"{how}; the last steps were too large: {optimizer.learning_rate:.1e}")
     with_loss = (loss,) if isinstance(optimizer, StepController) else ()
     optimizer.step(gradient(loss), *with_loss)
 

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from .base import Clip, Optimizer, Rate, in_range
+from .former_name import accepts_rate
 from .parameters import Array
 from .pieces import average_square, decayed, require_seen
 
 
+@accepts_rate
 class Adam(Optimizer):
     """Steps along a moving average of the gradients, divided by the root of a moving average of their squares.
 
     Parameters
     ----------
-    parameters, rate, clip
+    parameters, learning_rate, clip
         See `Optimizer`.
     betas : pair of float
         The decay of the average of gradients, and of the average of squares: each in [0, 1).
@@ -44,7 +46,7 @@ class Adam(Optimizer):
     >>> from autodiff import grad
     >>> parameters = {"w": np.array([2.0, -1.0]), "b": np.array(0.5)}
     >>> slope = grad(lambda p: np.sum(p["w"] ** 2) + p["b"] ** 2)
-    >>> optimizer = Adam(parameters, rate=0.05)
+    >>> optimizer = Adam(parameters, learning_rate=0.05)
     >>> for _ in range(500):
     ...     optimizer.step(slope(parameters))
     >>> bool(np.all(np.abs(parameters["w"]) < 1e-3))
@@ -56,7 +58,7 @@ class Adam(Optimizer):
     def __init__(
         self,
         parameters: Any,
-        rate: Rate = 1e-3,
+        learning_rate: Rate = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         *,
         epsilon: float = 1e-8,
@@ -67,7 +69,7 @@ class Adam(Optimizer):
         first, second = betas
         self.betas = (in_range("betas[0]", first, 0, 1), in_range("betas[1]", second, 0, 1))
         self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
-        super().__init__(parameters, rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)
+        super().__init__(parameters, learning_rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)
         require_seen(self, self.epsilon)
 
     def _factors(self, rate: float) -> tuple[float, ...]:
@@ -95,15 +97,16 @@ class Adam(Optimizer):
         np.subtract(p, a, out=p)
 
 
+@accepts_rate
 class AdamW(Adam):
-    """`Adam` with weight decay that is not part of the gradient: ``p *= 1 - rate * weight_decay``, then Adam's step.
+    """`Adam` with weight decay that is not part of the gradient: ``p *= 1 - learning_rate * weight_decay``, then Adam's step.
 
     Parameters
     ----------
-    parameters, rate, betas, epsilon, amsgrad, clip
+    parameters, learning_rate, betas, epsilon, amsgrad, clip
         As in `Adam`.
     weight_decay : float
-        A step subtracts ``rate * weight_decay`` times the parameter.
+        A step subtracts ``learning_rate * weight_decay`` times the parameter.
 
     Raises
     ------
@@ -116,7 +119,7 @@ class AdamW(Adam):
 
     Examples
     --------
-    >>> optimizer = AdamW([1.0], rate=0.1, weight_decay=0.5)
+    >>> optimizer = AdamW([1.0], learning_rate=0.1, weight_decay=0.5)
     >>> optimizer.step([0.0])
     >>> print(optimizer.parameters)
     [0.95]
@@ -127,7 +130,7 @@ class AdamW(Adam):
     def __init__(
         self,
         parameters: Any,
-        rate: Rate = 1e-3,
+        learning_rate: Rate = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         *,
         epsilon: float = 1e-8,
@@ -135,4 +138,4 @@ class AdamW(Adam):
         amsgrad: bool = False,
         clip: Clip | None = None,
     ) -> None:
-        super().__init__(parameters, rate, betas, epsilon=epsilon, weight_decay=weight_decay, amsgrad=amsgrad, clip=clip)
+        super().__init__(parameters, learning_rate, betas, epsilon=epsilon, weight_decay=weight_decay, amsgrad=amsgrad, clip=clip)

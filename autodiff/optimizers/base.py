@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat
 
 import numpy as np
 
 from compgraph import ops
 
 from ..arguments import unflatten
+from .former_name import accepts_rate, renamed
 from .parameters import Array, Parameter, gradient_for, gradients_of, parameters_of
 
 Rate = float | Callable[[int], float]
@@ -20,15 +21,16 @@ BLOCK = 32768
 
 # Settings as other packages name them.
 _ELSEWHERE = {
-    **dict.fromkeys(("lr", "learning_rate", "step_size", "eta"), "the learning rate is rate="),
+    **dict.fromkeys(("lr", "step_size", "eta"), "the learning rate is learning_rate="),
     "params": "the updated tree is parameters=, the first argument",
     "eps": "it is epsilon=",
     **dict.fromkeys(("b1", "b2", "beta1", "beta2", "beta_1", "beta_2"), "both are betas=(0.9, 0.999)"),
-    "alpha": "the learning rate is rate=, the decay of RMSProp decay=",
+    "alpha": "the learning rate is learning_rate=, the decay of RMSProp decay=",
     "maximize": "minimise -f",
 }
 
 
+@accepts_rate
 class Optimizer:
     """The base class of `SGD`, `Adam` and the others.
 
@@ -39,8 +41,9 @@ class Optimizer:
         nested in any way. Variables and arrays are updated in place and keep their dtype. To set an array, write into it,
         ``a[...] = value``: the optimiser keeps this array, whatever the tree holds later. Numbers cannot be updated in place:
         read their values from the attribute `parameters` after a step.
-    rate : float or callable
-        The learning rate, or a function of the number of steps taken so far, such as `Cosine`.
+    learning_rate : float or callable
+        The learning rate, or a function of the number of steps taken so far, such as `Cosine`. ``rate=``, its former name, works
+        for one more release, with a DeprecationWarning.
     slots : tuple of str
         The names of the arrays that are kept for each parameter; they have its shape and dtype.
     clip : callable, optional
@@ -54,20 +57,20 @@ class Optimizer:
     Raises
     ------
     TypeError
-        If a parameter is complex, an integer array, or anything but a variable, an array or a number.
+        If a parameter is complex, an integer array, or anything but a variable, an array or a number; or a setting is no number.
     ValueError
         If parameters share memory or are read-only, or a setting is out of its range.
     """
 
     zero_grad = ops.Missing("gradients are values that are handed to step; nothing gathers in the parameters")
-    param_groups = ops.Missing("one optimiser has one rate; make an optimiser for each group of parameters")
+    param_groups = ops.Missing("one optimiser has one learning rate; make an optimiser for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Create an optimizer; settings by the names of other packages raise, with the name here."""
         ops.refuse_options(cls.__name__, options, _ELSEWHERE)
         return super().__new__(cls)
 
-    def __init__(self, parameters: Any, rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
+    def __init__(self, parameters: Any, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:
         if clip is not None and not callable(clip):
             raise TypeError(
                 f"clip is a function of the list of gradients, not {clip!r}; for example lambda g: clip_by_norm(g, 1.0)"
@@ -77,17 +80,19 @@ class Optimizer:
         self._clip = clip
         self._kept = [tuple(np.zeros(p.array.shape, p.array.dtype) for _ in slots) for p in self._parameters]
         self.steps = 0
-        self.rate = rate
+        self.learning_rate = learning_rate
         self._lay_out()
 
     @property
-    def rate(self) -> float:
+    def learning_rate(self) -> float:
         """The learning rate of the next step; a number or a schedule may be assigned."""
-        return self._rate if isinstance(self._rate, float) else in_range("rate", self._rate(self.steps), 0)
+        if isinstance(self._rate, float):
+            return self._rate
+        return in_range(f"learning_rate({self.steps})", self._rate(self.steps), 0)
 
-    @rate.setter
-    def rate(self, rate: Rate) -> None:
-        self._rate = rate if callable(rate) else in_range("rate", rate, 0)
+    @learning_rate.setter
+    def learning_rate(self, learning_rate: Rate) -> None:
+        self._rate = learning_rate if callable(learning_rate) else in_range("learning_rate", learning_rate, 0)
 
     @property
     def parameters(self) -> Any:
@@ -118,7 +123,7 @@ class Optimizer:
         """
         if gradients is None:
             raise TypeError("step takes the gradients, which no parameter keeps: optimizer.step(autodiff.gradient(loss))")
-        self._take(self._checked(gradients), self.rate)
+        self._take(self._checked(gradients), self.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
         """The parameters and the optimiser's state, as arrays and numbers.
@@ -126,12 +131,12 @@ class Optimizer:
         Returns
         -------
         dict
-            Copies, under names that ``np.savez(file, **state)`` takes. The rate is among them if it is a number; schedules
-            and other settings are not.
+            Copies, under names that ``np.savez(file, **state)`` takes. The learning rate is among them if it is a
+            number; schedules and other settings are not.
         """
         state: dict[str, Any] = {"steps": self.steps}
         if isinstance(self._rate, float):
-            state["rate"] = self._rate
+            state["learning_rate"] = self._rate
         for i, (parameter, kept) in enumerate(zip(self._parameters, self._kept, strict=True)):
             state[f"parameter.{i}"] = parameter.array.copy()
             state |= {f"{slot}.{i}": array.copy() for slot, array in zip(self._slots, kept, strict=True)}
@@ -144,25 +149,25 @@ class Optimizer:
         ----------
         state : mapping
             What `state_dict` returned, or ``np.load`` of what ``np.savez`` wrote of it. The optimiser must have been made
-            with the same settings, over parameters of the same shapes and dtypes, whose values are overwritten.
+            with the same settings, over parameters of the same shapes and dtypes, whose values are overwritten. States of earlier
+            releases, in which the learning rate is called "rate", are accepted.
 
         Raises
         ------
         ValueError
             If the state is another optimiser's; nothing is changed then.
         """
-        expected = self.state_dict()
+        expected, state = self.state_dict(), renamed(state)  # a file is read once, and before anything is changed
         if set(state) != set(expected):
             missing, unknown = sorted(set(expected) - set(state)), sorted(set(state) - set(expected))
             raise ValueError(f"the state is another optimizer's: {missing} are missing, {unknown} unknown")
-        loaded = {name: state[name] for name in expected}  # a file is read once, and before anything is changed
         names = [f"{slot}.{i}" for i in range(len(self._parameters)) for slot in ("parameter", *self._slots)]
-        arrays = {name: _of_the_form(name, loaded[name], expected[name]) for name in names}
+        arrays = {name: _of_the_form(name, state[name], expected[name]) for name in names}
         for parameter in self._parameters:
             parameter.require_writable()
-        steps = _count(loaded["steps"])
-        rate = in_range("rate", loaded["rate"], 0) if "rate" in loaded else None
-        self._load_more(loaded)
+        steps = _count(state["steps"])
+        rate = in_range("learning_rate", state["learning_rate"], 0) if "learning_rate" in state else None
+        self._load_more(state)
         self.steps = steps
         if rate is not None:
             self._rate = rate
@@ -172,12 +177,14 @@ class Optimizer:
                 np.copyto(array, arrays[f"{slot}.{i}"])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self._parameters)} parameters, rate={self.rate:g}, steps={self.steps})"
+        return (
+            f"{type(self).__name__}({len(self._parameters)} parameters, learning_rate={self.learning_rate:g}, steps={self.steps})"
+        )
 
     # -------------------------------------------------------------------------- for subclasses
 
     def _factors(self, rate: float) -> tuple[float, ...]:
-        """The numbers that `_move` needs in the next step; the rate alone unless a subclass has more."""
+        """The numbers that `_move` needs in the next step; the learning rate alone unless a subclass has more."""
         return (rate,)
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
@@ -250,6 +257,8 @@ class Optimizer:
 
 def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
     """Return a setting as a float, which must be in ``low <= value < high``."""
+    if not isinstance(value, SupportsFloat) or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
+        raise TypeError(f"{name} must be a number, not {value!r}")
     number = float(value)
     if not low <= number < high:
         raise ValueError(f"{name} must be {'finite and ' if high == np.inf else ''}in [{low:g}, {high:g}), not {value}")

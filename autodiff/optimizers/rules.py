@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from .base import Clip, Optimizer, Rate, in_range
+from .former_name import accepts_rate
 from .parameters import Array
 from .pieces import average_square, decayed, require_seen
 
 
+@accepts_rate
 class SGD(Optimizer):
     """Gradient descent: plain, with momentum, or Nesterov's.
 
     Parameters
     ----------
-    parameters, rate, clip
+    parameters, learning_rate, clip
         See `Optimizer`.
     momentum : float
         The part of the velocity that is kept from one step to the next.
@@ -34,8 +36,8 @@ class SGD(Optimizer):
 
     Notes
     -----
-    ``v = momentum * v + (1 - dampening) * g``, then ``p -= rate * v``, or with `nesterov` ``p -= rate * (g + momentum *
-    v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
+    ``v = momentum * v + (1 - dampening) * g``, then ``p -= learning_rate * v``, or with `nesterov` ``p -= learning_rate * (g +
+    momentum * v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
     2013, in PyTorch's form.
 
     Examples
@@ -44,7 +46,7 @@ class SGD(Optimizer):
     >>> import compgraph as cg
     >>> from autodiff.reverse import gradient
     >>> x = cg.variable([1.0, -2.0], "x")
-    >>> optimizer = SGD([x], rate=0.1, momentum=0.9)
+    >>> optimizer = SGD([x], learning_rate=0.1, momentum=0.9)
     >>> for _ in range(200):
     ...     optimizer.step(gradient(np.sum((x - 3) ** 2)))
     >>> print(np.round(x.value, 3))
@@ -54,7 +56,7 @@ class SGD(Optimizer):
     def __init__(
         self,
         parameters: Any,
-        rate: Rate,
+        learning_rate: Rate,
         momentum: float = 0.0,
         *,
         nesterov: bool = False,
@@ -68,7 +70,7 @@ class SGD(Optimizer):
             raise ValueError("dampening is of use only with momentum")
         if nesterov and (not momentum or dampening):
             raise ValueError("nesterov=True needs momentum, and no dampening")
-        super().__init__(parameters, rate, ("velocity",) if momentum else (), clip)
+        super().__init__(parameters, learning_rate, ("velocity",) if momentum else (), clip)
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         g = decayed(g, p, self.weight_decay, b)
@@ -84,12 +86,13 @@ class SGD(Optimizer):
         np.subtract(p, a, out=p)
 
 
+@accepts_rate
 class AdaGrad(Optimizer):
     """Steps along the gradient, divided by the root of the sum of all squared gradients so far.
 
     Parameters
     ----------
-    parameters, rate, clip
+    parameters, learning_rate, clip
         See `Optimizer`.
     epsilon : float
         A positive number added to the root, against division by zero.
@@ -110,7 +113,7 @@ class AdaGrad(Optimizer):
 
     Examples
     --------
-    >>> optimizer = AdaGrad({"a": 1.0}, rate=0.5)
+    >>> optimizer = AdaGrad({"a": 1.0}, learning_rate=0.5)
     >>> optimizer.step({"a": 3.0})
     >>> print(round(optimizer.parameters["a"], 6))
     0.5
@@ -119,7 +122,7 @@ class AdaGrad(Optimizer):
     def __init__(
         self,
         parameters: Any,
-        rate: Rate = 0.01,
+        learning_rate: Rate = 0.01,
         *,
         epsilon: float = 1e-10,
         initial: float = 0.0,
@@ -127,7 +130,7 @@ class AdaGrad(Optimizer):
         clip: Clip | None = None,
     ) -> None:
         self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
-        super().__init__(parameters, rate, ("total",), clip)
+        super().__init__(parameters, learning_rate, ("total",), clip)
         require_seen(self, self.epsilon)
         for (total,) in self._kept:
             total[...] = in_range("initial", initial, 0)
@@ -143,12 +146,13 @@ class AdaGrad(Optimizer):
         np.subtract(p, a, out=p)
 
 
+@accepts_rate
 class RMSProp(Optimizer):
     """Steps along the gradient, divided by the root of a moving average of squared gradients.
 
     Parameters
     ----------
-    parameters, rate, clip
+    parameters, learning_rate, clip
         See `Optimizer`.
     decay : float
         The part of the average that is kept in a step, in [0, 1).
@@ -167,11 +171,11 @@ class RMSProp(Optimizer):
     Notes
     -----
     T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera: Neural Networks for Machine Learning, 2012. Epsilon and
-    momentum enter as in PyTorch: ``v = momentum * v + g / (sqrt(average) + epsilon)``, then ``p -= rate * v``.
+    momentum enter as in PyTorch: ``v = momentum * v + g / (sqrt(average) + epsilon)``, then ``p -= learning_rate * v``.
 
     Examples
     --------
-    >>> optimizer = RMSProp({"a": 1.0}, rate=0.1, decay=0.75)
+    >>> optimizer = RMSProp({"a": 1.0}, learning_rate=0.1, decay=0.75)
     >>> optimizer.step({"a": 3.0})
     >>> print(round(optimizer.parameters["a"], 6))
     0.8
@@ -180,7 +184,7 @@ class RMSProp(Optimizer):
     def __init__(
         self,
         parameters: Any,
-        rate: Rate = 0.01,
+        learning_rate: Rate = 0.01,
         decay: float = 0.99,
         *,
         epsilon: float = 1e-8,
@@ -190,7 +194,7 @@ class RMSProp(Optimizer):
     ) -> None:
         self.decay, self.epsilon = in_range("decay", decay, 0, 1), in_range("epsilon", epsilon, 0)
         self.momentum, self.weight_decay = in_range("momentum", momentum, 0), in_range("weight_decay", weight_decay, 0)
-        super().__init__(parameters, rate, ("square", "velocity") if momentum else ("square",), clip)
+        super().__init__(parameters, learning_rate, ("square", "velocity") if momentum else ("square",), clip)
         require_seen(self, self.epsilon)
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:

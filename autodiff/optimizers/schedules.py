@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .base import in_range
+from .former_name import accepts_rate, renamed
 
 Schedule = Callable[[int], float]
 
@@ -19,14 +20,22 @@ def _require_steps(name: str, steps: int) -> None:
         raise ValueError(f"{name} must be at least 1, not {steps}")
 
 
+class _OfRate:
+    """A schedule with one learning rate."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(renamed(state))
+
+
+@accepts_rate
 @dataclass(frozen=True)
-class Constant:
-    """A rate that never changes.
+class Constant(_OfRate):
+    """A learning rate that never changes.
 
     Parameters
     ----------
-    rate : float
-        The rate.
+    learning_rate : float
+        The learning rate.
 
     Examples
     --------
@@ -34,20 +43,21 @@ class Constant:
     0.1
     """
 
-    rate: float
+    learning_rate: float
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
-        return self.rate
+        return self.learning_rate
 
 
+@accepts_rate
 @dataclass(frozen=True)
-class StepDecay:
-    """A rate that is multiplied by a factor once in `every` steps.
+class StepDecay(_OfRate):
+    """A learning rate that is multiplied by a factor once in `every` steps.
 
     Parameters
     ----------
-    rate : float
+    learning_rate : float
         The rate at the start.
     every : int
         How many steps a rate lasts.
@@ -60,7 +70,7 @@ class StepDecay:
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
-    rate: float
+    learning_rate: float
     every: int
     factor: float = 0.1
 
@@ -69,16 +79,17 @@ class StepDecay:
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
-        return self.rate * self.factor ** (step // self.every)
+        return self.learning_rate * self.factor ** (step // self.every)
 
 
+@accepts_rate
 @dataclass(frozen=True)
-class Exponential:
-    """A rate that is multiplied by a factor in every step.
+class Exponential(_OfRate):
+    """A learning rate that is multiplied by a factor in every step.
 
     Parameters
     ----------
-    rate : float
+    learning_rate : float
         The rate at the start.
     factor : float
         The factor.
@@ -89,21 +100,22 @@ class Exponential:
     [1.0, 0.5, 0.25]
     """
 
-    rate: float
+    learning_rate: float
     factor: float
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
-        return self.rate * self.factor**step
+        return self.learning_rate * self.factor**step
 
 
+@accepts_rate
 @dataclass(frozen=True)
-class Cosine:
-    """A rate that goes from `rate` to `final` along half a wave of the cosine, and stays there.
+class Cosine(_OfRate):
+    """A learning rate that goes from `learning_rate` to `final` along half a wave of the cosine, and stays there.
 
     Parameters
     ----------
-    rate : float
+    learning_rate : float
         The rate at the start.
     steps : int
         After how many steps the rate is `final`.
@@ -120,7 +132,7 @@ class Cosine:
     [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
 
-    rate: float
+    learning_rate: float
     steps: int
     final: float = 0.0
 
@@ -130,16 +142,17 @@ class Cosine:
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
         wave = (1 + math.cos(math.pi * min(step / self.steps, 1))) / 2
-        return self.final + (self.rate - self.final) * wave
+        return self.final + (self.learning_rate - self.final) * wave
 
 
+@accepts_rate
 @dataclass(frozen=True)
-class Polynomial:
-    """A rate that goes from `rate` to `final` as a power of the steps that are left, and stays there.
+class Polynomial(_OfRate):
+    """A learning rate that goes from `learning_rate` to `final` as a power of the steps that are left, and stays there.
 
     Parameters
     ----------
-    rate : float
+    learning_rate : float
         The rate at the start.
     steps : int
         After how many steps the rate is `final`.
@@ -154,7 +167,7 @@ class Polynomial:
     [1.0, 0.5625, 0.25, 0.0625, 0.0, 0.0]
     """
 
-    rate: float
+    learning_rate: float
     steps: int
     final: float = 0.0
     power: float = 1.0
@@ -166,7 +179,7 @@ class Polynomial:
 
     def __call__(self, step: int) -> float:
         """The rate after `step` steps."""
-        return self.final + (self.rate - self.final) * math.pow(max(1 - step / self.steps, 0.0), self.power)
+        return self.final + (self.learning_rate - self.final) * math.pow(max(1 - step / self.steps, 0.0), self.power)
 
 
 @dataclass(frozen=True)

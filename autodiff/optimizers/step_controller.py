@@ -11,6 +11,7 @@ from compgraph.graph import to_values
 from compgraph.values import require_history
 
 from .base import Clip, Optimizer
+from .former_name import accepts_rate, former_rate
 from .parameters import Array
 
 # Backward differences over the last four moving averages, oldest first: the first derivative to third order in the
@@ -29,27 +30,30 @@ class History(NamedTuple):
         The loss.
     average : numpy.ndarray
         The moving average of the loss.
-    rate : numpy.ndarray
+    learning_rate : numpy.ndarray
         The size of the step.
     """
 
     loss: Array
     average: Array
-    rate: Array
+    learning_rate: Array
+    rate = former_rate
 
 
+@accepts_rate
 class StepController(Optimizer):
     """Gradient descent with inertia that finds its step size from the loss: ArrayFlow's Algorithm 1.
 
     The loss is averaged over the last `window` steps. As long as the average falls (its first backward difference is
     negative), the step is multiplied by 1.02. When it rises ever faster (its first and second differences are positive), the
-    step is multiplied by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `rate` is s0.
+    step is multiplied by 0.99, and from then on it never grows again. In the paper's letters `window` is m and `learning_rate` is
+    s0.
 
     Parameters
     ----------
     parameters, clip
         See `Optimizer`.
-    rate : float
+    learning_rate : float
         The size of the first step: a small one, since it grows.
     beta : float
         How much of a new gradient enters the direction of a step; the rest is inertia.
@@ -73,7 +77,7 @@ class StepController(Optimizer):
     Raises
     ------
     TypeError, ValueError
-        As `Optimizer`; TypeError also if the rate is a schedule.
+        As `Optimizer`; TypeError also if the learning rate is a schedule.
 
     Notes
     -----
@@ -91,18 +95,18 @@ class StepController(Optimizer):
     >>> import compgraph as cg
     >>> from autodiff.reverse import gradient
     >>> x = cg.variable([3.0, -2.0], "x")
-    >>> optimizer = StepController([x], rate=1e-3)
+    >>> optimizer = StepController([x], learning_rate=1e-3)
     >>> for _ in range(1000):
     ...     loss = np.sqrt(np.mean((x - 1) ** 2) + 1e-6)
     ...     optimizer.step(gradient(loss), loss)
-    >>> len(optimizer.history.loss), bool(optimizer.rate > 1e-3), bool(np.all(np.abs(x.value - 1) < 0.01))
+    >>> len(optimizer.history.loss), bool(optimizer.learning_rate > 1e-3), bool(np.all(np.abs(x.value - 1) < 0.01))
     (1000, True, True)
     """
 
     def __init__(
         self,
         parameters: Any,
-        rate: float = 1e-5,
+        learning_rate: float = 1e-5,
         *,
         beta: float = 0.05,
         inertia: str = "average",
@@ -111,8 +115,8 @@ class StepController(Optimizer):
         fixed: bool = False,
         clip: Clip | None = None,
     ) -> None:
-        if callable(rate):
-            raise TypeError("StepController finds its rate itself and takes no schedule; SGD takes one")
+        if callable(learning_rate):
+            raise TypeError("StepController finds its learning rate itself and takes no schedule; SGD takes one")
         if not 0 < beta <= 1:
             raise ValueError(f"beta must be in (0, 1], not {beta}")
         if not window >= 1:
@@ -121,7 +125,7 @@ class StepController(Optimizer):
             raise ValueError(f"grow is 'falling' or 'accelerating', not {grow!r}; fixed=True keeps the step size constant")
         if inertia not in ("average", "two gradients"):
             raise ValueError(f"inertia is 'average' or 'two gradients', not {inertia!r}; beta=1 means no inertia")
-        super().__init__(parameters, rate, ("direction",), clip)
+        super().__init__(parameters, learning_rate, ("direction",), clip)
         self.inertia = inertia
         self.beta, self.grow, self.fixed, self.growing = float(beta), grow, bool(fixed), True
         self._losses, self._averages = np.zeros(window), np.zeros(len(SECOND))
@@ -157,7 +161,7 @@ class StepController(Optimizer):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
         found = self._checked(gradients)
         self._observe(number.reshape(()))
-        self._take(found, self.rate)
+        self._take(found, self.learning_rate)
 
     def _observe(self, loss: Array) -> None:
         """Add a loss to the averages, and change the step size by their differences."""
@@ -172,10 +176,10 @@ class StepController(Optimizer):
         first, second = (np.sum(c.astype(rises.dtype) * rises) for c in (FIRST, SECOND))
         if not self.fixed:
             if first > 0 and second > 0:
-                self.rate, self.growing = self.rate * SHRINK, False
+                self.learning_rate, self.growing = self.learning_rate * SHRINK, False
             elif self.growing and (first if self.grow == "falling" else second) < 0:
-                self.rate *= GROW
-        self._history.append((float(loss), float(self._averages[-1]), self.rate))
+                self.learning_rate *= GROW
+        self._history.append((float(loss), float(self._averages[-1]), self.learning_rate))
 
     def _move(self, p: Array, g: Array, kept: tuple[Array, ...], a: Array, b: Array, factors: tuple[float, ...]) -> None:
         (direction,) = kept
@@ -236,9 +240,9 @@ class StepController(Optimizer):
         history = self.history
         above.plot(history.loss, linewidth=0.8, label="loss")
         above.plot(history.average, label=f"average of {self._losses.size}")
-        below.plot(history.rate, label="step size")
+        below.plot(history.learning_rate, label="step size")
         below.set_xlabel("step")
-        for axis, values in ((above, history.loss), (below, history.rate)):
+        for axis, values in ((above, history.loss), (below, history.learning_rate)):
             if np.all(values > 0):
                 axis.set_yscale("log")
             axis.legend()

@@ -193,9 +193,9 @@ def test_steps_that_find_their_size_do_not_solve_the_boundary_value_problem() ->
     for _ in range(3000):
         loss = boundary.loss_of(inner)
         optimizer.step(gradient(loss), loss)
-    largest = optimizer.history.rate.max()
+    largest = optimizer.history.learning_rate.max()
     assert largest > 1.2 * 2 * (2 - 0.05) / (0.05 * 3.1e5)  # what the curvature bears
-    assert optimizer.rate < largest / 10
+    assert optimizer.learning_rate < largest / 10
     assert boundary.Solution(boundary.with_ends(inner.value), "").error > 0.1
 
 

@@ -273,11 +273,11 @@ def test_the_rate_under_each_schedule() -> None:
     for run in (constant, cosine):
         for _ in range(30):
             run.step()
-    assert constant.optimizer.rate == 0.5
-    assert cosine.optimizer.rate == pytest.approx(0.25)
+    assert constant.optimizer.learning_rate == 0.5
+    assert cosine.optimizer.learning_rate == pytest.approx(0.25)
     for _ in range(30):
         cosine.step()
-    assert cosine.optimizer.rate == pytest.approx(0)
+    assert cosine.optimizer.learning_rate == pytest.approx(0)
 
 
 def test_the_bar_shows_the_average_loss_of_the_last_1000_iterations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -425,7 +425,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["--model", "rnn"], "argument --model: invalid choice"),
     (["--optimizer", "newton"], "argument --optimizer: invalid choice"),
     (["--schedule", "linear"], "argument --schedule: invalid choice"),
-    (["--optimizer", "stepcontroller", "--schedule", "cosine"], "argument --schedule: stepcontroller finds its rate itself"),
+    (
+        ["--optimizer", "stepcontroller", "--schedule", "cosine"],
+        "argument --schedule: stepcontroller finds its learning rate itself",
+    ),
     (["--shift", "1.5"], "argument --shift: must be from 0 to 1"),
     (["--shift", "nan"], "argument --shift: must be from 0 to 1"),
     (["--plot", "plot.gif"], "argument --plot: the name must end in one of .png, .svg, .pdf, not 'plot.gif'"),

@@ -52,8 +52,8 @@ class Split:
         How many micro-batches the rows are cut into: the first axis of placeholders that declare it as None. Values and
         gradients are means over micro-batches, weighted by their rows.
     optimizer : callable, optional
-        Makes an optimiser from a list of arrays, such as ``functools.partial(Adam, rate=0.003)``. Needed for `step`. Its ``clip``
-        is given the gradients of all parts, which are sent to the client for that.
+        Makes an optimiser from a list of arrays, such as ``functools.partial(Adam, learning_rate=0.003)``. Needed for `step`.
+        Its ``clip`` receives the gradients of all parts, which are sent to the client for that.
     keep_every : int
         The number of steps after which the state of all parts is fetched. If a machine is lost, all parts return to that state
         and repeat the steps since then, with the same bits; the fed values are kept until then.
@@ -90,7 +90,7 @@ class Split:
     ...     hidden = cg.tanh(x @ u)
     >>> with cg.scope("second"):
     ...     loss = cg.mean((hidden @ v - y) ** 2)
-    >>> net = dist.Split(loss, [u, v], None, place={"first": 0, "second": 1}, optimizer=partial(SGD, rate=0.1))
+    >>> net = dist.Split(loss, [u, v], None, place={"first": 0, "second": 1}, optimizer=partial(SGD, learning_rate=0.1))
     >>> feed = {"x": [[1.0, 2.0], [0.5, -1.0]], "y": [1.0, 0.0]}
     >>> values = [float(net.step(feed)) for _ in range(50)]
     >>> bool(values[-1] < values[0] / 10)
@@ -158,7 +158,7 @@ class Split:
     def step(self, feed: Mapping[Any, Any]) -> Any:
         """Take a step of the optimiser; return the output before it. If an error is raised, no part has taken it."""
         if self._optimizer is None:
-            raise TypeError("Split: step needs optimizer=, such as functools.partial(Adam, rate=0.003)")
+            raise TypeError("Split: step needs optimizer=, such as functools.partial(Adam, learning_rate=0.003)")
         batch = {node: np.array(value) for node, value in self._feeds.checked(feed).items()}  # the caller may write into it
         self._since.append(batch)
         try:

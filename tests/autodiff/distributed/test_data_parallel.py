@@ -146,7 +146,7 @@ def test_training_has_the_same_bits(there: dist.DataParallel) -> None:
     ends = []
     for loss in (there, dist.DataParallel(network)):
         p = network_parameters()
-        optimizer = Adam(p, rate=0.01)
+        optimizer = Adam(p, learning_rate=0.01)
         for rows in np.array_split(np.random.default_rng(1).permutation(len(X)), 9):
             optimizer.step(loss.value_and_grad(p, X[rows], Y[rows])[1])
         ends.append(bits(p))

@@ -34,7 +34,7 @@ STEPS = 24
 def trained(loss: dist.DataParallel, disturb: Callable[[int], None] = lambda step: None, steps: int = STEPS) -> list[bytes]:
     """The bits of a network after so many steps; `disturb` is called before each."""
     p = network_parameters()
-    optimizer = Adam(p, rate=0.01)
+    optimizer = Adam(p, learning_rate=0.01)
     rng = np.random.default_rng(1)
     for step in range(steps):
         rows = rng.permutation(len(X))[:48]
@@ -210,7 +210,7 @@ def test_a_loss_that_kills_its_process_is_an_error(tmp_path: Path, monkeypatch: 
 @pytest.mark.filterwarnings("ignore")  # of the client, whose scheduler is gone
 def test_the_scheduler_killed_is_an_error_and_a_checkpoint_goes_on(tmp_path: Path, undisturbed: list[bytes]) -> None:
     p = network_parameters()
-    optimizer = Adam(p, rate=0.01)
+    optimizer = Adam(p, learning_rate=0.01)
     rng = np.random.default_rng(1)
     batches = [rng.permutation(len(X))[:48] for _ in range(STEPS)]
 
@@ -238,7 +238,7 @@ def test_the_scheduler_killed_is_an_error_and_a_checkpoint_goes_on(tmp_path: Pat
         assert time.monotonic() - begun[0] < 30
         client.close(timeout=1)
     np.savez(tmp_path / "state.npz", **optimizer.state_dict())
-    optimizer = Adam(p, rate=0.01)
+    optimizer = Adam(p, learning_rate=0.01)
     optimizer.load_state_dict(dict(np.load(tmp_path / "state.npz")))
     assert optimizer.steps < STEPS
     with processes(tmp_path / "two", 1) as cluster, cluster.client() as client:
@@ -257,7 +257,7 @@ file, state = sys.argv[1:]
 if __name__ == "__main__":
     with Client(scheduler_file=file, direct_to_workers=True, timeout=20) as client, dist.DataParallel(t.network, client) as loss:
         p = t.network_parameters()
-        optimizer = Adam(p, rate=0.01)
+        optimizer = Adam(p, learning_rate=0.01)
         if os.path.exists(state):
             optimizer.load_state_dict(dict(np.load(state)))
         begun, rng = optimizer.steps, np.random.default_rng(1)

@@ -32,7 +32,7 @@ from tests.support.split_parts import resting, rows
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(101, 20)), RNG.integers(0, 4, 101)
 ONE, TWO = {"first": 0, "second": 0}, {"first": 0, "second": 1}
-ADAM = partial(Adam, rate=0.01)
+ADAM = partial(Adam, learning_rate=0.01)
 
 
 def bits(found: tuple[Any, dict[str, Any]]) -> list[bytes]:

@@ -135,7 +135,7 @@ def test_value_and_grad_of_variables_asks_once(line: dist.DataParallel) -> None:
     found = gradient(value + np.sum(slope["w"] * slope["w"]))["w"]
     expected = ad.grad(lambda q: squares(q, U, V) + np.sum(ad.grad(lambda r: squares(r, U, V))(q)["w"] ** 2))(LINE)["w"]
     assert np.allclose(found, expected, rtol=1e-11)
-    Adam(p, rate=0.1).step(slope)
+    Adam(p, learning_rate=0.1).step(slope)
     with pytest.raises(ValueError, match="updated in place"):
         gradient(np.sum(slope["w"] ** 2))
     assert line.value_and_grad(p, U, V)[0] != value

@@ -81,7 +81,7 @@ def of_pair(pair):
     return np.sum(cube(pair.a) * pair.b)
 
 def adam():
-    optimizer = Adam({"w": np.ones(2)}, rate=0.1)
+    optimizer = Adam({"w": np.ones(2)}, learning_rate=0.1)
     optimizer.step({"w": np.array([1.0, -1.0])})
     return optimizer
 

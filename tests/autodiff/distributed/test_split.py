@@ -251,9 +251,9 @@ def test_float32_stays() -> None:
 def test_steps_are_those_of_one_optimizer() -> None:
     loss, parameters = network()
     start = [p.value.copy() for p in parameters]
-    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(Adam, rate=0.01))
+    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(Adam, learning_rate=0.01))
     run = cg.Executor([loss, *gradients(loss, parameters)]).run
-    optimizer = Adam(start, rate=0.01)
+    optimizer = Adam(start, learning_rate=0.01)
     names = [p.name for p in parameters]
     for k in range(5):
         value, *slopes = run(rows(9, k) | dict(zip(names, start, strict=True)))
@@ -295,12 +295,12 @@ def test_an_output_with_axes_is_put_together() -> None:
     with pytest.raises(ValueError, match="only a real scalar has a gradient, not the result of tanh"):
         net.value_and_grad({"x": points})
     with pytest.raises(ValueError, match="only a real scalar has a gradient"):
-        dist.Split(out, [u], None, place={"first": 0}, optimizer=partial(SGD, rate=0.1)).step({"x": points})
+        dist.Split(out, [u], None, place={"first": 0}, optimizer=partial(SGD, learning_rate=0.1)).step({"x": points})
 
 
 def test_a_state_is_gone_on_from() -> None:
     loss, parameters = network()
-    make = partial(dist.Split, loss, parameters, None, optimizer=partial(Adam, rate=0.01))
+    make = partial(dist.Split, loss, parameters, None, optimizer=partial(Adam, learning_rate=0.01))
     whole, first = make(place=TWO), make(place=TWO, keep_every=4)
     for k in range(6):
         whole.step(rows(9, k))
@@ -311,14 +311,14 @@ def test_a_state_is_gone_on_from() -> None:
     for k in range(3, 6):
         other.step(rows(9, k))
     assert all(np.array_equal(value, other.state_dict()[name]) for name, value in whole.state_dict().items())
-    single = Adam([p.value.copy() for p in parameters], rate=0.01)
+    single = Adam([p.value.copy() for p in parameters], learning_rate=0.01)
     single.load_state_dict(whole.state_dict())
     assert single.steps == 6
 
 
 def test_another_state_changes_nothing() -> None:
     loss, parameters = network()
-    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(Adam, rate=0.01))
+    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(Adam, learning_rate=0.01))
     net.step(rows(5))
     before = net.state_dict()
     with pytest.raises(ValueError, match="another optimizer's"):
@@ -330,7 +330,7 @@ def test_another_state_changes_nothing() -> None:
 
 def test_what_is_written_into_a_feed_later_does_not_count() -> None:
     loss, parameters = network()
-    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, rate=0.1), keep_every=5)
+    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, learning_rate=0.1), keep_every=5)
     feed = rows(5)
     net.step(feed)
     kept = [batch[node].copy() for batch in net._since for node in batch]
@@ -345,7 +345,7 @@ def test_a_step_that_fails_is_taken_by_no_part() -> None:
         h = cg.sqrt(x) * u
     with cg.scope("second"):
         out = cg.sum(failing(h * v))
-    net = dist.Split(out, [u, v], None, place=TWO, optimizer=partial(SGD, rate=0.1), keep_every=3)
+    net = dist.Split(out, [u, v], None, place=TWO, optimizer=partial(SGD, learning_rate=0.1), keep_every=3)
     net.step({"x": [1.0, 4.0]})
     before = net.state_dict()
     with pytest.raises(ArithmeticError, match="too large") as caught:
@@ -447,7 +447,7 @@ WRONG_FEEDS: list[tuple[Any, Any, str]] = [
 
 def test_wrong_feeds_raise() -> None:
     loss, parameters = network()
-    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, rate=0.1))
+    net = dist.Split(loss, parameters, None, place=TWO, optimizer=partial(SGD, learning_rate=0.1))
     with Failures("feeds") as failures:
         for feed, error, words in WRONG_FEEDS:
             for method in (net.run, net.value_and_grad, net.step):
@@ -491,7 +491,7 @@ def test_gradients_are_clipped_together() -> None:
             raise OverflowError("too large to be clipped")
         return clip_by_global_norm(gradients, limits[0] / 4) if len(gradients) == 4 else []
 
-    make = partial(Adam, rate=0.01, clip=clip)
+    make = partial(Adam, learning_rate=0.01, clip=clip)
     arrays = [v.value.copy() for v in parameters]
     alone = make(arrays)
     with dist.Split(loss, parameters, None, place=TWO, micro_batches=3, optimizer=make, keep_every=2) as net:

@@ -27,7 +27,7 @@ from tests.support.clusters import processes_of, threads_of
 from tests.support.split_parts import dying, failing, network, resting, rows
 
 TWO = {"first": 0, "second": 1}
-ADAM = partial(Adam, rate=0.01)
+ADAM = partial(Adam, learning_rate=0.01)
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def pid_of(client: Any, address: str) -> int:
     return found[address]
 
 
-CLIPPED = partial(Adam, rate=0.01, clip=lambda gradients: clip_by_global_norm(gradients, 0.25))
+CLIPPED = partial(Adam, learning_rate=0.01, clip=lambda gradients: clip_by_global_norm(gradients, 0.25))
 
 
 @pytest.mark.parametrize(

@@ -81,72 +81,77 @@ def by_hand_adam(p: Any, slopes: list[Any], amsgrad: bool = False, decay: float 
 
 BETAS = (0.8, 0.95)
 RULES: dict[str, tuple[Make, Callable[..., Any], str, dict[str, Any]]] = {
-    "sgd": (partial(SGD, rate=0.05), by_hand_sgd, "SGD", {}),
-    "sgd momentum": (partial(SGD, rate=0.05, momentum=0.9), partial(by_hand_sgd, momentum=0.9), "SGD", {"momentum": 0.9}),
+    "sgd": (partial(SGD, learning_rate=0.05), by_hand_sgd, "SGD", {}),
+    "sgd momentum": (
+        partial(SGD, learning_rate=0.05, momentum=0.9),
+        partial(by_hand_sgd, momentum=0.9),
+        "SGD",
+        {"momentum": 0.9},
+    ),
     "sgd nesterov": (
-        partial(SGD, rate=0.05, momentum=0.9, nesterov=True),
+        partial(SGD, learning_rate=0.05, momentum=0.9, nesterov=True),
         partial(by_hand_sgd, momentum=0.9, nesterov=True),
         "SGD",
         {"momentum": 0.9, "nesterov": True},
     ),
     "sgd all": (
-        partial(SGD, rate=0.05, momentum=0.7, dampening=0.3, weight_decay=0.1),
+        partial(SGD, learning_rate=0.05, momentum=0.7, dampening=0.3, weight_decay=0.1),
         partial(by_hand_sgd, momentum=0.7, damp=0.3, decay=0.1),
         "SGD",
         {"momentum": 0.7, "dampening": 0.3, "weight_decay": 0.1},
     ),
     "sgd nesterov decay": (
-        partial(SGD, rate=0.05, momentum=0.7, nesterov=True, weight_decay=0.1),
+        partial(SGD, learning_rate=0.05, momentum=0.7, nesterov=True, weight_decay=0.1),
         partial(by_hand_sgd, momentum=0.7, nesterov=True, decay=0.1),
         "SGD",
         {"momentum": 0.7, "nesterov": True, "weight_decay": 0.1},
     ),
-    "adagrad": (partial(AdaGrad, rate=0.05), by_hand_adagrad, "Adagrad", {}),
+    "adagrad": (partial(AdaGrad, learning_rate=0.05), by_hand_adagrad, "Adagrad", {}),
     "adagrad all": (
-        partial(AdaGrad, rate=0.05, initial=0.5, weight_decay=0.1),
+        partial(AdaGrad, learning_rate=0.05, initial=0.5, weight_decay=0.1),
         partial(by_hand_adagrad, initial=0.5, decay=0.1),
         "Adagrad",
         {"initial_accumulator_value": 0.5, "weight_decay": 0.1},
     ),
-    "rmsprop": (partial(RMSProp, rate=0.05, decay=0.9), by_hand_rmsprop, "RMSprop", {"alpha": 0.9}),
+    "rmsprop": (partial(RMSProp, learning_rate=0.05, decay=0.9), by_hand_rmsprop, "RMSprop", {"alpha": 0.9}),
     "rmsprop all": (
-        partial(RMSProp, rate=0.05, decay=0.9, momentum=0.6, weight_decay=0.1),
+        partial(RMSProp, learning_rate=0.05, decay=0.9, momentum=0.6, weight_decay=0.1),
         partial(by_hand_rmsprop, momentum=0.6, decay=0.1),
         "RMSprop",
         {"alpha": 0.9, "momentum": 0.6, "weight_decay": 0.1},
     ),
-    "adam": (partial(Adam, rate=0.05, betas=BETAS), by_hand_adam, "Adam", {"betas": BETAS}),
+    "adam": (partial(Adam, learning_rate=0.05, betas=BETAS), by_hand_adam, "Adam", {"betas": BETAS}),
     "adam decay": (
-        partial(Adam, rate=0.05, betas=BETAS, weight_decay=0.1),
+        partial(Adam, learning_rate=0.05, betas=BETAS, weight_decay=0.1),
         partial(by_hand_adam, decay=0.1),
         "Adam",
         {"betas": BETAS, "weight_decay": 0.1},
     ),
     "amsgrad": (
-        partial(Adam, rate=0.05, betas=BETAS, amsgrad=True),
+        partial(Adam, learning_rate=0.05, betas=BETAS, amsgrad=True),
         partial(by_hand_adam, amsgrad=True),
         "Adam",
         {"betas": BETAS, "amsgrad": True},
     ),
     "adamw": (
-        partial(AdamW, rate=0.05, betas=BETAS, weight_decay=0.3),
+        partial(AdamW, learning_rate=0.05, betas=BETAS, weight_decay=0.3),
         partial(by_hand_adam, decoupled=0.3),
         "AdamW",
         {"betas": BETAS, "weight_decay": 0.3},
     ),
     "adamw amsgrad": (
-        partial(AdamW, rate=0.05, betas=BETAS, weight_decay=0.3, amsgrad=True),
+        partial(AdamW, learning_rate=0.05, betas=BETAS, weight_decay=0.3, amsgrad=True),
         partial(by_hand_adam, decoupled=0.3, amsgrad=True),
         "AdamW",
         {"betas": BETAS, "weight_decay": 0.3, "amsgrad": True},
     ),
 }
 EVERY: dict[str, Make] = {name: case[0] for name, case in RULES.items()} | {
-    "controller": partial(StepController, rate=0.01, window=4),
-    "controller of two gradients": partial(StepController, rate=0.01, window=4, inertia="two gradients"),
-    "controller accelerating": partial(StepController, rate=0.01, window=4, grow="accelerating"),
-    "adam cosine": partial(Adam, rate=WarmUp(Cosine(0.1, 90), 10)),
-    "clipped": partial(SGD, rate=0.05, momentum=0.9, clip=partial(clip_by_global_norm, limit=0.5)),
+    "controller": partial(StepController, learning_rate=0.01, window=4),
+    "controller of two gradients": partial(StepController, learning_rate=0.01, window=4, inertia="two gradients"),
+    "controller accelerating": partial(StepController, learning_rate=0.01, window=4, grow="accelerating"),
+    "adam cosine": partial(Adam, learning_rate=WarmUp(Cosine(0.1, 90), 10)),
+    "clipped": partial(SGD, learning_rate=0.05, momentum=0.9, clip=partial(clip_by_global_norm, limit=0.5)),
 }
 
 
@@ -293,7 +298,7 @@ def test_a_schedule_is_asked_for_the_steps_taken() -> None:
         optimizer.step({"a": 1.0})
     assert asked == [0, 1, 2]
     assert optimizer.parameters == {"a": -6.0}
-    optimizer.rate = 0.5
+    optimizer.learning_rate = 0.5
     optimizer.step({"a": 1.0})
     assert optimizer.parameters == {"a": -6.5}
 
@@ -448,12 +453,12 @@ def test_no_step_inside_a_checkpoint() -> None:
 @for_each(
     ("make", "message"),
     [
-        (partial(SGD, rate=-1), "rate must be finite"),
-        (partial(SGD, rate=np.nan), "rate must be finite"),
-        (partial(SGD, rate=0.1, momentum=-1), "momentum"),
-        (partial(SGD, rate=0.1, nesterov=True), "nesterov=True needs momentum"),
-        (partial(SGD, rate=0.1, momentum=0.9, nesterov=True, dampening=0.1), "no dampening"),
-        (partial(SGD, rate=0.1, dampening=0.1), "dampening is of use only"),
+        (partial(SGD, learning_rate=-1), "rate must be finite"),
+        (partial(SGD, learning_rate=np.nan), "rate must be finite"),
+        (partial(SGD, learning_rate=0.1, momentum=-1), "momentum"),
+        (partial(SGD, learning_rate=0.1, nesterov=True), "nesterov=True needs momentum"),
+        (partial(SGD, learning_rate=0.1, momentum=0.9, nesterov=True, dampening=0.1), "no dampening"),
+        (partial(SGD, learning_rate=0.1, dampening=0.1), "dampening is of use only"),
         (partial(Adam, betas=(1.0, 0.9)), r"betas\[0\]"),
         (partial(Adam, epsilon=-1), "epsilon"),
         (partial(AdaGrad, initial=-1), "initial"),
@@ -471,9 +476,9 @@ def test_wrong_settings(make: Make, message: str) -> None:
 
 def test_a_wrong_rate_of_a_schedule_or_a_wrong_clip_changes_nothing() -> None:
     for settings in (
-        {"rate": lambda step: np.nan},
-        {"rate": 0.1, "clip": lambda g: g[:1]},
-        {"rate": 0.1, "clip": lambda g: [0, 0]},
+        {"learning_rate": lambda step: np.nan},
+        {"learning_rate": 0.1, "clip": lambda g: g[:1]},
+        {"learning_rate": 0.1, "clip": lambda g: [0, 0]},
     ):
         optimizer = SGD([np.ones(2), np.ones(2)], **settings)
         with pytest.raises(ValueError, match=r"rate|gradients for 2|shape"):
@@ -570,7 +575,7 @@ def test_copies_update_their_own_variables(again: Callable[[Any], Any]) -> None:
 
 
 def test_states_are_copies() -> None:
-    optimizer, tree = fresh(partial(SGD, rate=0.1, momentum=0.9), np.float64)
+    optimizer, tree = fresh(partial(SGD, learning_rate=0.1, momentum=0.9), np.float64)
     trained(optimizer, 0, 2)
     state = optimizer.state_dict()
     kept = copy.deepcopy(state)
@@ -594,8 +599,8 @@ def test_wrong_states_change_nothing(name: str) -> None:
         before | {"steps": -1},
         before | {"steps": 1.5},
     ]
-    if "rate" in before:
-        spoilt.append(before | {"rate": np.nan})
+    if "learning_rate" in before:
+        spoilt.append(before | {"learning_rate": np.nan})
     if "history" in before:
         spoilt += [before | {"losses": np.zeros(3)}, before | {"history": np.zeros(3)}]
     for state in spoilt:
@@ -616,4 +621,4 @@ def test_it_is_reached_from_the_package() -> None:
     assert autodiff.optimizers is optimizers
     for name in optimizers.__all__:
         assert name == "METHODS" or getattr(optimizers, name).__doc__
-    assert repr(Adam([1.0])) == "Adam(1 parameters, rate=0.001, steps=0)"
+    assert repr(Adam([1.0])) == "Adam(1 parameters, learning_rate=0.001, steps=0)"

@@ -210,8 +210,8 @@ def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None
         loss = np.sum(a * x**2)
         optimizer.step(gradient(loss), loss)
         np.testing.assert_allclose(x.value, wanted, rtol=1e-8, atol=1e-8)
-        assert optimizer.rate == pytest.approx(rate, rel=1e-12)
-    rates = optimizer.history.rate
+        assert optimizer.learning_rate == pytest.approx(rate, rel=1e-12)
+    rates = optimizer.history.learning_rate
     changes = np.unique(np.round(rates[1:] / rates[:-1], 9))
     assert set(changes) <= {0.99, 1.0, 1.02}
     assert 1.02 in changes
@@ -230,7 +230,7 @@ def fitted(grow: str, dtype: Any, steps: int) -> Any:
         loss = np.sqrt(np.mean((np.exp(a * t) * np.sin(b * t + c) - wanted) ** 2))
         optimizer.step(gradient(loss), loss)
         if not optimizer.growing and not capped:
-            capped = optimizer.rate
+            capped = optimizer.learning_rate
     return optimizer, capped, [float(p) for p in (a, b, c)]
 
 
@@ -288,7 +288,7 @@ def test_an_even_loss_changes_no_step(loss: Any) -> None:
     optimizer = StepController([0.0], 1.0)
     for _ in range(5):
         optimizer.step([0.0], loss)
-    assert set(optimizer.history.rate) == {1.0}
+    assert set(optimizer.history.learning_rate) == {1.0}
     assert optimizer.growing
 
 
@@ -296,17 +296,17 @@ def test_a_loss_that_only_rises() -> None:
     optimizer = StepController([0.0], 1.0)
     for loss in (1.0, 2.0, 4.0, 8.0):
         optimizer.step([0.0], loss)
-    np.testing.assert_allclose(optimizer.history.rate, [1.0, 0.99, 0.99**2, 0.99**3])
+    np.testing.assert_allclose(optimizer.history.learning_rate, [1.0, 0.99, 0.99**2, 0.99**3])
     for _ in range(20):
         optimizer.step([0.0], 0.0)
-    assert optimizer.rate <= 0.99**3
+    assert optimizer.learning_rate <= 0.99**3
 
 
 def test_a_fixed_step() -> None:
     optimizer = StepController([0.0], 0.5, beta=1.0, fixed=True)
     for loss in (3.0, 2.0, 5.0, 1.0):
         optimizer.step([1.0], loss)
-    assert set(optimizer.history.rate) == {0.5}
+    assert set(optimizer.history.learning_rate) == {0.5}
     assert optimizer.parameters == [-2.0]
 
 
@@ -334,7 +334,7 @@ def test_the_plot() -> None:
         figure = optimizer.plot(axes)
         above, below = figure.axes
         assert [list(line.get_ydata()) for line in above.lines] == [[3, 2, 1], list(optimizer.history.average)]
-        assert list(below.lines[0].get_ydata()) == list(optimizer.history.rate)
+        assert list(below.lines[0].get_ydata()) == list(optimizer.history.learning_rate)
         pyplot.close(figure)
 
 

@@ -70,7 +70,7 @@ class Part:
     def commit(self, tells: bool) -> Any:
         """Take the step that is ready; return the state after it if `tells`."""
         if self.optimizer is not None:
-            self.optimizer._take(self.ready, self.optimizer.rate)
+            self.optimizer._take(self.ready, self.optimizer.learning_rate)
         self.ready = None
         return self.state() if tells else None
 
