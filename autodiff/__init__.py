@@ -32,6 +32,7 @@ from .operators import (
     elementwise_grad,
     grad,
     hessian,
+    hessian_diagonal,
     hessian_vector_product,
     hvp,
     jacfwd,
@@ -51,8 +52,8 @@ from .rules import rule
 __all__ = [
     "DetachedGradientError", "LostGraphError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl",
     "custom_gradient", "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient",
-    "grads", "hessian", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian", "latex",
-    "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor",
+    "grads", "hessian", "hessian_diagonal", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian",
+    "latex", "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor",
     "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
 from .trace import Function, Trace, concatenated
 
-__all__ = ["hessian", "hessian_vector_product", "hvp"]
+__all__ = ["hessian", "hessian_diagonal", "hessian_vector_product", "hvp"]
 
 
 @function_operator
@@ -53,6 +53,7 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
     See Also
     --------
     autodiff.hvp : products with the Hessian, without forming it.
+    autodiff.hessian_diagonal : the diagonal alone.
 
     Notes
     -----
@@ -88,6 +89,67 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
         return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
 
     return derived("hessian", f, argnums, has_aux, derive)
+
+
+@function_operator
+def hessian_diagonal(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+    """Create a function that evaluates the diagonal of the Hessian of `f`, the second derivative by each element.
+
+    Parameters
+    ----------
+    f : callable
+        A function that returns a real scalar; with `has_aux`, a pair ``(value, aux)``.
+    argnums : int, str, or sequence of them, default 0
+        The arguments to differentiate with respect to; see `value_and_grad`. They are real, and may nest.
+    has_aux : bool, default False
+        Whether `f` returns a pair ``(value, aux)``.
+    sparse : bool, default False
+        Whether to use the sparsity pattern of the Hessian, with respect to one array; see `jacobian`. If each element interacts
+        with few others, a few directions suffice.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments as `f` that returns the diagonal; with `has_aux`, ``(diagonal, aux)``. It has the shape,
+        the nesting and the dtype of the argument. If `argnums` is a sequence, it is a tuple.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called: as for `hessian`.
+
+    See Also
+    --------
+    autodiff.hessian : the whole matrix.
+
+    Notes
+    -----
+    The gradient is recorded once, and swept for batches of directions, of which there are as many as elements. The Hessian is
+    not stored: memory holds one batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hessian_diagonal(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([4., 0.])
+    >>> hessian_diagonal(lambda p: p["a"] ** 2 * p["b"])({"a": 3.0, "b": 1.0})
+    {'a': np.float64(2.0), 'b': np.float64(0.0)}
+    """
+    if sparse and not isinstance(argnums, (int, str, np.integer)):
+        raise ValueError("hessian_diagonal: sparse=True needs a single argument. Concatenate the arguments into one array")
+
+    def diagonals(trace: Trace, out: Any) -> list[Any]:
+        gradients = gradient_nodes(trace.operator, trace.inputs, out)
+        return [trace.linearized(g).diagonal(position) for position, g in enumerate(gradients)]
+
+    def derive(trace: Trace) -> Any:
+        out = _scalar(trace)
+        if sparse:
+            refuse_sparse(trace)
+            return np.reshape(sparse_hessian(trace, out).diagonal(), trace.points[0].shape)[()]
+        return trace.arguments.nest(trace.linear(out, [], lambda o, _: diagonals(trace, o)))
+
+    return derived("hessian_diagonal", f, argnums, has_aux, derive)
 
 
 @function_operator

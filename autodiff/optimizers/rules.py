@@ -37,8 +37,8 @@ class SGD(Optimizer):
     Notes
     -----
     ``v = momentum * v + (1 - dampening) * g``, then ``p -= learning_rate * v``, or with `nesterov` ``p -= learning_rate * (g +
-    momentum * v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
-    2013, in PyTorch's form.
+    momentum * v)``; the first v is g. I. Sutskever et al., "On the importance of initialization and momentum in deep learning",
+    ICML 2013, in PyTorch's form.
 
     Examples
     --------

@@ -141,6 +141,21 @@ class Linearization:
             found = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
             return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(found, shapes, strict=True)]
 
+    def diagonal(self, position: int) -> Any:
+        """Return the diagonal of the Jacobian for an input of the shape of `out`; at any time, memory holds one batch of rows."""
+        x, depth = self.inputs[position], self.depth
+        batch, size = x.shape[:depth], math.prod(x.shape[depth:])
+        parts = []
+        for chunk in self.chunks(size):
+            rows = self.pull(basis(self.out, chunk, 1, depth), True)[position]
+            with self.recording():
+                count = np.arange(chunk.stop - chunk.start)
+                parts.append(np.reshape(rows, (len(count), *batch, size))[count, ..., count + chunk.start])
+        if not parts:
+            return self._reshaped(self._zeros(x, None), x.shape)
+        with self.recording():
+            return self._reshaped(np.moveaxis(_concatenate_owned(parts, set()), 0, -1), x.shape)
+
     def columns(self) -> list[Any]:
         """Return the Jacobians as `rows` does, by a batch of tangents of all elements of each input."""
         if self.written:

@@ -91,7 +91,10 @@ def test_missing_attributes_are_missing() -> None:
     assert "sum" in dir(X)
 
 
-@for_each("operator", ["grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian", "elementwise_grad", "hvp"])
+@for_each(
+    "operator",
+    ["grad", "value_and_grad", "jacobian", "jacrev", "jacfwd", "hessian", "hessian_diagonal", "elementwise_grad", "hvp"],
+)
 def test_argnum_is_understood(operator: str) -> None:
     apply = getattr(ad, operator)
 

@@ -27,7 +27,7 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
     made = make(copies)
     if not isinstance(made, Optimizer) or type(made).step is not Optimizer.step:
         raise TypeError(
-            f"Split: optimizer makes an optimiser of a list of arrays, such as functools.partial(Adam, learning_rate=0.003); this "
+            "Split: optimizer makes an optimiser of a list of arrays, such as functools.partial(Adam, learning_rate=0.003); this "
             f"one gave a {type(made).__name__}" + (", whose step asks for more than gradients" if hasattr(made, "step") else "")
         )
     return made.state_dict()

@@ -484,6 +484,7 @@ FIRST: dict[str, Function] = {
 }
 SECOND: dict[str, Function] = {
     "hessian": ad.hessian,
+    "hessian_diagonal": ad.hessian_diagonal,
     "laplacian": ad.laplacian,
     "nested hessian": lambda f: lambda x: ad.hessian(lambda p: f(p["a"]))({"a": x})["a"]["a"],
     "nested hvp": lambda f: lambda x: ad.hvp(lambda p: f(p["a"]) * p["b"])({"a": x, "b": 1.0}, {"a": 1.0, "b": 0.0})["a"],
