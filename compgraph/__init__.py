@@ -43,10 +43,14 @@ from .interception import interception
 from .nn import (
     conv,
     cross_correlate,
+    dropout,
+    huber,
     log_softmax,
     logsumexp,
     max_pool,
     mean_pool,
+    mse,
+    one_hot,
     relu,
     sigmoid,
     sigmoid_cross_entropy,
@@ -66,12 +70,12 @@ __all__ = [
     "BatchedValueError", "ConstantNode", "Executor", "Formula", "GraphPicture", "GuardError", "LeakError", "Listing", "Node",
     "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
     "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
-    "cross_correlate", "debug", "default_dtype", "emath", "empty", "expand", "fft", "from_jax", "from_torch", "full",
-    "interception", "jit", "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool", "no_graph",
-    "ones", "patched_numpy", "placeholder", "primitive", "profile", "program", "r_", "record_lines", "relu", "require",
-    "reset", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy",
-    "softplus", "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch", "topological_order", "variable",
-    "visualize_at", "zeros",
+    "cross_correlate", "debug", "default_dtype", "dropout", "emath", "empty", "expand", "fft", "from_jax", "from_torch",
+    "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool",
+    "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile", "program", "r_",
+    "record_lines", "relu", "require", "reset", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy", "simplify",
+    "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch",
+    "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.

@@ -9,7 +9,7 @@ from .frames import record_lines as record_lines
 from .graph import topological_order as topological_order
 from .guards import GuardError as GuardError, reset as reset
 from .interception import interception as interception
-from .nn import max_pool as max_pool, mean_pool as mean_pool
+from .nn import dropout as dropout, huber as huber, max_pool as max_pool, mean_pool as mean_pool, mse as mse, one_hot as one_hot
 from .ops.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
 from .tracing import LeakError as LeakError, strict as strict

@@ -114,7 +114,7 @@ def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3
         return
     message = (
         f"numbers left the graph while it was recorded, and uses of them are not repeated: {left}. Compute with the "
-        "nodes themselves"
+        "nodes themselves, or make the numbers a placeholder"
     )
     if strict:
         raise GuardError(message)

@@ -1,16 +1,25 @@
-"""Losses: one node of the graph each, computed by plain NumPy, with its rule in `autodiff.grads`."""
+"""Losses, and class numbers as vectors.
+
+The cross-entropies are one node of the graph each, computed by plain NumPy, with a rule in `autodiff.grads`. The other functions
+record operations of NumPy.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from .. import ops
 from ..bind import bind
-from ..protocols import primitive
+from ..graph import as_operands
+from ..protocols import named, primitive
+from ..values import Value
 from .activations import _as_array, log_softmax
+
+_mean, _where = named(np.mean), named(np.where)  # NumPy's own: within operators, other functions have these names
 
 
 @primitive
@@ -65,12 +74,15 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
 
 def _of_class(below: Any, labels: Any) -> Any:
     """From each row of `below` the element of its class, after checks of the labels."""
-    classes = below.shape[-1]
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"softmax_cross_entropy: class numbers must be integers, not {labels.dtype}")
-    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
-        raise ValueError(f"softmax_cross_entropy: class numbers must be from 0 to {classes - 1}")
+    _require_classes("softmax_cross_entropy", labels, below.shape[-1])
     return below[np.arange(len(below)), labels.reshape(-1)]
+
+
+def _require_classes(name: str, labels: Any, classes: int) -> None:
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"{name}: class numbers must be integers, not {labels.dtype}")
+    if labels.size and not (labels.min() >= 0 and labels.max() < classes):
+        raise ValueError(f"{name}: class numbers must be from 0 to {classes - 1}")
 
 
 ops.enter_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
@@ -111,3 +123,163 @@ def sigmoid_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
 
 
 ops.INLINED.add(vars(softmax_cross_entropy)["function"])
+
+
+def mse(predictions: ArrayLike, targets: ArrayLike, *, name: str | None = None) -> Any:
+    """The mean squared error of predictions relative to targets.
+
+    Parameters
+    ----------
+    predictions, targets : array_like
+        Real, of the same shape, or of shapes of which one broadcasts to the other.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    scalar
+        The mean over all elements, of the dtype of the difference; float64 for integers and booleans.
+
+    Raises
+    ------
+    ValueError
+        If neither shape broadcasts to the other, as for shapes ``(n,)`` and ``(n, 1)``.
+    TypeError
+        If an argument is complex.
+
+    Notes
+    -----
+    ``mean((predictions - targets)**2)``. C. M. Bishop, *Pattern Recognition and Machine Learning*, Springer 2006, section 1.1,
+    has half the sum of squares. For zero elements it is nan, with NumPy's warning.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> float(cg.mse([1.0, 2.0], [1.0, 4.0]))
+    2.0
+    """
+    return _mean(np.square(_difference("mse", predictions, targets)), name=name)
+
+
+def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, name: str | None = None) -> Any:
+    """The Huber loss of predictions relative to targets, which is less sensitive to outliers than `mse`.
+
+    Parameters
+    ----------
+    predictions, targets : array_like
+        As for `mse`.
+    delta : float
+        The absolute difference from which on the loss is linear; positive.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    scalar
+        The mean over all elements, of the dtype of the difference; float64 for integers and booleans.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `mse`; also if `delta` is not a positive number.
+
+    Notes
+    -----
+    The mean of ``d**2 / 2`` where ``abs(d) <= delta``, and of ``delta * (abs(d) - delta / 2)`` elsewhere, for the differences d.
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35 (1964).
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> float(cg.huber([0.5, 3.0], [0.0, 0.0]))
+    1.3125
+    """
+    delta = plain_number("huber", "delta", delta)
+    if not 0 < delta < np.inf:
+        raise ValueError(f"huber: delta must be positive and finite, not {delta}")
+    difference = _difference("huber", predictions, targets)
+    inner = np.clip(difference, -delta, delta)
+    return _mean(inner * (difference - inner / 2), name=name)
+
+
+def _difference(opname: str, predictions: Any, targets: Any) -> Any:
+    """The difference of two real arrays, neither of which is repeated unless the other has its shape."""
+    predictions, targets = as_operands((predictions, targets))
+    dtype = np.result_type(*(getattr(x, "dtype", x) for x in (predictions, targets)))
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{opname}: numbers of dtype {dtype} have no real difference. Compare real and imaginary parts")
+    shapes = np.shape(predictions), np.shape(targets)
+    try:
+        is_ambiguous = np.broadcast_shapes(*shapes) not in shapes
+    except ValueError:
+        is_ambiguous = True
+    if is_ambiguous:
+        raise ValueError(
+            f"{opname}: predictions have shape {shapes[0]}, targets {shapes[1]}, and neither broadcasts to the other. Reshape "
+            "one of them"
+        )
+    return np.subtract(predictions * 1.0 if dtype.kind in "biu" else predictions, targets)
+
+
+def plain_number(opname: str, parameter: str, value: Any) -> float:
+    """A setting of a function as a Python number; raises for nodes, arrays and text."""
+    if isinstance(value, Value) or not isinstance(value, SupportsFloat) or np.shape(value):
+        raise TypeError(f"{opname}: {parameter} must be a plain number, not {value!r}")
+    return float(value)
+
+
+def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: str | None = None) -> Any:
+    """Class numbers as unit vectors.
+
+    Parameters
+    ----------
+    labels : array_like
+        Integers from 0 to ``classes - 1``, of any shape.
+    classes : int
+        The number of classes.
+    dtype : dtype
+        The dtype of the result.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    array
+        Of shape ``(*labels.shape, classes)``: 1 at the class of each label, and 0 elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If a label is out of range; also when a graph is run again with other labels. If `classes` is not positive.
+    TypeError
+        If labels are not integers.
+
+    Notes
+    -----
+    ``result[..., k] = (labels == k)``: the 1-of-K coding scheme of C. M. Bishop, *Pattern Recognition and Machine Learning*,
+    Springer 2006, section 4.1. Its derivative is zero.
+
+    Examples
+    --------
+    >>> import compgraph as cg
+    >>> cg.one_hot([2, 0], 3)
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    classes = operator.index(classes)
+    if classes < 1:
+        raise ValueError(f"one_hot: the number of classes must be positive, not {classes}")
+    labels = bind(_class_numbers, as_operands((labels,)), {"classes": classes})
+    one = np.ones((), dtype)
+    return _where(np.expand_dims(labels, -1) == np.arange(classes), one, np.zeros_like(one), name=name)
+
+
+def _class_numbers(labels: Any, *, classes: int) -> Any:
+    """The labels, after checks."""
+    labels = np.array(labels)
+    _require_classes("one_hot", labels, classes)
+    return labels[()]
+
+
+ops.enter(_class_numbers, "class_numbers", "piecewise", kind="elementwise")
+ops.PIECEWISE.add(_class_numbers)

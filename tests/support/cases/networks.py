@@ -82,4 +82,21 @@ COMPLEX_SKETCHES: dict[str, list[Sketch]] = {
     "conv": slides(cg.conv, complexes)[3:5],
     "mean_pool": [("vector", partial(cg.mean_pool, window=2), complexes(6))],
 }
-COMPOSED_SKETCHES: dict[str, list[Sketch]] = {"expand_dims": [("expand", cg.expand, real(3))]}
+COMPOSED_SKETCHES: dict[str, list[Sketch]] = {
+    "expand_dims": [("expand", cg.expand, real(3))],
+    "mse": [
+        ("both differentiated", cg.mse, real(2, 3, seed=1), real(2, 3, seed=2)),
+        ("broadcast targets", cg.mse, real(2, 3), real(3)),
+        ("broadcast predictions", cg.mse, real(1, 3), real(2, 3)),
+        ("a number", lambda x: cg.mse(x, 1), real(4)),
+        ("integers", lambda x: cg.mse(np.arange(3), x), real(3)),
+        ("numbers", cg.mse, real(), real(seed=1)),
+    ],
+    "huber": [
+        ("both differentiated", partial(cg.huber, delta=0.75), real(2, 3, seed=1), 2 * real(2, 3, seed=2)),
+        ("broadcast targets", cg.huber, real(2, 3), real(3)),
+        ("inside", partial(cg.huber, delta=100), real(4), real(4, seed=1)),
+        ("outside", partial(cg.huber, delta=1e-3), real(4), real(4, seed=1)),
+        ("numbers", cg.huber, real(), real(seed=1)),
+    ],
+}

@@ -1,0 +1,78 @@
+"""Dropout: a random mask, drawn where the function is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..frames import source_lines
+from ..graph import as_operands
+from ..guards import note_guard
+from ..protocols import named
+from ..values import ConstantNode, Value
+from .losses import plain_number
+
+_where = named(np.where)  # NumPy's own: within operators, another function has this name
+
+
+def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | None = None) -> Any:
+    """Set random elements to zero, and scale the others so that the expected value stays (inverted dropout).
+
+    Parameters
+    ----------
+    x : array_like
+        Of any shape.
+    rate : float
+        The probability that an element is set to zero, in [0, 1).
+    rng : numpy.random.Generator
+        The generator, which draws ``x.size`` numbers. Under `autodiff.vmap`, its ``randomness=`` says what a draw means.
+    name : str, optional
+        A name for the node.
+
+    Returns
+    -------
+    array
+        Of the shape and dtype of `x`; float64 for integers and booleans.
+
+    Raises
+    ------
+    TypeError
+        If `rng` is not a generator, or `rate` not a plain number.
+    ValueError
+        If `rate` is not in [0, 1).
+
+    Warns
+    -----
+    RuntimeWarning
+        When a `compgraph.Executor` is made of a graph that contains the mask: each run would repeat it. With ``strict=True`` a
+        `compgraph.GuardError` is raised. Record the graph in each step, or make the mask a placeholder:
+        ``np.where(mask, x / (1 - rate), 0)``.
+
+    Notes
+    -----
+    ``where(u >= rate, x / (1 - rate), 0)``, where u is uniform in [0, 1). N. Srivastava et al., "Dropout: a simple way to prevent
+    neural networks from overfitting", Journal of Machine Learning Research 15 (2014). A function compiled by `compgraph.jit` that
+    calls it runs as NumPy, and draws in each call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import compgraph as cg
+    >>> cg.dropout([1.0, 2.0, 3.0, 4.0], 0.5, np.random.default_rng(0))
+    array([2., 0., 0., 0.])
+    """
+    rate = plain_number("dropout", "rate", rate)
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout: rate must be in [0, 1), not {rate}")
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"dropout: rng must be a numpy.random.Generator, such as np.random.default_rng(0), not {rng!r}")
+    (x,) = as_operands((x,))
+    is_kept = rng.random(np.shape(x)) >= rate
+    if isinstance(x, Value):
+        origin = ConstantNode.create_using(np.ones((), bool))  # the guard matters to the graphs that contain this node
+        note_guard("the mask that cg.dropout drew", None, (origin,), None, source_lines.user_frame(1))
+        is_kept = np.logical_and(is_kept, origin)
+    found = _where(is_kept, np.divide(x, 1 - rate), 0, name=name)
+    return found if isinstance(found, Value) else found[()]
