@@ -71,9 +71,10 @@ __all__ = [
     "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
     "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
     "cross_correlate", "debug", "default_dtype", "dropout", "emath", "empty", "expand", "fft", "from_jax", "from_torch",
-    "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "log_softmax", "logsumexp", "max_pool", "mean_pool",
-    "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile", "program", "r_",
-    "record_lines", "relu", "require", "reset", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy", "simplify",
+    "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "load", "log_softmax", "logsumexp", "max_pool",
+    "mean_pool", "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile", "program",
+    "r_", "record_lines", "relu", "require", "reset", "save", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy",
+    "simplify",
     "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch",
     "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
@@ -87,6 +88,7 @@ _LATE = {
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],
     "versions": ["__version__", "show_versions"],
+    "serialization.parameters": ["load", "save"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}
 

@@ -19,6 +19,7 @@ from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .executor import Executor as Executor, simplify as simplify, subgraph as subgraph
 from .printing import Formula as Formula, Listing as Listing, latex as latex, program as program, to_sympy as to_sympy
 from .profiling import Profile as Profile, profile as profile
+from .serialization.parameters import load as load, save as save
 from .versions import __version__ as __version__, show_versions as show_versions
 from .view import GraphPicture as GraphPicture, visualize_at as visualize_at
 

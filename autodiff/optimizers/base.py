@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, SupportsFloat
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,7 +57,8 @@ class Optimizer:
     Raises
     ------
     TypeError
-        If a parameter is complex, an integer array, or anything but a variable, an array or a number; or a setting is no number.
+        If a parameter is complex, an integer array, or anything but a variable, an array or a number; or if a setting is
+        not a number.
     ValueError
         If parameters share memory or are read-only, or a setting is out of its range.
     """
@@ -257,7 +258,7 @@ class Optimizer:
 
 def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
     """Return a setting as a float, which must be in ``low <= value < high``."""
-    if not isinstance(value, SupportsFloat) or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
+    if not hasattr(value, "__float__") or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
         raise TypeError(f"{name} must be a number, not {value!r}")
     number = float(value)
     if not low <= number < high:

@@ -12,7 +12,8 @@ Class = TypeVar("Class", bound=type)
 
 def accepts_rate(cls: Class) -> Class:
     """Let the constructor of a class accept ``rate=``, and its instances have the attribute `rate`, with a DeprecationWarning."""
-    init = cls.__init__
+    changed: Any = cls
+    init = changed.__init__
 
     @functools.wraps(init)
     def constructor(self: Any, *args: Any, **options: Any) -> None:
@@ -23,8 +24,8 @@ def accepts_rate(cls: Class) -> Class:
             options["learning_rate"] = options.pop("rate")
         init(self, *args, **options)
 
-    cls.__init__ = constructor
-    cls.rate = former_rate
+    changed.__init__ = constructor
+    changed.rate = former_rate
     return cls
 
 

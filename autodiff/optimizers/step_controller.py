@@ -37,7 +37,9 @@ class History(NamedTuple):
     loss: Array
     average: Array
     learning_rate: Array
-    rate = former_rate
+
+
+History.rate = former_rate  # type: ignore[attr-defined]
 
 
 @accepts_rate

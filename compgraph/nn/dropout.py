@@ -27,7 +27,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
     rate : float
         The probability that an element is set to zero, in [0, 1).
     rng : numpy.random.Generator
-        The generator, which draws ``x.size`` numbers. Under `autodiff.vmap`, its ``randomness=`` says what a draw means.
+        The generator, which draws ``x.size`` numbers. `autodiff.vmap` needs ``randomness=``.
     name : str, optional
         A name for the node.
 

@@ -7,7 +7,7 @@ record operations of NumPy.
 from __future__ import annotations
 
 import operator
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -223,7 +223,12 @@ def _difference(opname: str, predictions: Any, targets: Any) -> Any:
 
 def plain_number(opname: str, parameter: str, value: Any) -> float:
     """A setting of a function as a Python number; raises for nodes, arrays and text."""
-    if isinstance(value, Value) or not isinstance(value, SupportsFloat) or np.shape(value):
+    if (
+        isinstance(value, Value)
+        or not hasattr(value, "__float__")
+        or np.shape(value)
+        or np.asarray(value).dtype.kind not in "biufO"
+    ):
         raise TypeError(f"{opname}: {parameter} must be a plain number, not {value!r}")
     return float(value)
 

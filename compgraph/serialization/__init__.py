@@ -1,4 +1,4 @@
-"""Pickling and deep-copying of graphs: a node takes along all it was computed from."""
+"""Pickling and deep-copying of graphs: a node takes along all it was computed from. `parameters` saves values alone."""
 
 from . import graphs as graphs  # importing it lets nodes be pickled and copied
 from . import moved as moved  # importing it lets pickles of earlier versions be loaded

@@ -132,7 +132,7 @@ def test_huber_at_its_corners_and_far_out() -> None:
     for delta, error in ((0, ValueError), (-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError)):
         with pytest.raises(error, match="huber: delta must be positive and finite"):
             cg.huber([1.0], [0.0], delta)
-    for delta in ("1", None, [1.0], cg.variable(1.0)):
+    for delta in ("1", np.str_("1"), np.complex128(1), None, [1.0], cg.variable(1.0)):
         with pytest.raises(TypeError, match="huber: delta must be a plain number"):
             cg.huber([1.0], [0.0], delta)  # type: ignore[arg-type]
 
