@@ -22,7 +22,7 @@ def test_a_result_that_was_written_into() -> None:
 
 
 def test_an_operand_that_was_written_into() -> None:
-    """Is a copy that nobody wrote into."""
+    """The recorded operand is a copy that is never written into."""
     x, a = cg.variable([1.0, 2.0], "x"), np.array([3.0, 4.0])
     with cg.debug():
         z = np.sum(x * a)

@@ -1,4 +1,4 @@
-"""The stub file says what the package has."""
+"""The stub file matches the package."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ assert ad.grad(f)(3.0) == np.random.Generator(np.random.PCG64(0)).random(3).sum(
 
 
 def test_compiled_function_called_by_c_code_gets_plain_arrays() -> None:
-    """It would write numbers over a value that is no array, and end the process."""
+    """C code would overwrite memory of an argument that is not an array, and crash."""
     subprocess.run([sys.executable, "-c", CALLED_BY_C], check=True)
 
 

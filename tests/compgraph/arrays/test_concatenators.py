@@ -93,7 +93,7 @@ def test_joining_has_numpys_values_and_derivatives() -> None:
 
 
 def check_joined(label: str) -> None:
-    """Compare what is joined of nodes with NumPy's, and its derivatives with differences."""
+    """Compare a concatenation of nodes with NumPy's result, and its derivatives with finite differences."""
     call = JOINED[label]
     expected, found = np.asarray(call(Numpys(), X)), call(cg, cg.variable(X))
     assert isinstance(found, cg.Node)
@@ -139,8 +139,8 @@ def test_plain_texts_and_lengths_are_numpys() -> None:
     assert len(cg.r_) == len(np.r_) == len(cg.c_)
 
 
-def test_what_numpys_own_cannot_take_raises() -> None:
-    """Entries that NumPy converts on the way have lost their history, and say so."""
+def test_numpy_concatenators_raise_for_converted_nodes() -> None:
+    """Entries that NumPy converts to another dtype lose their history, which raises."""
     x = cg.variable(X)
     for call in (
         lambda: np.r_[x[0].astype(np.float32), x[1]],

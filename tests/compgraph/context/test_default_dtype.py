@@ -1,4 +1,4 @@
-"""The default precision: what follows it, what keeps its own, and for how long it holds."""
+"""The default precision: which arrays use it, which keep their dtype, and its scope."""
 
 from __future__ import annotations
 

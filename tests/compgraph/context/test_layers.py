@@ -1,4 +1,4 @@
-"""Contexts hold for what runs inside them, and for nobody else: beside generators, threads, tasks, and interrupted anywhere."""
+"""Contexts apply only to the code inside them: generators, threads, tasks, and interruptions at any point."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.interruption import Interruption
 
 pytestmark = pytest.mark.portable
 
-# Each context with a question that tells whether it holds.
+# Each context with a predicate that returns whether it is active.
 X = cg.variable([1.0, 2.0])
 CONTEXTS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "no_graph": (cg.no_graph, lambda: not isinstance(X * 2, cg.OperationalNode)),
@@ -42,7 +42,7 @@ MADE_BEFORE = pytest.mark.parametrize(
     [(c, h) for name, (c, h) in CONTEXTS.items() if name != "default_dtype"],
     ids=[name for name in CONTEXTS if name != "default_dtype"],
 )  # a call of default_dtype holds
-# A profile is told of one thread, and refuses another; see tests/compgraph/profiling.
+# A profile belongs to one thread and raises in another; see tests/compgraph/profiling.
 SHARED = pytest.mark.parametrize(
     ("context", "holds"),
     [(c, h) for name, (c, h) in CONTEXTS.items() if name not in ("default_dtype", "profile")],
@@ -55,7 +55,7 @@ EACH = pytest.mark.parametrize(("context", "holds"), CONTEXTS.values(), ids=CONT
 
 
 def _is_profiled() -> bool:
-    """Whether who profiles is told of operations that take the shortest way, and of others."""
+    """Whether the active profiler counts operations on the fast path and on the slow path."""
     told = active_profiler()
     if told is None:
         return False
@@ -519,7 +519,7 @@ def test_one_object_in_threads(context: Any, holds: Any) -> None:
 
 @BY_THREADS
 def test_tasks(context: Any, holds: Any) -> None:
-    """A coroutine's context holds for what it awaits, for tasks begun inside, and not for others."""
+    """A coroutine's context holds for the coroutines it awaits and tasks started inside, and not for others."""
 
     async def other() -> bool:
         await asyncio.sleep(0)
@@ -613,7 +613,7 @@ OURS = tuple(str(Path(package.__file__ or "").parent) for package in (cg, ad))
 
 
 def _may_be_interrupted(program: Any) -> Callable[[CodeType], bool]:
-    """Of which code an instruction may be interrupted: ours, and the program's."""
+    """Predicate for code that may be interrupted: the code of this project and of the program."""
 
     def within(code: CodeType) -> bool:
         if code.co_name == "<genexpr>":
@@ -673,7 +673,7 @@ PROGRAMS = {
 
 
 def _state() -> dict[str, Any]:
-    """What a context might have left."""
+    """State that a context could leave changed."""
     x = cg.variable([1.0, 2.0])
     buffer = cg.zeros(2)
     made = x * 2
@@ -695,7 +695,7 @@ def test_interrupted_anywhere(name: str, count: int) -> None:
     """Whatever instruction a signal interrupts, all is as before."""
     program, before = PROGRAMS[name], _state()
     within = _may_be_interrupted(program)
-    program()  # what is remembered of it
+    program()  # fill caches first
     whole = Interruption(None, within)
     whole(program)
     rng = np.random.default_rng(sum(name.encode()))

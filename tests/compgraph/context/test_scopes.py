@@ -47,8 +47,8 @@ def test_a_slash_nests() -> None:
     assert second.scope == ("a", "b", "a", "b")
 
 
-def test_an_error_leaves_the_scope() -> None:
-    """What is made after an exception is in no scope."""
+def test_scope_ends_at_an_exception() -> None:
+    """Nodes created after an exception are outside the scope."""
     with pytest.raises(KeyError), cg.scope("a"):
         raise KeyError
     assert (variable(1.0) * 2).scope == ()

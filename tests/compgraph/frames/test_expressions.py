@@ -308,7 +308,7 @@ FORMS: dict[str, tuple[Callable[[], Any], Any]] = {
 
 
 def answers(form: Callable[[], Any]) -> list[Any]:
-    """What was found while a form ran twice; errors of the number's type do not matter."""
+    """Results recorded while a form ran twice; errors of the number's type do not matter."""
     asked.clear()
     for _ in range(2):
         try:

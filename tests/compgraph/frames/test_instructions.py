@@ -1,4 +1,4 @@
-"""What is read off the current instruction: the same on every Python, specialised, traced, monitored or not."""
+"""Reading the current instruction: equal results on every Python, specialized, traced, monitored or not."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def monitoring() -> Iterator[None]:
 
 
 class Told:
-    """A container and an object that look at who writes into them."""
+    """A container and an object that check `is_assigning` in each access."""
 
     seen: list[bool] = []  # noqa: RUF012  (shared on purpose)
 
@@ -206,7 +206,7 @@ def test_an_error_of_ones_own_is_told_from_one_of_what_was_called(function: Call
 
 
 class Seen:
-    """A number and a context whose frame is asked when it is taken, or entered."""
+    """A number and a context manager that inspect the frame that converts or enters them."""
 
     def __init__(self, ask: Callable[[Any], Any]) -> None:
         self.ask, self.answers = ask, list[Any]()

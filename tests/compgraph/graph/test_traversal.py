@@ -29,7 +29,7 @@ def same(found: Sequence[GraphNode], expected: Sequence[GraphNode]) -> bool:
 
 
 def is_topological(order: list[GraphNode]) -> bool:
-    """Whether every operand stands in the list, before what is computed from it."""
+    """Whether every operand is in the list, before the nodes computed from it."""
     place = {node: k for k, node in enumerate(order)}
     return all(place.get(operand, len(order)) < place[node] for node in order for operand in operands_of(node))
 
@@ -48,7 +48,7 @@ def test_a_leaf_alone() -> None:
 
 
 def test_each_node_once_however_often_it_is_used() -> None:
-    """What is used in many places is listed, and walked, once."""
+    """A node that is used in many places is listed and visited once."""
     y = x = variable(1.0, "x")
     for _ in range(60):  # 2**60 paths
         y = y * y
@@ -59,7 +59,7 @@ def test_each_node_once_however_often_it_is_used() -> None:
 
 
 def test_equal_values_are_different_nodes() -> None:
-    """Nodes are told apart by identity, not by value or name."""
+    """Nodes are distinguished by identity, not by value or name."""
     x, y = variable([1.0, 2.0], "a"), variable([1.0, 2.0], "a")
     found = breadth_first(x + y)
     assert same(found[1:], [x, y])
@@ -77,13 +77,12 @@ def test_raw_operands_are_constants_and_stay_the_same() -> None:
 
 
 def test_several_outputs_start_together_and_count_once() -> None:
-    """Several outputs can be asked for together."""
     x = variable(2.0, "x")
     a, b = np.sin(x), np.cos(x)
     assert words(breadth_first(a, b, a)) == ["sin", "cos", "x"]
 
 
-def test_a_joint_stands_once_between_its_outputs_and_its_operands() -> None:
+def test_multi_output_operation_is_listed_once_between_outputs_and_operands() -> None:
     """An operation with several outputs is one record, below its outputs."""
     x = variable(7.0, "x")
     quotient, remainder = divmod(x, 3.0)
@@ -107,7 +106,6 @@ def test_operands_are_listed_once_for_each_use() -> None:
 
 
 def test_topological_order_is_the_order_of_recording() -> None:
-    """Operations come in the order in which they were recorded."""
     x, y = variable(0.5, "x"), variable(4.0, "y")
     f = np.sin(x) * y + np.exp(y)
     assert words(topological_order([f])) == ["y", "x", "sin", "mul", "exp", "add"]

@@ -1,4 +1,4 @@
-"""What is noticed, and what is refused, where Python asks a node for its number."""
+"""Conversions of nodes to Python numbers: leaks that are noticed, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def vector() -> Any:
 
 
 def whats(call: Callable[[], object]) -> list[str]:
-    """What is noticed while something is called."""
+    """The leaks that are noticed during a call."""
     with conversions.collecting_leaks() as found:
         call()
     return [e.what for e in found]
@@ -56,7 +56,7 @@ def test_node_assigned_into_a_plain_buffer_raises() -> None:
         for buffer, times in itertools.product(BUFFERS, [1, 1000]):
             with failures.case(f"{buffer}, {times} times"):
                 made = BUFFERS[buffer]()
-                fill(made, 0, times)  # so that the instruction is specialised for what it is given
+                fill(made, 0, times)  # so that the interpreter specializes the instruction for its operands
                 with pytest.raises(TypeError, match=said):
                     fill(made, vector()[0], times)
                 assert not any(made)
@@ -176,7 +176,7 @@ def test_conversions_are_noticed(name: str) -> None:
 
 
 def outcome(convert: Any, value: Any) -> tuple[type, str]:
-    """What a conversion gives, or the error it raises."""
+    """The type and text of a conversion's result, or of its error."""
     try:
         found = convert(value)
     except Exception as error:

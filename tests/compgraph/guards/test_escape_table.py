@@ -1,4 +1,4 @@
-"""The table of routes out of the graph: each does what it says, and none is silently wrong."""
+"""The table of routes out of the graph: each behaves as documented, and none is silently wrong."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # snippets leave files open, for example
 ]
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-NARROW = re.compile("float32|float16|complex64")  # of which a difference needs longer steps
+NARROW = re.compile("float32|float16|complex64")  # differences in these need longer steps
 POINT = np.array([0.6, 1.1, 1.7])
 
 
 def attempt(function: Callable[[], Any]) -> Any:
-    """What a function gives, or zero where it raises: as code that tries one thing after the other."""
+    """The result of a function, or zero if it raises: code that tries alternatives."""
     try:
         return function()
     except Exception:
@@ -67,7 +67,7 @@ def attempt(function: Callable[[], Any]) -> Any:
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
-    """What a function gives, or raises, in a thread of its own."""
+    """The result of a function that runs in a separate thread, or its exception."""
     found: list[Any] = []
 
     def call() -> None:
@@ -202,7 +202,7 @@ def test_at_the_top_level(route: Route) -> None:
         found = at_top(function_of(route))
     messages = [str(w.message) for w in warned if w.category is RuntimeWarning]
     assert all(m.startswith("gradient: numbers of nodes") for m in messages)
-    assert not messages or route.top == "noticed"  # elsewhere the numbers may be all that is meant
+    assert not messages or route.top == "noticed"  # elsewhere the program may intend to use the numbers
     if route.within == "meant":
         assert np.array_equal(found, np.ones(3))
     elif route.top in ("recorded", "constant"):
@@ -243,12 +243,12 @@ MODES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 
 
 def outcome(route: Route, mode: str = "grad") -> str:
-    """What is to happen to a snippet within operators, or strict contexts, on this Python."""
+    """The expected outcome of a snippet within operators, or in strict contexts, on this Python."""
     return route.strict if route.strict and mode in ("strict", "debug") else route.within
 
 
 def in_modes(*outcomes: str) -> Callable[[Callable[[Route, str], None]], Callable[[str], None]]:
-    """Make a check of a route in a mode a test of all routes of which something is to happen, in each mode."""
+    """Make a check of a route in a mode a test of all routes with the given outcomes, in each mode."""
 
     def decorate(check: Callable[[Route, str], None]) -> Callable[[str], None]:
         @pytest.mark.parametrize("mode", MODES)
@@ -339,8 +339,8 @@ def test_what_is_meant_gives_numbers_without_a_word(route: Route, mode: str) -> 
 
 
 @each(lambda route: outcome(route) == "text")
-def test_what_nothing_can_see_is_found_by_comparison(route: Route) -> None:
-    """These are all: nobody is asked, or only for a text."""
+def test_undetectable_routes_are_found_by_comparison(route: Route) -> None:
+    """Routes without a conversion, or with a conversion to text, are detected by ``verify="first"`` alone."""
     f = function_of(route)
     assert not is_right(ad.grad(f)(POINT), route)
     with pytest.raises(ad.DetachedGradientError, match=r"No conversion was noticed|(str|format)\(\) at File"):

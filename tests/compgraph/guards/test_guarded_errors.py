@@ -1,4 +1,4 @@
-"""A `try` decides as `if` does: where an operation raised while a graph was recorded, it is asked again."""
+"""Guards of `try`: an operation that raised while a graph was recorded is checked again on replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that Python was told bind a graph: all of one, or the axis that is all Python looked at."""
+"""Guards of shapes: a graph is bound to the whole shape, or to the one axis that Python read."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def matched(shape: Any) -> int:
 
 
 def told(read: Callable[[Any], Any]) -> set[str]:
-    """What a reader of a placeholder's shape is noted to have been told."""
+    """The guards that are logged when a function reads a placeholder's shape."""
     cg.reset()
     p = cg.placeholder((None, None), name="p", example=np.ones((2, 3)))
     read(p)
@@ -204,7 +204,7 @@ class Thing:
 
 
 def cost_nothing() -> None:
-    """What the test below runs, where no other placeholder lives."""
+    """Body of the test below, which needs a process without other placeholders."""
     names = ("shape", "size", "nbytes", "__len__", "__iter__")
     gc.collect()
     before = [Value.__dict__.get(name) for name in names]

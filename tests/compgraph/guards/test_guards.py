@@ -1,4 +1,4 @@
-"""What Python decided while a graph was recorded: asked again in each run, or known to be lost, whatever was decided about."""
+"""Guards: decisions of Python while a graph was recorded are re-checked in each run, or known to be lost."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] = lambda graph: graph, **options: Any) -> set[str]:
-    """What becomes of a program that is recorded once, its graph copied in some way, and run with other values."""
+    """Outcomes of a program that is recorded once, its graph copied by `way`, and run with other values."""
     cg.reset()
     out, x = way((function(x), x))
     gc.collect()
@@ -265,7 +265,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {"pickle": lambda graph: pickle.loads(pi
 
 @pytest.fixture
 def _little_garbage() -> None:
-    """Let the collections of `outcomes` traverse only what it made."""
+    """Make the collections in `outcomes` traverse only its own objects."""
     spare_what_stands()
 
 
@@ -302,7 +302,7 @@ def test_copy_of_a_graph_keeps_its_decisions(way: str) -> None:
 
 def test_a_copy_of_what_nothing_was_decided_about_is_quiet() -> None:
     w, v = cg.variable(POINT, "w"), cg.variable(POINT, "v")
-    if v[0] > 0:  # about what is no part of the graph
+    if v[0] > 0:  # v is not part of the graph
         v = v * 2
     if np.sum(w) > 0:
         w[...] = 1.0
@@ -444,8 +444,8 @@ def test_lengths_of_another_array_are_guarded() -> None:
                         np.testing.assert_allclose(found, np.asarray(program(cg.variable(point)).value))
 
 
-@pytest.mark.parametrize("length", [5, 300_000])  # what is kept, and what is hashed
-def test_the_numbers_of_an_index_are_asked_again(length: int) -> None:
+@pytest.mark.parametrize("length", [5, 300_000])  # short indices are stored, long ones are hashed
+def test_values_of_an_index_are_guarded(length: int) -> None:
     x = cg.placeholder((length,), name="x")
     index = cg.placeholder((length,), int, example=np.arange(length), name="index")
     y = 0 * x + 0 * index

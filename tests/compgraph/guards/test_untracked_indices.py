@@ -41,10 +41,10 @@ def kept(x: Any) -> Any:
 
 
 KEPT: list[Any] = []
-# Programs that index plain arrays by what they computed: a run with other values gives numbers that are not NumPy's.
+# Programs that index plain arrays by computed indices: a run with other values gives results different from NumPy's.
 SILENT: dict[str, Program] = {
     "argsort": lambda x: np.sum(K[np.argsort(x)] * x),
-    "argsort, of what is gone": lambda x: np.sum(K[np.argsort(np.sin(x) * 2)] * x),
+    "argsort, of a freed node": lambda x: np.sum(K[np.argsort(np.sin(x) * 2)] * x),
     "argsort, kept by the user": kept,
     "part of argsort": lambda x: np.sum(K[np.argsort(x)[:2]]) * np.sum(x),
     "argmax": lambda x: np.sum(K.take(np.argmax(x)) * x),
@@ -102,7 +102,7 @@ INNOCENT: dict[str, Program] = {
 
 
 def told(program: Program, **options: Any) -> tuple[Any, list[str]]:
-    """What a graph of the program gives of other values than it was recorded with, and the warnings of that."""
+    """The result of a graph for values different from the recorded ones, and the warnings of that run."""
     x = cg.variable(RECORDED, "x")
     executor = cg.Executor(program(x), **options)
     with warnings.catch_warnings(record=True) as seen:
@@ -127,7 +127,7 @@ def test_untracked_index_warns_once() -> None:
 
 
 def test_index_within_an_operator_is_a_guard() -> None:
-    """A tracer is asked for its numbers, which are then known to steer the program."""
+    """Converting a tracer to numbers adds a guard."""
     x = cg.variable(RECORDED, "x")
     executor = cg.Executor(ad.grad(lambda y: np.sum(K[np.argsort(y)] * y**2))(x))
     executor.run({"x": RECORDED})
@@ -167,7 +167,7 @@ def test_other_lengths_and_shapes_are_told_not_refused() -> None:
         assert executor.run({"x": np.ones(5)}) == 5
     assert executor.run({"x": np.ones(5)}) == 5
     y = cg.variable(RECORDED, "y")
-    np.nonzero(y > 1)  # of a shape that hangs on values
+    np.nonzero(y > 1)  # its shape depends on values
     executor = cg.Executor(np.sum(y * 2))
     with pytest.warns(RuntimeWarning, match="cannot be computed as it was"):
         assert executor.run({"y": RECORDED + 1}) == 18

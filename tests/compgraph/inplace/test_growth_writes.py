@@ -1,6 +1,6 @@
-"""Writes in place cost what they touch: the steps of twice the size are twice as many, or as their mathematics says.
+"""The cost of writes in place: twice the size takes twice the steps, or as many as the mathematics needs.
 
-Steps are counted, not timed: calls of functions, of Python and of C, as `sys.setprofile` tells of them;
+Steps are counted, not timed: calls of Python and C functions, by `sys.setprofile`;
 and elements that are copied. The sweep of many directions together gives what each gives alone.
 """
 
@@ -108,8 +108,8 @@ def test_calls_are_linear(mode: str) -> None:
 
 
 @pytest.mark.parametrize("derive", [jacobian, jacrev, jacfwd, lambda f: jacobian(f, sparse=True)])
-def test_jacobians_of_what_was_filled(derive: Any) -> None:
-    for _ in range(3):  # what is imported late by the first, the others enter
+def test_jacobians_of_filled_arrays(derive: Any) -> None:
+    for _ in range(3):  # the first call imports modules, which the others patch
         derive(fill)(point(20))
     counted = [calls(lambda n=n: derive(fill)(point(n))) for n in (20, 40, 80)]
     assert counted[2] - counted[1] < 2.2 * (counted[1] - counted[0]), counted
@@ -146,13 +146,13 @@ def program_of(rng: np.random.Generator) -> list[tuple[int, ...]]:
 
 
 def smooth(held: list[Any]) -> Any:
-    """All that is held, in a row."""
+    """The sines of all held values, concatenated."""
     return np.concatenate([np.ravel(np.sin(v)) for v in held])
 
 
 @pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:invalid value encountered", "ignore:jacrev", "ignore:hessian")
 @pytest.mark.parametrize("seed", [0, 1, *[pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 6)]])
-def test_directions_together_are_those_one_by_one(seed: int) -> None:
+def test_batched_directions_equal_single_directions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     compared = 0
     for _ in range(9):

@@ -1,7 +1,7 @@
 """A signal may come between any two steps of the interpreter: a write and its entry in the log are one step all the same.
 
 An exception is raised before every bytecode of every form of writing, one at a time, as a signal's handler raises
-KeyboardInterrupt. Afterwards nothing has changed, or the write is whole, or what is used raises: never a wrong number.
+KeyboardInterrupt. Afterwards nothing has changed, the write is complete, or later uses raise: never a wrong number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compgraph.storage import Memory
 from tests.support.for_each import for_each
 from tests.support.interruption import Interruption
 
-# What is interrupted while a generator is closed is told as a warning.
+# An interrupt while a generator is closed is reported as a warning.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +54,7 @@ BUFFERS: dict[str, Callable[[Any], Any]] = {
 
 
 def derivative(node: Any, x: Any) -> Any:
-    """The gradient, or what is said where it is refused."""
+    """The gradient, or the message of its error."""
     try:
         return gradient(node, x)["x"]
     except (RuntimeError, ValueError) as error:
@@ -62,7 +62,7 @@ def derivative(node: Any, x: Any) -> Any:
 
 
 def slope(make: Callable[[Any], Any], change: Callable[[Any, Any], Any] | None) -> Array:
-    """The gradient of what is read of a buffer, after a change or without, uninterrupted."""
+    """The uninterrupted gradient of values read from a buffer, with or without a change."""
     x = cg.variable(X, "x")
     y = make(x)
     if change is not None:
@@ -122,7 +122,7 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
         "x.sort()": lambda x: x.sort(),
         "x.flat": lambda x: operator.setitem(x.flat, slice(1, None), 2),
     }
-    changes[write](cg.variable(X, "x"))  # what is looked up once, by code of Python's own that swallows errors
+    changes[write](cg.variable(X, "x"))  # fill caches first, since standard-library code that fills them swallows errors
     at, told = 1, 0
     while True:
         x = cg.variable(X, "x")
@@ -154,7 +154,7 @@ def test_a_variable_is_never_old_with_new_numbers(write: str) -> None:
     ],
 )
 def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
-    """A function that catches the interrupt and goes on has a tangent that belongs to its value, or raises."""
+    """A function that catches the interrupt and continues has a tangent that matches its value, or raises."""
     direction = np.array([1.0, -2.0, 0.5])
     interrupted = True
 
@@ -187,8 +187,8 @@ def test_value_and_tangent_are_one_step(write: str, carried: bool) -> None:
     assert set(np.geterr().values()) == {"warn", "ignore"}, "what an operation set is still set"
 
 
-def test_what_cannot_be_taken_back_is_told() -> None:
-    """Interrupted again while it is taken back, a write stays in the log, and whoever reads what it left raises."""
+def test_interrupted_rollback_makes_reads_raise() -> None:
+    """If the rollback is interrupted too, the write stays in the log, and reads of its target raise."""
     told = 0
     for at in range(1, 200, 3):
         x = cg.variable(X, "x")

@@ -38,7 +38,7 @@ def across(x: Any) -> Any:
 
 
 def in_one_place(x: Any) -> Any:
-    """The same in one place, overwritten; what was read before keeps its value."""
+    """The same with one element that is overwritten; earlier reads keep their value."""
     a = np.zeros(2)
     a[0] = x
     old = []

@@ -1,4 +1,4 @@
-"""Writes whose source lies in the memory of their target leave what NumPy leaves, or are refused; derivatives follow."""
+"""Writes whose source overlaps their target leave NumPy's result or raise; derivatives match the result."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ X = np.cos(np.arange(LENGTH) * 1.7) + np.linspace(-0.3, 0.3, LENGTH)
 
 
 def run(pair: str, write: Callable[[Any, Any], Any], y: Any) -> Any:
-    """What is left of a vector."""
+    """A vector after a write."""
     target, source = PAIRS[pair](y)
     write(target, source)
     return y
 
 
 def left(pair: str, write: Callable[[Any, Any], Any], dtype: Any) -> Any:
-    """What NumPy leaves; None if it refuses."""
+    """NumPy's result, or None if NumPy raises."""
     try:
         return run(pair, write, X.astype(dtype).copy())
     except (ValueError, TypeError, IndexError):
@@ -169,7 +169,7 @@ def test_flat_of_a_number_is_a_copy() -> None:
 
 @pytest.mark.parametrize("function", [np.matmul, np.matvec, np.vecmat])
 def test_generalized_functions_broadcast_no_core_axes(function: Any) -> None:
-    """What NumPy refuses is refused: a result of one column is not written into three."""
+    """Shapes that NumPy rejects raise: a result with one column is not written into three."""
     args = {np.matmul: ((2, 2), (2, 1)), np.matvec: ((1, 2), (2,)), np.vecmat: ((2,), (2, 1))}[function]
     for made in (np.ones, lambda shape: cg.variable(np.ones(shape)) * 1):
         with pytest.raises(ValueError, match=r"(?i)out"):

@@ -1,4 +1,4 @@
-"""What shares memory with its operand follows what is written there, before and after: in all modes, whoever may write.
+"""Views and their operands share memory: writes into either are visible in the other, in all modes.
 
 The table is found, not written: every example of an operation and of a public name whose result shares memory with an
 argument, when plain NumPy runs it.
@@ -31,7 +31,7 @@ def parts_of(result: Any) -> list[Any]:
 
 
 def shared(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether a part of the result lies in the memory of the first argument."""
+    """Whether a part of the result shares memory with the first argument."""
     first, *others = [np.array(a) for a in args]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ COPIED = {"np.lib.stride_tricks.as_strided", "np.asmatrix"}  # of nodes these ar
 
 
 def sharing() -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
-    """The examples that share memory: a few of each operation, all of each public name."""
+    """The examples that share memory: a few per operation, and every example of a public name."""
     from tests.support import every_name
     from tests.support.cases import tables as cases
 
@@ -101,7 +101,7 @@ def read(view: Any, *_: None) -> Any:
 
 
 def both(view: Any, *writes: Callable[[], None]) -> Any:
-    """What is read between writes."""
+    """A sum of reads of a view between writes."""
     total = 0.0
     for write in writes:
         total = total + read(view)
@@ -204,8 +204,8 @@ def test_overlapping_views_second_order() -> None:
                 check_overlapping_view(overlapping, laid, seen)
 
 
-def test_the_table_is_full() -> None:
-    """What is found depends on NumPy's handing out views; these are known to."""
+def test_table_of_views_is_complete() -> None:
+    """NumPy decides which results are views; these names are known to give views."""
     names = {label.split()[0] for label in sharing_table()}
     views = {"broadcast_to", "diagonal", "sliding_window_view", "real", "ravel", "reshape", "einsum", "astype", "diff", "rot90"}
     assert names >= views | {"np.broadcast_arrays", "np.linalg.diagonal", "np.atleast_2d", "np.asanyarray", "np.ndarray.view"}
@@ -215,13 +215,13 @@ def test_the_table_is_full() -> None:
 
 
 def test_a_constant_is_never_written() -> None:
-    """Views of what cannot change stay without derivative: nothing is asked of them."""
+    """Views of constants have no derivative, so their writes are not checked."""
     view = np.broadcast_to(cg.constant([1.0, 2.0]), (3, 2))
     assert "Inert" in type(view).__name__
 
 
-def test_outputs_of_a_primitive_lie_apart() -> None:
-    """Of several outputs, one that is the operand itself is a copy: what is written there is not written twice."""
+def test_outputs_of_a_primitive_do_not_share_memory() -> None:
+    """An output that is the operand itself is copied, so that a write into it is applied once."""
     both = cg.primitive(opname="itself_and_twice")(lambda x: (x, x * 2))
     rule(both, lambda g, out, x: (0 if g[0] is None else g[0]) + (0 if g[1] is None else 2 * g[1]))
 

@@ -1,4 +1,4 @@
-"""Writing in place means what it means in NumPy, and is differentiated: every form of it, in all modes."""
+"""Writes in place have NumPy's semantics and are differentiated: every form of write, in all modes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ setitem = operator.setitem
 
 
 def do(*statements: Any) -> None:
-    """Let several writes stand in one lambda."""
+    """Perform several writes in one lambda."""
 
 
 # Each writes into a, of shape (3, 4), with the help of v, of shape (4,).
@@ -86,8 +86,8 @@ WRITES: dict[str, Write] = {
     "astype(copy=False)": lambda a, v: operator.imul(a.astype(a.dtype, copy=False), v),
     "astype copies": lambda a, v: operator.imul(a.astype(a.dtype), v),
     "split": lambda a, v: operator.imul(np.split(a, 2, axis=1)[1], v[:2]),
-    "copy is no view": lambda a, v: operator.imul(a.copy(), v),
-    "fancy is no view": lambda a, v: operator.imul(a[[0, 1]], v),
+    "copy is not a view": lambda a, v: operator.imul(a.copy(), v),
+    "fancy is not a view": lambda a, v: operator.imul(a[[0, 1]], v),
     "add out": lambda a, v: np.add(a, v, out=a),
     "out is a view": lambda a, v: np.multiply(v, v, out=a[::2][0]),
     "out broadcasts": lambda a, v: np.sin(v, out=a),
@@ -151,7 +151,7 @@ WRITES: dict[str, Write] = {
 
 
 def written(write: Write, x: Any, v: Any) -> Any:
-    """What was written, a view from before, and a value from before, together in one array."""
+    """The written array, a view and a value from before the write, together in one array."""
     a = x * 1.5
     before, view = a * v, a[:, 1:]
     write(a, v)

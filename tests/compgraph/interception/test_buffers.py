@@ -83,7 +83,7 @@ def by_parts_of_complex(x: Any) -> Any:
 
 
 def of_results(x: Any) -> Any:
-    made = np.linspace(0, 1, 3) * 2 + 1  # computed, copied, gathered, stacked from what was made
+    made = np.linspace(0, 1, 3) * 2 + 1  # computed here; below copied, gathered and stacked
     a, b, c = made.copy(), made[[2, 0, 1]], np.vstack([made, made])
     a[0], b[1] = x[0], x[1]
     c[1] = x
@@ -115,7 +115,7 @@ def in_single_precision(x: Any) -> Any:
 
 def through_c_code(x: Any) -> Any:
     a = np.eye(3) * 2
-    inverse = scipy.linalg.blas.dgemm(1.0, a, a)  # it is asked by nobody, and holds no node
+    inverse = scipy.linalg.blas.dgemm(1.0, a, a)  # this call is not intercepted, and has no node among its operands
     a[0] = x
     return inverse @ a
 
@@ -147,7 +147,7 @@ def test_single_precision() -> None:
 
 
 def within(look: Callable[[Any], Any]) -> Any:
-    """What a function sees while it is differentiated."""
+    """The result of a function that is called with x during differentiation."""
     seen = []
 
     def f(x: Any) -> Any:
@@ -257,7 +257,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def test_conversion_of_a_buffer_shares_its_memory_or_raises() -> None:
-    """The conversion is the buffer or a view of it: what is written into one of them is in the other."""
+    """The conversion is the buffer or a view of it, so writes into either are visible in the other."""
     with Failures("conversions") as failures:
         contexts = (contextlib.nullcontext, cg.patched_numpy)
         for name, is_on, step, context in itertools.product(CONVERSIONS, (True, False), (1, 2), contexts):

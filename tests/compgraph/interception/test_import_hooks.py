@@ -61,8 +61,8 @@ def test_modules_that_arrive_late(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_modules_that_arrive_while_others_compute() -> None:
-    """Threads that make variables look for what was imported; nobody waits for ever."""
+def test_imports_while_threads_create_variables_do_not_deadlock() -> None:
+    """Threads that create variables while modules are imported do not deadlock."""
     program = """
 import importlib, threading
 import numpy as np

@@ -33,7 +33,7 @@ def text_of(error: Exception) -> str:
 
 
 def require_named(text: str, *names: str, line: Any, package: str | None) -> None:
-    """Check that a message has some names, a line of a function of this file, and a line of a package's file, if there is one."""
+    """Check that a message has some names, a line of a function of this file, and a line of a package's file, if any."""
     assert all(name in text for name in names), text
     assert re.search(rf'File "{re.escape(__file__)}", line \d+, in {line.__name__}: ', text), text
     if package is None:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Imported before the tests: SciPy's families are entered, and a derivative has exchanged what is exchanged.
+# Runs before the tests: imports and patches SciPy, and computes a derivative, which installs the other patches.
 PLUGIN = """
 import numpy as np
 import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal
@@ -37,7 +37,7 @@ PARTS = {
     "special/tests/test_logsumexp.py fft/tests/test_helper.py signal/tests/test_windows.py ndimage/tests/test_interpolation.py "
     "interpolate/tests/test_polyint.py sparse/tests/test_construct.py spatial/transform/tests/test_rotation.py "
     "sparse/linalg/_isolve/tests/test_lsqr.py stats/tests/test_variation.py stats/tests/test_contingency.py",
-    # These are given functions, and are asked in every call.
+    # These take functions as arguments, and are intercepted in every call.
     "scipy's solvers": "optimize/tests/test_minpack.py optimize/tests/test_zeros.py optimize/tests/test__root.py "
     "optimize/tests/test_slsqp.py optimize/tests/test_cobyla.py optimize/tests/test_nonlin.py optimize/tests/test_tnc.py "
     "integrate/tests/test_quadpack.py integrate/tests/test_bvp.py integrate/tests/test_integrate.py integrate/_ivp/tests",

@@ -1,4 +1,4 @@
-"""Convolutions and poolings against SciPy and PyTorch, many directions together, and what is refused."""
+"""Convolutions and poolings against SciPy and PyTorch, batched directions, and errors."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_long_signal_is_taken_in_pieces() -> None:
 
 
 def test_many_directions_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_one_by_one(monkeypatch)
+    forbid_sequential_directions(monkeypatch)
     with Failures("windows") as failures:
         for label, function in itertools.product(sorted(SLIDING.keys() - {"zero size"}), [cg.cross_correlate, cg.conv]):
             with failures.case(f"{function.__name__}, {label}"):
@@ -133,7 +133,7 @@ def check_directions(label: str, function: Any) -> None:
 
 
 def test_pools_take_many_directions_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_one_by_one(monkeypatch)
+    forbid_sequential_directions(monkeypatch)
     with Failures("windows") as failures:
         for label, function in itertools.product(sorted(POOLED.keys() - {"zero size"}), [cg.max_pool, cg.mean_pool]):
             with failures.case(f"{function.__name__}, {label}"):
@@ -149,8 +149,8 @@ def check_directions_of_pools(label: str, function: Any) -> None:
     np.testing.assert_allclose(np.sum(rows, axis=tuple(range(rows.ndim - x.ndim, rows.ndim))), 1, rtol=1e-12)
 
 
-def refuse_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let it be an error that directions are gone through one by one."""
+def forbid_sequential_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a sequential loop over directions an error."""
 
     def refuse(rule: Any, *_: Any) -> Any:
         raise AssertionError(f"{rule} looped")

@@ -1,4 +1,4 @@
-"""What NumPy lacks, primitives, named functions, users' own rules."""
+"""Functions that NumPy lacks, primitives, named functions, and user-defined rules."""
 
 from __future__ import annotations
 
@@ -253,8 +253,8 @@ def test_functions_in_steps_of_our_own_take_names() -> None:
     assert type(cg.meshgrid(x, x)[0]) is np.ndarray
 
 
-def test_nodes_that_numpy_does_not_ask() -> None:
-    """NumPy asks no one where only what a function returns is a node, or what stands in a list; ``cg.`` sees it."""
+def test_nodes_that_numpy_does_not_dispatch_on() -> None:
+    """NumPy does not dispatch on nodes in lists or results of callbacks; functions under ``cg.`` do."""
     table = np.array([[1.0, 2.0], [3.0, -4.0]])
     for call in (
         lambda w: cg.piecewise(table, [table > 0], [lambda v: v * w, 1.0]),

@@ -36,7 +36,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
     for prefix, module in modules.items():
         for name in module.__all__:
             if prefix in ("ad.reverse", "ad.forward") and name not in PUBLIC_NAMES[module.__name__]:
-                continue  # what other rooms use of it
+                continue  # used by other packages
             found = getattr(module, name)
             is_error = isinstance(found, type) and issubclass(found, Exception)
             if callable(found) and not inspect.ismodule(found) and not is_error and f"{prefix}.{name}" not in EXEMPT:
@@ -57,7 +57,7 @@ NAMES = dict(public())
 
 
 def pool(rng: np.random.Generator) -> list[Any]:
-    """What may be given where something else is asked for; made anew each time, since calls may change it."""
+    """Wrong values for an argument; created anew each time, because calls may change them."""
     x = cg.variable(rng.normal(size=3))
     return [
         None, True, 0, -1, 3, 2.5, 1j, np.nan, "x", "", b"x", [], (), {}, [1, 2], (1.0, 2.0), [[1.0, 2.0], [3.0]], {"a": 1.0},
@@ -103,19 +103,19 @@ def blamed(error: BaseException, by_numpy: bool) -> str | None:
     if isinstance(error, np.linalg.LinAlgError):
         return None if getattr(error, "__notes__", None) or not ours or "grads" not in ours[-1].filename else f"{ours[-1]}"
     if not last.filename.startswith(PACKAGES) and "<" not in last.filename and "numpy" not in last.filename:
-        return None  # in what was given to be called
+        return None  # raised in a function passed as an argument
     missing = re.fullmatch(r"'\w+' object has no attribute '(\w+)'", str(error))
     if missing and isinstance(getattr(np, missing[1], None), np.ufunc):
         return None  # a ufunc of NumPy asks objects for methods
     if "by_numpy(" in (last.line or "") or (isinstance(error, IndexError) and "self.raw_value[" in (last.line or "")):
         return None  # NumPy's own words
     if last.line and last.line.lstrip().startswith("raise "):
-        return None  # said on purpose, in words
+        return None  # raised on purpose, with a message
     return f"{last.filename}:{last.lineno}: {last.line}"
 
 
 def plausible(parameter: str, values: list[Any]) -> list[Any]:
-    """Those of some values that a parameter of this name may be meant for."""
+    """The values that are plausible for a parameter of this name."""
     if parameter in ("f", "fun", "function", "g", "step", "functions"):
         return [v for v in values if callable(v) and not isinstance(v, type)]
     if parameter in (
@@ -153,7 +153,7 @@ HARMFUL = {"swept", "unchanged", "recorded", "save", "show", "open", "view", "re
 
 
 def attempt(name: str, seed: int) -> str | None:
-    """One random call, and one of what it returns if that can be called; what is wrong about it."""
+    """Make one random call, and one of its result if that is callable; return a description of the fault."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     function = NAMES[name]
 
@@ -193,7 +193,7 @@ def in_words(given: Any) -> str:
 
 
 def found_in(name: str, seeds: range) -> list[str]:
-    """What goes wrong in many calls of one name, each line of ours once."""
+    """Faults in many calls of one name, each line of this project once."""
     wrong: dict[str, str] = {}
     for seed in seeds:
         told = attempt(name, seed)
@@ -235,7 +235,7 @@ KNOWN: list[tuple[Callable[[], Any], str]] = [
 
 
 class Nameless:
-    """What can be called, and has no name."""
+    """A callable without a name."""
 
     def __call__(self, x: Any) -> Any:
         return x
@@ -264,7 +264,7 @@ def test_the_fuzzer_sees_an_error_of_our_own() -> None:
 
 
 def recorded() -> dict[str, Callable[..., Any]]:
-    """Functions that are recorded: NumPy's and our own; but for cumulative ones, which crash NumPy itself with some arguments."""
+    """Recorded functions of NumPy and this package, except cumulative ones, which crash NumPy itself with some arguments."""
     tables = (ops.SMOOTH_UFUNCS, ops.SMOOTH_FUNCTIONS, ops.PACKED_FUNCTIONS)
     found = {f"np.{ops.opname_of(f)}": f for table in tables for f in table if callable(f)}
     found = {name: f for name, f in found.items() if "cum" not in name}
@@ -288,7 +288,7 @@ def points(rng: np.random.Generator) -> list[Any]:
 
 
 def differentiated(name: str, seed: int) -> str | None:
-    """Derivatives of a function whose other arguments are anything; what is wrong about the error, if there is one."""
+    """Differentiate a function whose other arguments are arbitrary; return a description of a faulty error, if any."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     function = RECORDED[name]
     plain = [v for v in [*pool(rng)[:26], *points(rng)] if not callable(v)]
@@ -320,7 +320,7 @@ def differentiated(name: str, seed: int) -> str | None:
                 f(x)
         except Exception as its:
             if type(its) is type(error):
-                return None  # as NumPy says of plain arrays
+                return None  # NumPy raises the same for plain arrays
         where = blamed(error, True)
         return where and (
             f"{name}, seed {seed}: {type(error).__name__}: {error} in {where}; "

@@ -67,7 +67,7 @@ def unless_numpy_is_wrong(case: Case) -> Iterator[None]:
 
 @contextmanager
 def unless_written_into_a_plain_array(first: bool) -> Iterator[None]:
-    """Let the error pass that a node cannot be written into what the first argument made, if that is no node."""
+    """Ignore the error of writing a node into an array made by the first argument, if the first argument is not a node."""
     try:
         yield
     except TypeError as error:
@@ -144,7 +144,7 @@ def as_node(x: Any) -> Any:
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("group", NONDIFF_GROUPS)
 def test_other_name(group: str) -> None:
-    """What NumPy computes is recorded, or plain, and has the slope that it has."""
+    """Results equal NumPy's, recorded or plain, and have the right derivatives."""
     with Failures(group) as failures:
         for case in cases(NONDIFF_GROUPS[group]):
             with failures.case(str(case)):
@@ -152,7 +152,7 @@ def test_other_name(group: str) -> None:
 
 
 def check_any_derivative(case: Case) -> None:
-    """Compare the bits with NumPy's, and the derivatives by what is a float with central differences."""
+    """Compare the bits with NumPy's, and the derivatives by float arguments with central differences."""
     try:
         expected = case.function(*case.args)
     except TypeError:

@@ -64,7 +64,7 @@ shapes = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3)
 
 @st.composite
 def arrays(draw: Draw, shape: Any = shapes, make: Any = off_zero, plane: Any = complexes) -> Array:
-    """Numbers of any dtype, far from one another, that lie in any way in memory."""
+    """Numbers of any dtype, far from one another, in any memory layout."""
     sizes = draw(shape) if isinstance(shape, st.SearchStrategy) else shape
     dtype = draw(dtypes)
     maker = plane if np.dtype(dtype).kind == "c" else make
@@ -85,7 +85,7 @@ def quiet() -> Iterator[None]:
 
 @quiet()
 def check(function: Function, *args: Array) -> None:
-    """What NumPy gives or raises, with adjoints and tangents that agree; in double precision with central differences too."""
+    """Compare the value or error with NumPy's, and adjoints with tangents; in double precision with central differences too."""
     try:
         expected = function(*args)
     except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
@@ -128,7 +128,7 @@ def _makers(ufunc: np.ufunc) -> dict[str, Any]:
 
 
 def _others(*shape: int, seed: int = 0) -> Array:
-    """Positive numbers, of which none divides another of `positive`."""
+    """Positive numbers that divide none of `positive`."""
     return 1.07 * positive(*shape, seed=seed + 17)
 
 
@@ -372,7 +372,7 @@ def test_a_wrong_derivative_is_found() -> None:
 @pytest.mark.parametrize("function", [np.var, np.nanvar], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("ddof", [2, 3, 2.5])
 def test_no_degrees_of_freedom(function: Function, ddof: float) -> None:
-    """NumPy divides by zero, however many are missing; so does the derivative, which is no finite number."""
+    """NumPy divides by zero, however many are missing; the derivative is not finite either."""
     x = np.array([1.0, 2.0])
     (pulled,) = vjp(partial(function, ddof=ddof), x)[1](1.0)
     pushed = [jvp(partial(function, ddof=ddof), [x], [unit])[1] for unit in np.eye(2)]

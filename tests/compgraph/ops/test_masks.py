@@ -38,7 +38,7 @@ FORMS: dict[str, Any] = {
 
 
 def written(write: Callable[[Any, Any, Any, Any], Any]) -> Callable[[Any, Any, Any, Any], Any]:
-    """What a write into an array leaves there."""
+    """A function that returns the target of a write."""
 
     def result(a: Any, b: Any, old: Any, mask: Any) -> Any:
         target = np.copy(old)
@@ -73,7 +73,7 @@ USES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 def answer(f: Callable[..., Any], *args: Any) -> Any:
-    """What a function returns, or that it raises."""
+    """The result of a function, or the name of its error."""
     try:
         with np.errstate(all="ignore"):
             return np.asarray(f(*args))

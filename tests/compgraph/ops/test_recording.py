@@ -1,4 +1,4 @@
-"""What is recorded equals NumPy's own result bit for bit; what cannot be recorded says so."""
+"""Recorded results equal NumPy's bit for bit; operations that cannot be recorded raise."""
 
 from __future__ import annotations
 
@@ -533,7 +533,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 class Data:
-    """Arrays of one dtype, and which of them were asked for."""
+    """Arrays of one dtype, and the names of those that were used."""
 
     def __init__(self, dtype: str, layout: str, nodes: frozenset[str] = frozenset()) -> None:
         self._made: dict[str, Any] = {}
@@ -760,7 +760,7 @@ def check_function(function: Any, named: Any, calls: list[Call], dtype: str, lay
 
 
 def assert_function(found: Any, expected: Any, what: str) -> None:
-    """As `assert_same_outcome`; plain arrays among several arguments of ``atleast_1d`` and kin stay plain."""
+    """Like `assert_same_outcome`; plain arrays among several arguments of ``atleast_1d`` and similar functions stay plain."""
     if isinstance(expected, (tuple, list)) and isinstance(found, (tuple, list)):
         assert type(found) is type(expected), what
         assert any(isinstance(part, cg.Node) for part in found) or not found, f"{what}: no node"
@@ -892,7 +892,7 @@ def test_stop_gradient_of_a_sequence() -> None:
 
 
 def twin(x: Any) -> Any:
-    """The complex dtype of pairs of real numbers, or the dtype of the parts; where there is none, the same."""
+    """The complex dtype of pairs of real numbers, or the dtype of the parts; the same dtype if neither exists."""
     kind = {"f": "c", "c": "f"}.get(x.dtype.kind)
     size = x.dtype.itemsize * 2 if kind == "c" else x.dtype.itemsize // 2
     return np.dtype(f"{kind}{size}") if kind and size > 4 - (kind == "f") else x.dtype
@@ -986,7 +986,7 @@ def test_every_attribute_of_ndarray_has_a_policy() -> None:
     ]  # fmt: skip
     ordinary = {name for name in dir(np.ndarray) if name not in SPECIAL_METHODS}
     assert set().union(*policies) - SPECIAL_METHODS == ordinary
-    assert sum(map(len, policies)) == len(set().union(*policies)), "a name stands in two tables"
+    assert sum(map(len, policies)) == len(set().union(*policies)), "a name is in two tables"
 
 
 def test_method() -> None:
@@ -1042,7 +1042,7 @@ def test_views_that_are_not_supported() -> None:
 
 
 def test_flat_keeps_the_graph() -> None:
-    """See tests of `inplace` for what is read and written; where NumPy would take the numbers alone, it refuses."""
+    """Conversions that would lose the graph raise. Reads and writes are tested in `inplace`."""
     x = cg.variable([[1.0, 2.0], [3.0, 4.0]])
     assert isinstance(x.flat[1], cg.Node)
     assert all(isinstance(element, cg.Node) for element in x.flat)
@@ -1092,7 +1092,7 @@ def test_plain_functions() -> None:
         found, expected = call(x), call(array)
         assert type(found) is type(expected)
         assert found == expected
-    assert isinstance(np.empty_like(x), cg.Node)  # what it holds is arbitrary, but it may be filled with nodes
+    assert isinstance(np.empty_like(x), cg.Node)  # its values are arbitrary, but nodes may be written into it
     assert np.empty_like(x, shape=(2,)).shape == (2,)
     buffer = io.BytesIO()
     np.savez(buffer, x, second=x)
@@ -1163,7 +1163,7 @@ POSITIONS: dict[str, Callable[..., Any]] = {
 
 
 def loss(result: Any) -> str | None:
-    """What is wrong with a result: a floating array without graph, or a node that was never told its history."""
+    """The fault of a result, if any: a floating array without a graph, or a node without a history."""
     if isinstance(result, (tuple, list)):
         return next((wrong for part in result if (wrong := loss(part))), None)
     if isinstance(result, cg.Node):
@@ -1209,13 +1209,13 @@ def inputs(kind: str) -> tuple[Any, Any, Any]:
 # np.vecdot(v, v, v), whose out= is its operand: each product is of what the one before has overwritten.
 # np.dot with a 0-d out= returns a scalar, not out; np.rot90(m, k) computes k %= 4 in place.
 SLIPS_OF_NUMPY = {("np.vecdot", "three vectors"), ("np.dot", "three scalars"), *[("np.rot90", label) for label in POSITIONS]}
-# Both results into one array, of which NumPy keeps sometimes the one and sometimes the other: refused.
+# Both results are written into one array, where NumPy keeps sometimes the first and sometimes the second: raises.
 SLIPS_OF_NUMPY |= {("np.modf", "three vectors"), ("np.modf", "three scalars")}
 # Before NumPy 2.4.5, the products of a matrix by one that is out= as well are of what has been overwritten.
 _matrix = np.eye(2)
 if not np.array_equal(np.vecmat(np.eye(2, dtype=bool), _matrix, _matrix), np.eye(2)):
     SLIPS_OF_NUMPY |= {("np.vecmat", "mask and two"), ("np.matvec", "mask and two")}
-# Some of their arguments stay plain, and come back as they are; or the answer is about positions, not numbers.
+# Some of their arguments stay plain and are returned unchanged; or the result has positions, not numbers.
 PARTLY_PLAIN = {f"np.{name}" for name in ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid")}
 PARTLY_PLAIN |= {"np.modf", "np.divmod"}  # of plain numbers, with out= for one of two results
 PARTLY_PLAIN |= {"np.real_if_close"}  # only its tolerance is a node
@@ -1443,7 +1443,7 @@ def test_out_that_is_a_variable_updates_it() -> None:
 
 
 def test_functions_that_write() -> None:
-    """Into a variable and an operation, and not into a constant; nor into a plain array what is a node."""
+    """Variables and operations accept writes, and constants raise; plain arrays do not accept nodes."""
     array = np.array([[4.0, 1.0], [1.0, 3.0]])
     writes: dict[str, Callable[[Any, Any], None]] = {
         "put": lambda a, v: np.put(a, 0, v),
@@ -1465,7 +1465,7 @@ def test_functions_that_write() -> None:
         constant, plain = cg.constant(array), array.copy()
         with pytest.raises(TypeError, match="never changes"):
             write(constant, 7.0)
-        if position != "fill_diagonal":  # of whose value NumPy asks nobody
+        if position != "fill_diagonal":  # NumPy does not dispatch on its value
             with pytest.raises(TypeError, match="keeps numbers and no graph"):
                 write(plain, cg.variable(7.0))
         with pytest.raises(TypeError, match="cannot be written into variable"):
@@ -1475,7 +1475,7 @@ def test_functions_that_write() -> None:
 
 
 def test_shuffling_is_recorded() -> None:
-    """NumPy swaps the items of any array but its own kind one by one."""
+    """NumPy swaps the items of an array one at a time, unless it is a plain ndarray."""
     x = cg.variable(np.arange(9.0))
     vector, weights = x * 2, np.arange(1.0, 10)
     np.random.default_rng(0).shuffle(vector)
@@ -1487,10 +1487,10 @@ def test_shuffling_is_recorded() -> None:
     assert np.array_equal(x.value, np.arange(9))
 
 
-# ------------------------------------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------------------------------- node attributes
 
 
-def test_what_a_node_remembers() -> None:
+def test_node_attributes_describe_its_operation() -> None:
     x, a = cg.variable([1.0, 2.0], "x"), np.array([3.0, 4.0])
     y = x * a
     assert y.opname == "mul"
@@ -1518,7 +1518,7 @@ def test_operands_are_older() -> None:
     assert len({node.sequence_number for node in nodes}) == len(nodes)
 
 
-def test_comparisons_and_their_kin_are_recorded_without_adjoint() -> None:
+def test_piecewise_constant_operations_are_recorded_without_adjoint() -> None:
     x = cg.variable([1.0, -2.0, 0.5])
     found = [
         x > 0,

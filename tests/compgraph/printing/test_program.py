@@ -1,4 +1,4 @@
-"""Graphs as lines of Python: the text runs and gives the same bits, and says what it leaves out."""
+"""Graphs as lines of Python: the text runs, gives the same bits, and lists its omissions."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ variable: Callable[..., Any] = cg.variable
 RNG = np.random.default_rng(5)
 
 ANY, POSITIVE, UNIT, ABOVE = (-3.0, 3.0), (0.2, 3.0), (-0.9, 0.9), (1.1, 3.0)
-# Where operands lie, if not between -3 and 3; what differs from a ufunc of NumPy's or SciPy's of the name.
+# The domains of operands, if not between -3 and 3; and the functions of operations, if not the ufunc of the same name.
 DOMAINS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("sqrt", "log", "log2", "log10", "special_beta", "special_ndtri"), POSITIVE),
     **dict.fromkeys(
@@ -151,7 +151,7 @@ def test_to_sympy_keeps_values_where_careless_algebra_changes_them() -> None:
     for complex_form, z in itertools.product(complex_forms, (-2.5 + 4j, -1 - 0.1j, 0.3 - 3.5j, 2 + 7j)):
         require_same(complex_form(variable(z, "z")), {"z": z})
     x = variable([1.5, -2.0, 3.0], "x")
-    turned = (1 + 1j) * x  # whose parts are no real arrays, although its leaf is
+    turned = (1 + 1j) * x  # its parts are not real arrays, although the leaf is real
     for part in (turned[1:], turned[None, :], (2 * np.eye(3)) @ turned, turned * x + 2j):
         require_same(np.sqrt(part**2), {"x": x.value[:, None]})
     found = gradient(np.sum(np.abs(turned[1:] + 1)), [x], create_graph=True)[x]
@@ -165,7 +165,7 @@ def test_to_sympy_declares_symbols_by_dtype() -> None:
 
 
 def test_to_sympy_of_conditions_within_sums() -> None:
-    """SymPy takes a `Piecewise` out of a sum where it stands in a condition, although its condition has the index."""
+    """SymPy extracts a `Piecewise` in a condition from a sum, although the condition depends on the index."""
     x, y = variable([0.5, -1.0, 2.0], "x"), variable(0.3, "y")
     values = {"x": x.value[:, None], "y": 0.3}
     count = np.sum(np.where(x > 0, x, y))

@@ -43,7 +43,7 @@ def calls(p: cg.Profile) -> dict[str, int]:
     return {name: row.calls for name, row in rows(p).items()}
 
 
-# ------------------------------------------------------------------------------------- what is counted
+# ---------------------------------------------------------------------------------------------- counts
 
 
 def test_a_known_program_forward_and_backward() -> None:
@@ -151,7 +151,7 @@ def test_writes_forward_and_backward() -> None:
 
 
 def test_recorded_derivatives_have_steps() -> None:
-    """With ``create_graph`` a rule is operations: those are within its entry, and at the line of what it is the derivative of."""
+    """With ``create_graph`` a rule records operations, within its entry and at the line of the differentiated operation."""
     x = matrix()
     with cg.profile() as p:
         y = np.sum(np.tanh(x))
@@ -253,7 +253,7 @@ def test_time_is_that_of_the_operation() -> None:
 
 
 def test_the_peak_is_that_of_tracemalloc() -> None:
-    """Of a chain whose adjoints come and go, to within a few arrays that operations need for a moment."""
+    """The peak of a chain whose adjoints are freed on the way, to within a few temporary arrays of operations."""
     n = 100_000
     x = variable(np.linspace(0.1, 1.0, n))
 
@@ -528,7 +528,7 @@ def test_lines_that_are_not_recorded() -> None:
 
 
 def test_each_read_of_a_loop_is_an_entry() -> None:
-    """Their pieces are put together at the end; what each took is told all the same."""
+    """The profiler reports each read, although their cotangents are joined at the end."""
     x = matrix()
     with cg.profile() as p:
         total = 0.0

@@ -22,7 +22,7 @@ def squared(x: Any) -> Any:
 
 
 class Model:
-    """What is called in other ways."""
+    """An object with several kinds of callables."""
 
     def __call__(self, x: Any) -> Any:
         return squared(x)
@@ -65,7 +65,7 @@ ASKING: dict[str, Callable[..., Any]] = {
     "method": Model().method,
     "field": Case(squared).value,
     "field, of a method's method": Case(squared).beside,
-    "field of what is enclosed": (lambda case: lambda x: case.function(x))(Case(squared)),
+    "field of a captured object": (lambda case: lambda x: case.function(x))(Case(squared)),
     "partial": functools.partial(lambda n, x: squared(x) * n, 2),
     "wrapped": wrapped,
 }

@@ -1,4 +1,4 @@
-"""Nodes among other types: who is asked, what is refused, and that a refusal changes nothing."""
+"""Nodes among other array types: dispatch, errors, and that an error changes nothing."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def all_dead(node: Any) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------- peers that want to be asked
+# --------------------------------------------------------------------------- peers with protocols of their own
 
 
 class Refusing:
-    """Says that NumPy must not compute with it, and has operators of its own."""
+    """A type that opts out of ufuncs and has operators of its own."""
 
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
@@ -81,7 +81,7 @@ class Refusing:
 
 
 class Silent:
-    """Says that NumPy must not compute with it, and has no operators."""
+    """A type that opts out of ufuncs and has no operators."""
 
     __array_ufunc__ = None
 
@@ -151,7 +151,7 @@ def test_a_peer_with_protocols_is_asked_in_every_position(x: Any) -> None:
 
 
 def test_methods_do_not_pass_by_a_peer(x: Any) -> None:
-    """A method does not ask the peer as the function does; it must not go on without it either."""
+    """A method does not dispatch to the peer as the function does, so it raises."""
     for call in (lambda: x.dot(Asked()), lambda: x.searchsorted(Asked()), lambda: x.sum(out=Asked())):
         with pytest.raises(TypeError):
             call()
@@ -214,7 +214,7 @@ def test_what_converts_to_an_array_is_an_operand(x: Any) -> None:
 
 
 def test_masked_arrays_are_refused(x: Any) -> None:
-    """A node cannot follow a mask; what it hides must not come back."""
+    """A node cannot have a mask, and masked values must not become visible."""
     masked = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
     for operate in (ARITHMETIC | COMPARISONS).values():
         for pair in ((x, masked), (masked, x), (np.sum(x), masked), (cg.constant(1.0), masked)):
@@ -373,7 +373,7 @@ def test_sparse_matrices_do_not_take_a_node_apart() -> None:
     assert np.array_equal(x.value, np.ones((2, 2)))
 
 
-# ----------------------------------------------------------------------------------------- what is no number
+# ------------------------------------------------------------------------------- values that are not numbers
 
 NO_NUMBERS: dict[str, Any] = {
     "str": "a", "bytes": b"a", "Decimal": Decimal(2), "datetime": np.datetime64("2020-01-01"),
@@ -547,7 +547,7 @@ class Scaled(np.ndarray):
 
 
 def test_arrays_with_operators_of_their_own_are_refused(x: Any) -> None:
-    """What they would compute nobody knows; other classes of arrays are arrays."""
+    """Arrays with operators of their own have unknown semantics and raise; other subclasses are arrays."""
     for call in (lambda a: x * a, lambda a: np.multiply(x, a), lambda a: np.hypot(a, x)):
         with pytest.raises(TypeError, match="operators of its own"):
             call(np.ones(3).view(Scaled))

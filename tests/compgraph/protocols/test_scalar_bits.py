@@ -23,12 +23,12 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "an array without axes": lambda a: a[0:1].reshape(()),
     "a scalar of a scalar": lambda a: np.sin(a[1]) * 2 + 3,
 }
-# On the left of a node NumPy's own scalars call the ufunc, as `np.power` does: nobody can tell which it was.
+# On the left of a node NumPy's scalars call the ufunc, as `np.power` does: the two cannot be distinguished.
 ON_THE_LEFT = ("float", "half", "two", "three", "int", "zero", "bool", "array", "integers")
 
 
 def numbers(rng: np.random.Generator) -> dict[str, Any]:
-    """What may stand beside a scalar."""
+    """The other operands of a scalar."""
     return {
         "int": int(rng.integers(-5, 6)), "float": float(rng.uniform(0.1, 3)), "half": 0.5, "two": 2, "three": 3, "zero": 0,
         "bool": True, "float64": np.float64(rng.uniform(-3, 3)), "float32": np.float32(rng.uniform(-3, 3)),
@@ -38,7 +38,7 @@ def numbers(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """The bits of what is returned, or the kind of what is raised."""
+    """The bits of the result, or the type of the error."""
     try:
         found = call()
     except Exception as error:

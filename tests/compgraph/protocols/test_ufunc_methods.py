@@ -266,7 +266,7 @@ def test_the_first_element_of_a_floor_divide_is_what_it_was() -> None:
     ],
 )
 def test_clip_of_a_plain_array(clip: Any) -> None:
-    """Whose method calls a ufunc that is no part of NumPy's names."""
+    """`ndarray.clip` calls a ufunc that has no public name in NumPy."""
     plain, x = np.array([0.1, 1.2, 3.0]), np.array([0.4, 0.8, 1.4])
     found = clip(plain, cg.variable(x))
     assert isinstance(found, cg.Node)

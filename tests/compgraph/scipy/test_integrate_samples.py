@@ -105,7 +105,7 @@ def test_values_of_samples(name: str, y: Any) -> None:
     ],
 )
 def test_errors_of_samples(wrong: Any) -> None:
-    """What SciPy refuses is refused."""
+    """Samples that SciPy rejects raise."""
     with pytest.raises(ValueError, match=WRONG):
         wrong(np.ones(6))
     with pytest.raises(ValueError, match=WRONG):

@@ -206,7 +206,7 @@ def test_objects_are_of_scipys_classes() -> None:
 
 
 def test_beyond_the_ends() -> None:
-    """What is not extrapolated is nan, and takes no part in the derivative."""
+    """Values that are not extrapolated are nan and do not contribute to the derivative."""
 
     def f(y: Any, z: Any) -> Any:
         return np.nansum(CubicSpline(X, y, extrapolate=False)(z)) + np.nansum(BSpline(KNOTS, C * y, 3, extrapolate=False)(z))
@@ -228,7 +228,7 @@ def test_jacobians_agree() -> None:
 
 
 def test_a_curve_is_fitted_beside_a_penalty() -> None:
-    """Heights at knots, by what is measured between: at the solution the gradient vanishes."""
+    """Heights at knots are fitted to measurements between them: at the solution the gradient vanishes."""
     matrix = np.stack([CubicSpline(X, row)(SPREAD) for row in np.eye(6)], axis=1)
     wanted = np.linalg.solve(matrix.T @ matrix + 0.1 * np.eye(6), matrix.T @ np.cos(SPREAD))
 

@@ -1,4 +1,4 @@
-"""What runs instead of functions of ``scipy.linalg`` gives SciPy's own values, shapes, dtypes and errors."""
+"""Replacements of functions of ``scipy.linalg`` give SciPy's own values, shapes, dtypes and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name of SciPy's stands in exactly one place of a policy."""
+"""Every public name of SciPy is in exactly one place of a policy."""
 
 from __future__ import annotations
 

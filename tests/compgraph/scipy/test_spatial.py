@@ -127,7 +127,7 @@ def test_jacobians_agree() -> None:
 
 
 def test_points_are_spread_beside_a_wall() -> None:
-    """Stress majorisation as people write it: distances to what they should be, and a penalty."""
+    """Stress majorization as it is usually written: distances to their targets, and a penalty."""
     wanted = pdist(A)
 
     def stress(a: Any) -> Any:

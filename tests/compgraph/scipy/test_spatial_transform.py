@@ -92,8 +92,8 @@ def test_to_first_order(rows: Rows) -> None:
     rows.check(order=1, tolerance=1e-5)
 
 
-def test_at_no_turn_at_all() -> None:
-    """Of the zero vector the matrix has the derivative that turns have, of both orders."""
+def test_derivatives_at_zero_rotation() -> None:
+    """First and second derivatives of the rotation matrix at the zero vector."""
     x = np.array([1.0, 2.0, 3.0])
     found = ad.jacobian(lambda r: of(r).apply(x))(np.zeros(3))
     np.testing.assert_allclose(found, np.cross(np.eye(3), x).T, atol=1e-15)

@@ -158,7 +158,7 @@ def test_beyond_the_support_and_wrong_parameters(method: str) -> None:
 
 
 def recorded(function: Any, *arguments: Any) -> Any:
-    """What a function gives for nodes."""
+    """The result of a function for nodes."""
     values: list[Any] = []
 
     def kept(*given: Any) -> Any:

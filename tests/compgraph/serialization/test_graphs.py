@@ -59,7 +59,7 @@ def assert_same(found: Any, expected: Any) -> None:
     assert np.array_equal(found, expected, equal_nan=True)
 
 
-# ------------------------------------------------------------------------------------------ what is kept
+# --------------------------------------------------------------------------------------- preserved state
 
 
 @every_way
@@ -162,7 +162,7 @@ def test_views_of_what_lies_in_no_common_order(way: Callable[[Any], Any]) -> Non
 
 
 def filled(x: Any) -> tuple[Any, Any, Any]:
-    """Buffers and views that are written into, and what was computed in between."""
+    """Buffers and views that are written into, and values computed in between."""
     b = cg.zeros(3)
     view = b[1:]
     b[0] = x[0] * x[1]
@@ -216,8 +216,8 @@ def test_a_list_of_all_steps_costs_linear_time() -> None:
     assert all(b.args[0] is a for a, b in pairwise(found))
 
 
-def test_picklers_that_live_on_do_not_mistake_each_other() -> None:
-    """Each has met other nodes; whoever asks gets the whole graph, the logs of its buffers too."""
+def test_several_live_picklers_each_dump_the_whole_graph() -> None:
+    """Picklers that have dumped other nodes still dump the whole graph, with the logs of its buffers."""
     x = cg.variable([1.0, 2.0, 3.0], "x")
     b, view, loss = filled(x)
     expected = gradient(loss)["x"]

@@ -1,4 +1,4 @@
-"""What tracers do by themselves: names and SciPy's functions mean what they do elsewhere."""
+"""Tests of tracers without interception: names and SciPy's functions behave as with interception."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ import compgraph as cg
 
 
 @pytest.fixture(autouse=True, scope="module")
-def nothing_is_intercepted() -> Iterator[None]:
+def without_interception() -> Iterator[None]:
     """Turn interception off for the tests of this folder."""
     cg.interception(False)
     yield

@@ -34,7 +34,7 @@ def tracer(dtype: str, shape: tuple[int, ...]) -> Any:
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)])
 def test_tracer_gives_no_array_to_numpy(shape: tuple[int, ...]) -> None:
-    """A scalar gives an array of objects that holds the tracer; its numbers are given to nobody."""
+    """A scalar gives an object array that holds the tracer; its numbers are not exposed."""
     takers: list[Callable[[Any], Any]] = [
         np.asarray, np.array, np.asanyarray, np.ascontiguousarray, lambda a: np.asarray(a, float),
         lambda a: np.array(a, subok=True), lambda a: np.array([a, a], float),

@@ -103,7 +103,7 @@ def f(x):
         for step in strides:
             if step * (max(shape, default=1) - 1) * max(len(shape), 1) >= 2**24:
                 continue
-            if not x.shape and step % 8:  # beyond a narrow number that stands alone there is nothing that could be read
+            if not x.shape and step % 8:  # memory beyond a single narrow number holds nothing to read
                 continue
             try:
                 taken = strided(x, shape, (step,) * len(shape))
@@ -290,7 +290,7 @@ def test_results_within_an_operator_are_opaque() -> None:
 
 
 def check_opaque_within(label: str) -> None:
-    """Differentiate an operator: what it returns within the other operator has no data."""
+    """Differentiate an operator: its result within the other operator has no data."""
     seen: list[Any] = []
 
     def f(x: Any) -> Any:

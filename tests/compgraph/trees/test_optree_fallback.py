@@ -1,4 +1,4 @@
-"""What stands in for optree gives what optree gives."""
+"""The fallback for optree returns the same results as optree."""
 
 from __future__ import annotations
 

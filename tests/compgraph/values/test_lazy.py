@@ -15,7 +15,7 @@ from tests.support.failures import Failures
 
 
 class Lazy:
-    """An array in chunks that is computed when it is asked for."""
+    """An array in chunks that is computed on demand."""
 
     shape, dtype, ndim, chunks = (3,), np.dtype(float), 1, ((2, 1),)
 
@@ -147,7 +147,7 @@ def check_dask(what: str) -> None:
     seen: list[int] = []
 
     def load(block: Any) -> Any:
-        if block.size:  # Dask asks what it gives by an empty one
+        if block.size:  # Dask infers the type of the result from an empty block
             seen.append(block.size)
         return block * 1.0
 

@@ -1,4 +1,4 @@
-"""Nodes: their kinds, names, operands, updates in place, and what they refuse."""
+"""Nodes: kinds, names, operands, updates in place, and errors."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ def test_looking_at_operands_changes_nothing() -> None:
 
 
 def test_operands_are_whole_nodes() -> None:
-    """What stands for a raw operand can be computed with, shown, and refused like any other constant."""
+    """The constant for a raw operand can be computed with, shown, and rejected like any other constant."""
     x = cg.variable([1.0, 2.0])
     for raw in (2.5, 3, True, 2j, np.float32(1.5), [1.0, 2.0], np.array([1.0, 2.0])):
         c = (x * raw).operand_b
@@ -945,7 +945,7 @@ def test_array_protocols() -> None:
     ],
 )
 def test_a_line_is_the_users(call: Callable[[Any, Any], Any]) -> None:
-    """Whichever way leads to the operation, its line lies in this file, not in ours."""
+    """Every way to record an operation gives a line in this file, not in the package."""
     found = [
         node.line for node in topological_order([call(cg.variable([1.0, 2.0], "x"), cg.zeros(2))]) if isinstance(node, cg.Node)
     ]

@@ -1,4 +1,4 @@
-"""The HTML page of a graph, in a browser: it shows everything, answers mouse, touch and keys, and runs nothing it is told."""
+"""The HTML page of a graph, in a browser: complete, controlled by mouse, touch and keys, and safe from script injection."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_page_is_self_contained() -> None:
 
 
 def test_the_data_can_end_no_script() -> None:
-    """Whatever the names are, the data is one element, and is what was put in."""
+    """For any names, the data is one element and contains the original strings."""
     text = cg.visualize_at(np.stack([variable(1.0, name) for name in NASTY])).html()
     (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)
     labels = [entry["label"] for entry in json.loads(data)["entries"]]
@@ -91,7 +91,7 @@ def test_dot_text_alone_has_no_page() -> None:
         cg.GraphPicture("digraph {}").html()
 
 
-# ----------------------------------------------------------------------------------------------- what is shown
+# ----------------------------------------------------------------------------------------------------- content
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_arrows_lead_from_operands_to_operations(tmp_path: Path, direction: str)
 
 @pytest.mark.slow
 def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
-    """x - y is told from y - x."""
+    """x - y and y - x are distinguishable."""
     x, y = variable(1.0, "x"), variable(2.0, "y")
     for first, second in ((x, y), (y, x)):
         with shown(tmp_path, np.sin(first) - np.cos(second)) as page:
@@ -155,7 +155,7 @@ def test_operands_arrive_in_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_parts_that_repeat_and_the_rest(tmp_path: Path) -> None:
-    """A folded run has its box and its way back; what is cut off is counted."""
+    """A folded loop has its box and its back edge; omitted nodes are counted."""
     with shown(tmp_path, layered(40)) as page:
         assert page.get_by_role("button", name="part repeated 39 times").count() == 1
         assert page.locator(".arrow.again").count() == 1
@@ -192,7 +192,7 @@ def test_zoom_and_pan(tmp_path: Path) -> None:
         page.mouse.wheel(0, -300)
         page.wait_for_function(f"eye.scale > {whole}")
         after = page.evaluate("[(400 - eye.x) / eye.scale, (300 - graph.getBoundingClientRect().top - eye.y) / eye.scale]")
-        assert after == pytest.approx(before)  # what is under the pointer stays there
+        assert after == pytest.approx(before)  # the point under the pointer stays there
         place = rect(page, "#node-0")
         page.mouse.move(20, 700)
         page.mouse.down()
@@ -224,7 +224,7 @@ def test_pinch(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_search(tmp_path: Path) -> None:
-    """What is typed is found, by name, operation or the name as written; Enter goes from one to the next."""
+    """Search matches names, operations and names as written; Enter selects the next match."""
     with shown(tmp_path, expression()) as page:
         query = page.get_by_role("searchbox")
         for words, count in [
@@ -397,7 +397,7 @@ def test_a_large_graph_is_laid_out_quickly(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_phone_turns_the_page(tmp_path: Path) -> None:
-    """On a narrow screen the graph lies as it is larger, until the reader turns it; on a wide one as it was asked for."""
+    """A narrow screen lays the graph out along the screen until it is turned; a wide one uses the requested direction."""
     with shown(tmp_path, expression(), "phone") as page:
         assert page.evaluate("across")
         turned = scale(page)

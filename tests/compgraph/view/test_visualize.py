@@ -1,4 +1,4 @@
-"""Pictures of graphs: what is drawn, how text is escaped, which renderer draws, which files are written."""
+"""Pictures of graphs: content, escaping of text, renderers, and files."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ def edges(picture: GraphPicture) -> list[tuple[str, str]]:
     return re.findall(r"^\t(\w+) -> (\w+)", picture.source, re.MULTILINE)
 
 
-# ------------------------------------------------------------------------------------------ what is drawn
+# ------------------------------------------------------------------------------------------------ content
 
 
 def test_labels_colours_and_edges() -> None:
-    """What a node looks like follows from its kind."""
+    """The kind of a node determines its style."""
     cg.reset()
     x, c = variable(2.0, "x"), cg.constant(3.0, "c")
     picture = visualize_at(np.sin(x) * c)
@@ -129,7 +129,7 @@ def test_names_that_nobody_gave_are_not_drawn() -> None:
         "exp": np.exp(x),
     }
     for sign, result in results.items():
-        assert result.name not in ("", sign)  # once it was asked for, there is a name; still nobody gave it
+        assert result.name not in ("", sign)  # the name is generated when it is read, and does not count as a name by the user
         assert texts(visualize_at(result))[0] == sign
     assert texts(visualize_at(-x)) == ["−", "x"]
 
@@ -202,7 +202,7 @@ def test_a_constant_is_its_number(value: Any, text: str) -> None:
         assert texts(picture) == ["×", "x", text]
         assert "fillcolor=orange" in declared(picture)[2]
     assert texts(visualize_at(variable(np.ones((4, 2)), "x") * cg.constant(value, "c")))[2] == "c"
-    # Not twice, where values or shapes are asked for.
+    # Not twice if values or shapes are shown.
     assert texts(visualize_at(variable(1.0, "x") * 3, values=True))[2] == "3"
     assert texts(visualize_at(variable(np.ones((4, 2)), "x") * np.ones((4, 2)), shapes=True))[2] == "(4, 2)"
 
@@ -251,7 +251,7 @@ def arriving(picture: GraphPicture) -> dict[int, list[list[float]]]:
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize(("direction", "axis"), [("LR", 1), ("TB", 0)])
 def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -> None:
-    """x - y can be told from y - x, also where the nodes lie otherwise more conveniently."""
+    """x - y and y - x are distinguishable, even where another layout is more convenient."""
     x, y, z = variable(0.5, "x"), variable(4.0, "y"), variable(2.0, "z")
     graphs = [np.sin(x ** (one - other)) * np.log(x**2 * y**3) for one, other in ((y, z), (z, y), (y, y))]
     choose = np.random.default_rng(0)
@@ -271,7 +271,7 @@ def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -
     ("thing", "word"), [(3.0, "float"), (np.ones(2), "ndarray"), (None, "NoneType"), ((variable(1.0),), "tuple")]
 )
 def test_only_a_node_is_drawn(thing: Any, word: str) -> None:
-    """What has no graph is refused, by the name of its type."""
+    """A value without a graph raises an error with the name of its type."""
     with pytest.raises(TypeError, match=rf"draws a node, not a {word};"):
         visualize_at(thing)
 
@@ -296,7 +296,7 @@ def test_sixteen_squarings_take_the_time_of_their_nodes() -> None:
 
 @pytest.mark.slow
 def test_a_large_graph_is_drawn_in_part() -> None:
-    """Of a large graph the nodes nearest to the output are drawn, and the rest is counted."""
+    """The nodes nearest to the output are drawn, and the rest is counted."""
     y = x = variable(1.0, "x")
     for _ in range(20_000):
         y = y * x
@@ -382,7 +382,7 @@ def test_adjoints_stand_on_the_arrows() -> None:
 
 
 def test_adjoints_of_large_arrays_are_brief() -> None:
-    """They stand beside an arrow, in one line."""
+    """Adjoints are written next to an arrow, in one line."""
     x = variable(np.arange(12.0).reshape(3, 4), "x")
     y = x * 2
     assert 'label="[0 … 11]"' in visualize_at(np.sum(y), adjoints={y: np.arange(12.0).reshape(3, 4)}).source
@@ -436,13 +436,13 @@ def test_a_loop_with_writes_is_drawn_in_its_steps() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 50])
-def test_a_long_loop_with_writes_is_folded(count: int) -> None:
-    """One turn is drawn, with the indices of the first and the last; also where all turns use one variable."""
+def test_long_loop_with_writes_is_folded(count: int) -> None:
+    """One iteration is drawn, with the indices of the first and the last; also if all iterations use one variable."""
     picture = visualize_at(turns(count), fold=True)
     inside = {f"[0 … {count - 1}]", "×", f"[1 … {count}]", "+", f"y[1 … {count}] ="}
     assert f"× {count}" in picture.source
     assert set(texts(picture)) == inside | {"x", "w", "y", "[0]", "y[0] =", "sum"}
-    assert picture.source.count("style=dashed") == 2  # to the next turn: what is read, and what is written
+    assert picture.source.count("style=dashed") == 2  # to the next iteration: the read value and the written array
     assert (visualize_at(turns(count)).source == picture.source) is (count == 50)
 
 
@@ -458,7 +458,7 @@ def test_what_differs_from_turn_to_turn_is_told() -> None:
 
 
 def test_a_view_is_taken_again_after_a_write() -> None:
-    """Whoever reads a view after a write into its memory does not read what it was; others do."""
+    """A read of a view after a write into its memory is a new view of the written array; an unaffected view is not."""
     x = variable(np.arange(6.0).reshape(2, 3), "x")
     y = cg.multiply(x, 1.0, name="y")
     row, other = y[1], y[0]
@@ -474,7 +474,7 @@ def test_a_view_is_taken_again_after_a_write() -> None:
 
 
 def test_an_array_is_drawn_with_all_that_was_written() -> None:
-    """What is drawn of an array that was written into is the last write."""
+    """The drawn node of a written array is its last write."""
     y = cg.zeros(2)
     y[0] = variable(1.0, "x")
     y[1] = y[0]
@@ -496,7 +496,7 @@ def test_an_array_is_drawn_with_all_that_was_written() -> None:
     ],
 )  # fmt: skip
 def test_the_place_of_a_write(place: Callable[[Any], Any], text: str) -> None:
-    """As the user wrote it; through a view, as a place in the array; where it is no such place, nothing is claimed."""
+    """The location of a write as the user wrote it; through a view, as an index into the array; otherwise an ellipsis."""
     array = np.arange(20.0).reshape(4, 5)
     window, index = place(array)
     found = place_text(array, window, index)
@@ -530,7 +530,7 @@ def test_a_picture_does_not_keep_the_graph_alive() -> None:
     ],
 )
 def test_names_as_mathematics(name: str, text: str) -> None:
-    """Subscripts and Greek letters; what is not such a name stays as it is."""
+    """Subscripts and Greek letters are formatted; other names are unchanged."""
     assert short_texts.as_mathematics(name) == text
     assert (
         f"label={text} " in visualize_at(variable(1.0, name)).source
@@ -587,7 +587,7 @@ def network(layers: int) -> Any:
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
 def test_scopes_are_boxes() -> None:
-    """Open boxes contain what was made in them, nested ones included."""
+    """Open boxes contain the nodes created in them, nested ones included."""
     svg = drawn(visualize_at(network(2)))
     boxes = [group for group in svg.iter(f"{SVG}g") if group.get("class") == "cluster"]
     assert sorted(text.text or "" for box in boxes for text in box.iter(f"{SVG}text")) == ["layer1", "layer2", "linear", "linear"]
@@ -596,7 +596,7 @@ def test_scopes_are_boxes() -> None:
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
 def test_closed_scopes_are_nodes() -> None:
-    """A closed box is one node that counts what is in it; arrows lead to it and from it, each once."""
+    """A closed box is one node that counts its content; arrows lead to it and from it, each once."""
     picture = visualize_at(network(2), scopes=["layer1", "layer2/linear"])
     assert re.search(r'box\d+ \[label="layer1\\n5 nodes"', picture.source)
     assert re.search(r'box\d+ \[label="linear\\n4 nodes"', picture.source)
@@ -616,7 +616,7 @@ def test_unknown_scopes_are_refused() -> None:
 
 
 def test_equal_layers_are_folded() -> None:
-    """Fifty layers are one, which says so; the first, whose input is no layer, stands alone."""
+    """Fifty layers are drawn as one with a count; the first, whose input is not a layer, is drawn separately."""
     output = network(50)
     picture = visualize_at(output)
     assert "× 49" in picture.source
@@ -629,14 +629,14 @@ def test_equal_layers_are_folded() -> None:
 
 
 def test_folding_is_a_choice() -> None:
-    """Small graphs are folded only when it is asked for."""
+    """Small graphs are folded only on request."""
     output = network(4)
     assert not re.search(r"× \d", visualize_at(output).source)
     assert "× 3" in visualize_at(output, fold=True).source
 
 
-def test_what_differs_is_not_folded() -> None:
-    """Other operations, and other shapes, are no part of a run."""
+def test_different_parts_are_not_folded() -> None:
+    """Different operations, and different shapes, are not part of a run."""
     y = variable(np.ones(3), "x")
     functions = [np.sin] * 10 + [np.cos] + [np.sin] * 10
     for function in functions:
@@ -650,7 +650,7 @@ def test_what_differs_is_not_folded() -> None:
 
 
 def test_every_use_of_folded_parts_has_its_arrow() -> None:
-    """What each part uses from outside, and what uses each part, is connected with the one that is drawn."""
+    """Edges into and out of every folded part are connected to the part that is drawn."""
     x, y = variable(np.ones(2), "x"), variable(np.ones(2), "y")
     steps = []
     h = y
@@ -665,7 +665,7 @@ def test_every_use_of_folded_parts_has_its_arrow() -> None:
 
 
 def test_a_marked_node_is_in_the_part_that_is_drawn() -> None:
-    """Folding does not hide what is to be seen."""
+    """Folding does not hide marked nodes."""
     nodes = [variable(1.0, "x")]
     for _ in range(100):
         nodes.append(np.sin(nodes[-1]))
@@ -842,8 +842,8 @@ def test_the_bundled_renderer_is_found_where_this_process_finds_it(monkeypatch: 
 
 @needs_graphviz
 @pytest.mark.usefixtures("bundled")
-def test_a_failure_of_the_bundled_renderer_is_told() -> None:
-    """What went wrong in the renderer's process is in the error."""
+def test_failure_of_the_bundled_renderer_is_reported() -> None:
+    """The error contains the message of the renderer's process."""
     with pytest.raises(RuntimeError, match=r"(?s)could not draw the graph: .*Invalid Input"):
         GraphPicture("digraph { [")._repr_svg_()
 
@@ -858,7 +858,7 @@ def test_an_installed_dot_draws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_an_installed_dot_writes_files_without_a_word(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What ``dot`` says on stderr is kept back."""
+    """The stderr of ``dot`` is suppressed."""
     install_dot(
         monkeypatch, tmp_path / "bin", "print('hm', file=sys.stderr); sys.stdout.buffer.write(b'\\xff' + sys.argv[2].encode())"
     )
@@ -867,8 +867,8 @@ def test_an_installed_dot_writes_files_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_failure_of_dot_is_told_and_no_file_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What went wrong in ``dot`` is in the error."""
+def test_failure_of_dot_is_reported_and_no_file_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error contains the message of ``dot``."""
     install_dot(monkeypatch, tmp_path / "bin", "sys.exit('no such plugin')")
     with pytest.raises(subprocess.CalledProcessError, match="no such plugin"):
         visualize_at(variable(1.0, "x"), tmp_path / "f.png")
