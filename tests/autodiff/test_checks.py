@@ -1,4 +1,4 @@
-"""The checkers find what is wrong, and say where."""
+"""The checkers detect wrong derivatives and report their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users of other packages write: it is understood, or the error says what is written instead; nothing is silent."""
+"""Spellings of other packages: they work, or the error gives the spelling to use; none is silently ignored."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ OPERATORS = {
     "grad of vmap": (ad.grad(lambda x: np.sum(ad.vmap(smooth)(x))), (X,), (Y,)),
     "hvp": (ad.hvp(smooth), (vector, other), (other, vector)),
     "grad of grad": (ad.grad(lambda v: np.sum(ad.grad(smooth)(v) ** 2)), (vector,), (other,)),
-    "grad of what is filled": (ad.grad(lambda v: np.sum(filled(v) ** 2)), (vector,), (other,)),
+    "grad of a filled array": (ad.grad(lambda v: np.sum(filled(v) ** 2)), (vector,), (other,)),
     "jvp": (lambda v, t: ad.jvp(smooth, (v,), (t,)), (vector, other), (other, vector)),
     "of a tree": (ad.value_and_grad(trained), ({"w": W, "b": V[0]}, X), ({"w": V, "b": W[0]}, Y)),
     "with aux": (ad.grad(lambda w: (np.sum(w**2), {"s": w.sum()}), has_aux=True), (W,), (V,)),

@@ -28,7 +28,7 @@ def settled(jitted: Any) -> None:
 
 
 def repeated(jitted: Any, derivative: Callable[..., Any], *args: Any) -> list[Any]:
-    """What a derivative gives while programs are being made of what it calls, and afterwards."""
+    """The results of a derivative while programs of its functions are compiled, and afterwards."""
     found = []
     for _ in range(8):
         found.append(derivative(*args))
@@ -145,7 +145,7 @@ def test_another_argument_counts_as_it_was_when_the_function_was_called() -> Non
     jitted = cg.jit(lambda x, a: np.sum(np.sin(x * a)))
     a = np.full(5, 2.0)
     jitted.compile(X, a)
-    for at in (X, np.zeros(5)):  # at zero the value does not hang on the other argument
+    for at in (X, np.zeros(5)):  # at zero the value does not depend on the other argument
         a[:] = 2.0
         x = cg.variable(at, "x")
         y = jitted(x, a)

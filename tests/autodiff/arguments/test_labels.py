@@ -1,4 +1,4 @@
-"""Labelled arrays, pandas' and xarray's, as arguments: numbers go in, labels come out, and other orders are refused."""
+"""Labelled arrays of pandas and xarray as arguments: functions get numbers, results get labels, and misaligned labels raise."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_messages_say_what_to_do() -> None:
 def test_labels_beside_a_node() -> None:
     w = cg.variable([1.0, 2.0, 3.0], "w")
     assert isinstance(SERIES.to_numpy() * w, cg.Node)
-    # At the top level pandas takes the numbers; the gradient of what comes out has no graph, and says so.
+    # At the top level pandas takes the numbers; the gradient of the result has no graph and raises.
     with pytest.raises(TypeError, match="lost its graph"):
         ad.reverse.gradient(np.sum(SERIES * w))
     # Within a function that is differentiated the values are right, or it raises.

@@ -1,4 +1,4 @@
-"""`vmap`: axes, nesting, writes, composition with derivatives, and what it refuses."""
+"""`vmap`: axes, nesting, writes, composition with derivatives, and errors."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_derivatives_of_each_example(name: str, f: Function) -> None:
 @for_each("f", [loss, written])
 @for_each("operator", [ad.grad, ad.hessian, ad.jacobian, ad.jacfwd, lambda f: lambda w: ad.jvp(f, (w,), (W,))[1]])
 def test_derivatives_of_all_examples(operator: Any, f: Function) -> None:
-    def of_all(w: Any) -> Any:  # what is shared cannot be written into by each example
+    def of_all(w: Any) -> Any:  # a batch element cannot write into a shared array
         return np.sum(ad.vmap(lambda w, x: f(w + np.zeros_like(x), x), in_axes=(None, 0))(w, XS) ** 2)
 
     def of_each(w: Any) -> Any:
@@ -186,7 +186,7 @@ def test_indices_of_another_vmap(name: str) -> None:
     expected = np.stack([[f(x, k) for x in XS] for k in INDICES])
     same(ad.vmap(lambda k: ad.vmap(lambda x: f(x, k))(XS))(INDICES), expected)
     inner = ad.vmap(lambda x: ad.vmap(lambda k: f(x, k))(INDICES), out_axes=1)
-    if name in ("written", "written where a mask holds"):  # into an array that is one for all examples of the inner vmap
+    if name in ("written", "written where a mask holds"):  # into an array shared by all elements of the inner vmap
         with pytest.raises(TypeError, match="all batch elements share"):
             inner(XS)
     else:
@@ -227,12 +227,12 @@ REFUSED: dict[str, tuple[Function, str]] = {
 }
 
 
-NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # what is noticed when no line of the function is at work
+NO_LINE = ("no array", "drawn", "drawn by Python", "verify")  # errors raised when no line of the function runs
 
 
 @for_each("name", REFUSED)
 def test_refused(name: str) -> None:
-    """The error says what to do, and where the user's line is."""
+    """The error gives advice and the user's line."""
     f, advice = REFUSED[name]
     with pytest.raises((TypeError, ValueError), match=advice) as raised:
         ad.vmap(f)(XS)
@@ -313,7 +313,7 @@ def cubed_each(x: Any) -> Any:
 
 @cg.primitive
 def weighed(x: Any, w: Any) -> Any:
-    assert x.ndim == w.ndim == 1  # it knows of no further axes
+    assert x.ndim == w.ndim == 1  # the batch axes are hidden
     return np.cumsum(x * w)
 
 

@@ -1,4 +1,4 @@
-"""``ufunc.at`` within `vmap`, at places that are others for each example, against a loop over the examples and differences."""
+"""``ufunc.at`` within `vmap`, at indices per batch element, against a loop over the elements and differences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def changed(ufunc: Any, target: Any, index: Any, *others: Any) -> Any:
 
 
 def of_a_view(x: Any, i: Any, v: Any) -> Any:
-    """Of a view, and of the array that it is a view of."""
+    """Update a view, and the array that it is a view of."""
     whole = np.zeros((2, 4))
     np.add.at(whole[1], i, v)
     np.multiply.at(whole, (i % 2, i), v)

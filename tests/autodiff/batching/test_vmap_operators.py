@@ -264,7 +264,7 @@ def of_outside(x: Any) -> Any:
 
 
 def of_several(x: Any) -> Any:
-    """With respect to what they share, by themselves or by name, with an adjoint of its own."""
+    """Gradients with respect to shared variables, given as objects or by name, with an explicit adjoint."""
     w, b = cg.variable(V, "w"), cg.variable(0.3, "b")
     y = np.zeros_like(w * x)
     y[:2] = (w * x + b)[1:] ** 2
@@ -290,10 +290,10 @@ RECORDED: dict[str, Function] = {
 
 @for_each("name", RECORDED)
 def test_gradients_of_graphs(name: str) -> None:
-    """`reverse.gradient` within the function, of what differs."""
+    """`reverse.gradient` within the mapped function, of batched results."""
     f = RECORDED[name]
     hold(f, XS)
-    if name != "several":  # nothing is written for no examples, so that nothing depends on what is asked for by name
+    if name != "several":  # an empty batch writes nothing, so the result does not depend on the named variable
         assert {np.shape(leaf)[0] for leaf in flatten(ad.vmap(f)(XS[:0]))[0]} == {0}
     two = np.stack([XS, 2 * XS])
     same(ad.vmap(ad.vmap(f))(two), looped_twice(f, two))
@@ -338,7 +338,7 @@ def test_executors_run_for_each_example() -> None:
 REFUSED: dict[str, tuple[Function, str]] = {
     "sparse": (ad.jacobian(np.sin, sparse=True), "loop over the batch elements"),
     "sparse hessian": (ad.hessian(lambda x: np.sum(np.sin(x)), sparse=True), "loop over the batch elements"),
-    "root of what stands outside": (lambda p: ad.root(lambda x: x * x - p, np.ones(3)), "vmap"),
+    "root of a captured argument": (lambda p: ad.root(lambda x: x * x - p, np.ones(3)), "vmap"),
     "gradient of a variable": (lambda x: ad.reverse.gradient(np.sum(cg.variable(x) ** 2)), "another for each"),
 }
 

@@ -17,7 +17,7 @@ DRAWN = 12
 
 
 def drawn(rng: Any) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """A program, and the shapes of what it is given."""
+    """A random program, and the shapes of its arguments."""
     program = [tuple(int(rng.integers(0, most)) for most in (5, 12, 12, 64, 8)) for _ in range(rng.integers(1, DRAWN))]
     shapes = [SHAPES[rng.integers(len(SHAPES))] for _ in range(rng.integers(1, 4))]
     return program, shapes
@@ -40,7 +40,7 @@ def compared(program: Any, shapes: Any, rng: Any) -> bool:
 
     expected = np.stack([f(*[x.copy() for x in args]) for args in each])
     found = ad.vmap(f)(*stacked)
-    if seen[-1] != alone[0][1]:  # vmap refuses what goes by numbers, and the program goes on without
+    if seen[-1] != alone[0][1]:  # vmap raised where control flow depends on values, and the program continued without that step
         return False
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     positions = tuple(range(len(shapes)))

@@ -72,7 +72,7 @@ DRAWS: dict[str, Callable[[], Any]] = {
 
 
 def spread(f: Callable[[], Any], randomness: str, xs: Any = XS) -> Any:
-    """What is drawn for each example, as rows."""
+    """The draws of each batch element, as rows."""
     found = ad.vmap(lambda x: x * 0 + f(), randomness=randomness)(xs)
     return np.reshape(found, (len(xs), -1))
 
@@ -185,8 +185,8 @@ def test_what_no_name_tells_is_seen(code: str) -> None:
         ad.vmap(space["f"])(XS)
 
 
-def test_a_draw_of_a_library_is_seen() -> None:
-    """But for SciPy's own, to estimate something."""
+def test_draws_within_a_library_raise() -> None:
+    """Draws in libraries raise, except SciPy's own draws in estimators."""
     with pytest.raises(TypeError, match="randomness"):
         spread(lambda: statistics.NormalDist().samples(1)[0], "error")
     matrix = sparse.eye(50, format="csr")

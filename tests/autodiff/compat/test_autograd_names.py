@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "howto" / "replace_autograd.md"
 
 
 def run(arguments: list[str], directory: Path, is_failing: bool = False) -> str:
-    """What Python prints, in a directory of its own."""
+    """The output of Python, run in a directory of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     done = subprocess.run([sys.executable, *arguments], cwd=directory, env=environment, text=True, capture_output=True)
     assert (done.returncode != 0) is is_failing, done.stderr + done.stdout
@@ -22,7 +22,7 @@ def run(arguments: list[str], directory: Path, is_failing: bool = False) -> str:
 
 
 def program(text: str, directory: Path) -> str:
-    """What a program prints that imports the names first."""
+    """The output of a program that imports the names first."""
     return run(["-c", f"import autodiff.compat.autograd\n{text}"], directory)
 
 

@@ -85,7 +85,7 @@ class TestImplicit:
         point = {"r": 5.0, "a": [np.array([0.75, 0.5]), 0.1]}
         check_grads(of, [point], order=2)
         assert np.array_equal(of(point), of(None, args=(point,)))
-        assert np.array_equal(of(point), of(None, args=point)), "one parameter that is no tuple, as SciPy takes it"
+        assert np.array_equal(of(point), of(None, args=point)), "one parameter that is not a tuple, as in SciPy"
 
         def angle(p: Any) -> Any:
             return fixed_point(lambda x, p: (np.cos(p[0] * x[1]), x[0] * p[1] / 2), (0.5, 0.5), args=(p,))[0]

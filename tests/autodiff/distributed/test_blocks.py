@@ -1,4 +1,4 @@
-"""Losses over arrays in blocks: the numbers, the bits, the memory, and who computes them."""
+"""Losses over arrays in blocks: values, bits, memory, and the machines that compute them."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_settings_of_the_caller_hold_in_every_block() -> None:
                 dist.value_and_grad(divides)(1.0, x)
 
 
-# ------------------------------------------------------------------------------------------ what is refused
+# --------------------------------------------------------------------------------------------------- errors
 
 
 def blocks_of(x: Any) -> Any:
@@ -345,8 +345,8 @@ def test_bits_are_the_same_everywhere(client: Any) -> None:
         assert same_bits(by("distributed", P, x, y), alone)
 
 
-def test_where_a_block_lies_changes_no_bit() -> None:
-    """What came from another machine may begin at any byte, and have lost the order of its axes."""
+def test_memory_layout_of_a_block_changes_no_bit() -> None:
+    """A block from another machine may start at any byte, and have its axes in another order."""
     rows, p = RNG.normal(size=(90, 7)), {"w": RNG.normal(size=7), "b": 0.3}
     y = RNG.normal(size=90)
     memory = np.frombuffer(b"xyz" + rows.tobytes(), np.uint8)[3:]

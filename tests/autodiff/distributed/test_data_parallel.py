@@ -183,7 +183,7 @@ def test_what_nobody_refers_to_is_forgotten(client: Client) -> None:
         half = x[:20]
         key = y.key
         del x, y
-        assert list(loss._kept) == [half.key]  # of which rows are still in use
+        assert list(loss._kept) == [half.key]  # the block whose rows are still in use
         assert loss(LINE, half, V[:20]) == dist.DataParallel(squares)(LINE, U[:20], V[:20])
         assert all(key not in member.held for member in loss._machines.members.values())
 

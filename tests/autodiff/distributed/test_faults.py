@@ -1,4 +1,4 @@
-"""What befalls machines in the middle of a training: it ends with the undisturbed one's bits, or with an error that says why.
+"""Faults of machines during training: it ends with the bits of an undisturbed run, or with an error that gives the cause.
 
 Schedulers and workers are processes of their own, of this machine, and every one is ended by the test that started it.
 """
@@ -133,7 +133,7 @@ def test_all_stopped_is_an_error(cluster: Processes) -> None:
         finally:
             for process in cluster.workers:
                 process.send_signal(signal.SIGCONT)
-        loss.value_and_grad(network_parameters(), X, Y)  # and it goes on
+        loss.value_and_grad(network_parameters(), X, Y)  # and training continues
 
 
 def test_one_becomes_four_times_slower(cluster: Processes, folder: Path, undisturbed: list[bytes]) -> None:

@@ -55,7 +55,7 @@ def test_shares_are_runs_of_all_grains_and_nobody_starves(run: tuple[int, int], 
     assert all(one[1] == other[0] for one, other in itertools.pairwise(shares))
     counts = [b - a for a, b in shares]
     assert min(counts) >= (1 if run[1] - run[0] >= len(speeds) else 0)
-    fair = (run[1] - run[0]) / sum(speeds)  # the time, if grains could be cut, and nobody had to have one
+    fair = (run[1] - run[0]) / sum(speeds)  # the time if grains could be split, and machines could have none
     assert all(c <= 1 or c / s <= 1.1 * (fair + max(1 / s for s in speeds)) for c, s in zip(counts, speeds, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""What is defined in a notebook arrives on other machines: primitives and their rules, graphs, executors, functions."""
+"""Definitions of a notebook are available on other machines: primitives and their rules, graphs, executors, functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import compgraph as cg
 from autodiff.reverse import gradient
 from tests.support.failures import Failures
 
-# A notebook: what is dumped is defined in __main__, and named so.
+# A notebook: dumped objects are defined in __main__, and named accordingly.
 NOTEBOOK = """
 import dataclasses, functools, sys
 import cloudpickle
@@ -127,7 +127,7 @@ if __name__ == "__main__":
 """
 NAMES = [line.split('"')[1] for line in NOTEBOOK[NOTEBOOK.index("THINGS") : NOTEBOOK.index("VALUE")].splitlines()[1:-1]]
 
-# Another program, which knows nothing of the notebook. A child for each thing: none finds what another has brought.
+# Another program, without the notebook. One child process per object, so that none uses objects that another has loaded.
 LOADING = """
 import os, pickle, sys
 import autodiff
@@ -248,8 +248,8 @@ assert primitive(2.0) == 8 and ad.grad(primitive)(2.0) == 12 and ad.reverse.grad
 
 
 @pytest.mark.slow
-def test_the_same_function_again_is_none(tmp_path: Path) -> None:
-    """Where the program that dumped it loads it, it is what is there; and it may come as often as it likes."""
+def test_loading_twice_gives_the_same_function(tmp_path: Path) -> None:
+    """The program that dumped a function loads the existing one, any number of times."""
     run(
         DUMPING.replace("    cloudpickle.dump", "    cloudpickle.dump")
         + """
@@ -351,7 +351,7 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def defined_here() -> dict[str, Any]:
-    """What would be the cells of a notebook: functions within a function are as little found by name."""
+    """Functions like those in the cells of a notebook: functions within a function cannot be imported by name either."""
 
     @cg.primitive
     def swish(x: Any) -> Any:

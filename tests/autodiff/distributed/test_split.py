@@ -230,7 +230,7 @@ def test_what_was_not_chosen_in_another_part_passes_nothing_on() -> None:
     with cg.scope("second"):
         out = cg.sum(cg.where(x > 0, again, x) * 2.0) + h[1:].sum()
     feed = {"x": np.array([0.0, 1.0, 4.0, 9.0])}
-    with np.errstate(invalid="ignore", divide="ignore"):  # an executor tells of them
+    with np.errstate(invalid="ignore", divide="ignore"):  # an executor warns of them
         net = require_same_bits(out, [u], TWO, feed)
     assert np.all(np.isfinite(net.value_and_grad(feed)[1][0]))
 

@@ -1,4 +1,4 @@
-"""Parts on machines: the bits of one process, whoever is lost, stops or joins; a pipeline; and errors that come back."""
+"""Parts on machines: the bits of one process, even if machines fail, stop or join; a pipeline; and errors of workers."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_numbers_vectors_and_matrices_at_once(label: str) -> None:
 
 @for_each("label", SEVERAL)
 def test_second_order(label: str) -> None:
-    """Carried Jacobians under the gradient and under `jvp` of what is outside; those of reverse mode under `gradient`."""
+    """Jacobians of forward mode under an outer `gradient` and `jvp`; those of reverse mode under `gradient`."""
     f = SEVERAL[label]
     if label == "complex result":
         return check_second_order(lambda a, v, m: np.real(f(a, v, m) ** 2))
@@ -217,7 +217,7 @@ def test_names() -> None:
 
 @pytest.fixture
 def _own_rules() -> Iterator[None]:
-    """What is declared in a test is forgotten after it."""
+    """Remove the rules that a test declares."""
     before = dict(rules)
     yield
     rules.clear()
@@ -485,7 +485,7 @@ def test_memory_does_not_grow_in_many_steps() -> None:
     close(jvp(lambda x: f(x, 20_000), (1.5,), (1.0,))[1], 1.000001**20_000, 1e-10)
     close(f(forward.variables(V), 5_000).jacobian, 1.000001**5_000 * np.eye(3), 1e-10)
     assert max(held) < 10
-    gc.collect()  # what other tests left would be subtracted
+    gc.collect()  # objects of earlier tests would be subtracted
     _, stored = _chain(cg.variable(V), 3000)
     assert stored > 2000, "a graph that is stored would be seen"
 
@@ -504,4 +504,4 @@ def test_memory_of_arrays_does_not_grow() -> None:
         return found
 
     few = peak(50)
-    assert min(peak(300) for _ in range(3)) < 1.2 * few  # beside what is made once, in one of them
+    assert min(peak(300) for _ in range(3)) < 1.2 * few  # apart from objects that are created once, in one of them

@@ -17,7 +17,7 @@ from tests.support.for_each import for_each, sampled
 
 
 def expanded(x: Any) -> Any:
-    """The determinant as the sum over all permutations: a polynomial, of which no part cancels in a derivative."""
+    """The determinant as the sum over all permutations: a polynomial, whose derivatives need no division."""
     n = np.shape(x)[-1]
     total = 0
     for places in itertools.permutations(range(n)):
@@ -29,7 +29,7 @@ def expanded(x: Any) -> Any:
 
 
 def derivative(x: Any, directions: list[Any]) -> Any:
-    """Of a determinant along directions: each takes the place of one row, in every way."""
+    """The derivative of a determinant along directions: each replaces one row, in every way."""
     total: Any = 0.0
     for rows in itertools.permutations(range(len(x)), len(directions)):
         moved = x.copy()

@@ -129,7 +129,7 @@ UNDEFINED = {
     "norm(x, inf)**2": Edge(lambda x: norm(x, np.inf) ** 2, (0, 0), (0, 0), WARNS, "linalg_norm"),
     "quantile**2": Edge(lambda x: np.quantile(x, 0.5) ** 2, (0, 0), (0, 0), WARNS, "quantile"),
     "nuclear norm, rank 1": Edge(lambda x: norm(x, "nuc"), ((1, 0, 0), (0, 0, 0)), (1, 0, 0, 0, 0, 0), WARNS, "linalg_norm"),
-    "nuclear norm, rank 1 but for rounding": Edge(
+    "nuclear norm, rank 1 up to rounding": Edge(
         lambda x: norm(x, "nuc"), ((1, 2, 3), (2, 4, 6)), np.outer((1, 2), (1, 2, 3)) / 70**0.5, WARNS, "linalg_norm"
     ),
     "nuclear norm, tall": Edge(lambda x: norm(x, "nuc"), ((0, 0), (0, 0), (2, 0)), (0, 0, 0, 0, 1, 0), WARNS, "linalg_norm"),
@@ -166,7 +166,7 @@ def directions(x: Any) -> Any:
 
 
 def each(derived: Callable[[Any], Any], x: Any) -> Any:
-    """What is derived for each direction."""
+    """Derivatives along each direction."""
     return np.stack([derived(e) for e in directions(x)])
 
 
@@ -220,7 +220,7 @@ def test_first_derivatives(name: str, mode: str) -> None:
 @for_each("mode", [*SECOND, *FORWARD])
 @for_each("name", [name for name, edge in SMOOTH.items() if edge.second is not UNASKED])
 def test_smooth_second_derivative_is_exact(name: str, mode: str) -> None:
-    """They are right; forward mode, which does not know yet what a length is used for, may say that it does not know."""
+    """The result is right, or forward mode gives nan with a warning, because it does not see later uses of a norm."""
     edge = SMOOTH[name]
     found, messages = told((SECOND | FORWARD)[mode], edge)
     if mode in SECOND or not messages:
@@ -238,7 +238,7 @@ def test_undefined_second_derivative_warns(name: str, mode: str) -> None:
     assert any(edge.names in message for message in messages), messages
 
 
-def test_what_is_left_out_is_not_doubted() -> None:
+def test_unused_corners_do_not_warn() -> None:
     x = np.array([[0.0, 0.0], [1.0, 2.0]])
     lengths = lambda x: np.linalg.norm(x, axis=-1)  # noqa: E731
     for f in (lambda x: lengths(x)[1], lambda x: np.sum(np.where(np.array([False, True]), lengths(x), 0.0))):
@@ -250,8 +250,8 @@ def test_what_is_left_out_is_not_doubted() -> None:
             assert not found.reshape(4, 4)[:2].any()
 
 
-def test_third_derivatives_are_right_or_doubted() -> None:
-    """A slope that stands for a quotient holds for one derivative more."""
+def test_third_derivatives_are_right_or_warn() -> None:
+    """A third derivative at a corner is right, or nan with a warning."""
     x = np.array([0.0, 0.0, 3.0])
     third, messages = told(
         lambda f, x: ad.jacrev(ad.hessian(f))(x), Edge(lambda x: norm(x[:2]) ** 2 * np.sin(x[2]), x, None, None)
@@ -266,7 +266,7 @@ def test_third_derivatives_are_right_or_doubted() -> None:
 
 @for_each("power", [2, 3])
 def test_a_gradient_recorded_at_a_corner_runs_again_elsewhere(power: int) -> None:
-    """What was found out at a corner holds there alone."""
+    """Slopes determined at a corner apply only at that corner."""
     x = cg.variable([0.0, 0.0], "x")
     (g,) = ad.reverse.gradients(np.linalg.norm(x) ** power, [x])
     (found,) = cg.Executor([g]).run({x: np.array([3.0, 4.0])})
@@ -312,7 +312,7 @@ def test_r_of_a_singular_matrix() -> None:
 
 @for_each("corner", [lambda x: np.maximum(x, 0.0), np.abs])
 def test_a_chain_of_corners_costs_in_proportion_to_its_length(corner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between each and its adjoint stand all the later ones, of which only so many are looked at."""
+    """The search from a corner to its adjoint visits at most `MOST` of the later corners."""
     monkeypatch.setattr(corner_slopes, "MOST", 16)
 
     def chain(n: int) -> Callable[[], object]:

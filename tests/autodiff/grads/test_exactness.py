@@ -1,4 +1,4 @@
-"""What steps give that are exact to an order has derivatives to that order, and no others."""
+"""Steps that are exact to an order have derivatives up to that order; higher ones raise."""
 
 from __future__ import annotations
 

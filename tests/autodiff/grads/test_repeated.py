@@ -1,4 +1,4 @@
-"""Equal eigenvalues and singular values: derivatives are right, or a warning says that they are not."""
+"""Equal eigenvalues and singular values: derivatives are right, or a warning is given."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ LOST = {
 
 
 def rebuilt(a: Any, rank: int | None = None, full_matrices: bool = False) -> Any:
-    """A matrix made of its singular values and vectors, of the first if `rank` says so."""
+    """A matrix rebuilt from its singular values and vectors, or from the first `rank` of them."""
     rank = min(a.shape) if rank is None else rank
     u, s, vh = svd(a, full_matrices)
     return np.sum(real(*a.shape, seed=7) * ((u[:, :rank] * s[:rank]) @ vh[:rank]))

@@ -30,7 +30,7 @@ def along(name: str, position: int) -> tuple[Callable[[Any], Any], Any]:
 
 
 def results(out: Any) -> tuple[Any, ...]:
-    """The results of a ufunc, as a tuple also if there is one."""
+    """The results of a ufunc as a tuple, even a single one."""
     return out if isinstance(out, tuple) else (out,)
 
 

@@ -332,10 +332,10 @@ def test_outer_variables() -> None:
     )
     for operator in (jacrev, jacfwd):
         linear = operator(lambda x: x * 2 + c)(POINT)
-        assert isinstance(linear, cg.Node)  # constant, but nobody takes it for a graph that was lost
+        assert isinstance(linear, cg.Node)  # constant, but not reported as a lost graph
         near(linear.value, 2 * np.eye(3), operator.__name__)
     grows = grad(lambda s: np.sum(jacrev(lambda x: s * x**2)(POINT)))(3.0)
-    near(grows, np.asarray(np.sum(2 * POINT)), "perturbations are told apart")
+    near(grows, np.asarray(np.sum(2 * POINT)), "perturbations are distinct")
     with cg.no_graph():
         assert type(jacrev(lambda x: c * x)(POINT)) is np.ndarray
 
@@ -344,7 +344,7 @@ def test_outer_variables() -> None:
 
 
 def test_linearize_sees_later_writes() -> None:
-    """What the function kept and the caller writes into is no longer what was computed."""
+    """A write into an array that the function used changes the tangent or raises, as the recorded value differs."""
     kept: list[Any] = []
 
     def f(x: Any) -> Any:
@@ -457,8 +457,8 @@ def test_a_recorded_gradient_knows_lines() -> None:
     assert {y.line, u.line} <= {n.line for n in added}
 
 
-def test_a_recorded_gradient_of_what_was_written_knows_lines() -> None:
-    """Those of operations, or of writes; and of the call, for what begins there. None lies in this package."""
+def test_recorded_gradient_of_a_written_array_has_lines() -> None:
+    """The lines are those of operations or writes, or else of the call. None is in this package."""
     x = cg.variable(POINT)
     y = np.zeros_like(x)
     y[1:] = np.sin(x)[:-1] * x[1:]

@@ -173,7 +173,7 @@ class TestSecondDerivatives:
 
 
 def arranged(argnums: Any, given: Any) -> tuple[Any, Any]:
-    """Both arguments of `energy`, from those that are differentiated by."""
+    """Both arguments of `energy`, from the differentiated ones."""
     if argnums in (0, "m"):
         return given, TIME
     return given if argnums == (0, 1) else given[::-1]
@@ -399,7 +399,7 @@ REFUSED: dict[str, tuple[Function, type[Exception], str]] = {
     "the same twice": (lambda: ad.grad(np.multiply, (0, 0))(2.0, 3.0), ValueError, "contains the same argument twice"),
     "twice by name": (lambda: ad.jacfwd(lambda x: x, (0, "x"))(2.0), ValueError, "contains the same argument twice"),
     "argnums": (lambda: ad.hessian(np.sum, 1.0)(W), TypeError, "argnums must be a position, a name, or a sequence"),  # type: ignore[arg-type]
-    "argnums in a row": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums must be a position, a name"),  # type: ignore[arg-type]
+    "argnums in a tuple": (lambda: ad.grad(np.sum, (0, None))(W), TypeError, "argnums must be a position, a name"),  # type: ignore[arg-type]
     "behind a star": (
         lambda: ad.grad(lambda *a, c=1.0: a[1] * c, "c")(2.0, 3.0),
         ValueError,
@@ -534,7 +534,7 @@ def test_an_inner_constant_leaves_no_graph(outer: str) -> None:
 
 @for_each("name", sorted({*FIRST, *SECOND} - {"grad of checkpoint"}))  # which refuses to run with others
 def test_a_placeholder_used_from_outside_stays_one(name: str) -> None:
-    """A number computed with what stands in for a placeholder would be frozen into the graph."""
+    """A result computed with the placeholder's example value would be frozen into the graph."""
     p = cg.placeholder((), name="p")
     second = name in SECOND
     found = (SECOND if second else FIRST)[name](lambda x: p * x**3)(2.0)
@@ -571,7 +571,7 @@ def test_a_tangent_shares_no_memory_with_the_direction() -> None:
     assert not np.shares_memory(tangent, direction)
 
 
-# In a and b: each by a function of both, of an argument and a direction, and what this comes to.
+# Functions of a and b that apply an operator to one argument and a direction, with the expected result.
 PRODUCTS: dict[str, tuple[Function, Function]] = {
     "vjp": (lambda a, b: ad.vjp(lambda x: x**3 * b, a)[1](a * b**2)[0], lambda a, b: 3 * a**3 * b**3),
     "linearize": (lambda a, b: ad.linearize(lambda x: x**3 * b * a, a * b)[1](a + b), lambda a, b: 3 * a**3 * b**3 * (a + b)),

@@ -220,7 +220,7 @@ class TestClosures:
 
 
 class TestArguments:
-    """What is not in tests/autodiff/operators/test_grad.py already."""
+    """Cases that tests/autodiff/operators/test_grad.py does not have."""
 
     @for_each("call", [lambda f, x: grad(f)(x), lambda f, x: vjp(f, x), lambda f, x: jvp(f, (x,), (1.0,))])
     def test_within_another_derivative(self, call: Any) -> None:

@@ -1,4 +1,4 @@
-"""Optimisers: update rules against plain NumPy and PyTorch, what they take, what they refuse, and resuming."""
+"""Optimizers: update rules against plain NumPy and PyTorch, accepted arguments, errors, and resuming."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_the_defaults_are_those_of_torch() -> None:
         np.testing.assert_allclose(x.value, p.detach().numpy(), rtol=1e-12, atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------- what is taken
+# ------------------------------------------------------------------------------------- accepted parameters
 
 
 @dataclass
@@ -241,7 +241,7 @@ def test_any_tree_with_gradients_of_either_kind() -> None:
     assert optimized[0].parameters["layer"].w is variables["layer"].w
 
 
-def test_the_updates_are_told_to_the_graph() -> None:
+def test_updates_invalidate_older_graphs() -> None:
     x = cg.variable([1.0, 2.0], "x")
     buffer, loss = x.value, np.sum(x * x)
     SGD(x, 0.5).step(gradient(loss))
@@ -303,7 +303,7 @@ def test_a_schedule_is_asked_for_the_steps_taken() -> None:
     assert optimizer.parameters == {"a": -6.5}
 
 
-# ------------------------------------------------------------------------------------------ what is refused
+# --------------------------------------------------------------------------------------------------- errors
 
 
 @for_each(
@@ -537,7 +537,7 @@ def test_optimizer_resumes_bit_for_bit(name: str, through: Any, dtype: Any) -> N
     first, _ = fresh(EVERY[name], dtype)
     trained(first, 0, 50)
     second, tree = fresh(EVERY[name], dtype)
-    trained(second, 0, 3)  # what it did before does not matter
+    trained(second, 0, 3)  # its previous state does not matter
     second.load_state_dict(through(first.state_dict()))
     trained(second, 50, 100)
     assert_same(second.state_dict(), whole.state_dict())

@@ -200,7 +200,7 @@ def algorithm(x: Any, value: Any, slope: Any, steps: int, rate: float, beta: flo
 @for_each(("accelerating", "start_rate"), [(False, 1e-3), (True, 0.03)])
 def test_the_algorithm(accelerating: bool, start_rate: float, two: bool) -> None:
     """On a bowl that is left by too large steps: it grows, then shrinks, and never grows again."""
-    a, steps = np.array([1.0, 30.0]), 262 if two else 400  # two gradients do not come back
+    a, steps = np.array([1.0, 30.0]), 262 if two else 400  # with two gradients the iterates do not return to the bowl
     start, settings = np.array([3.0, -2.0]), {"rate": start_rate, "beta": 0.3, "m": 5, "accelerating": accelerating, "two": two}
     expected = list(algorithm(start, lambda x: float(np.sum(a * x**2)), lambda x: 2 * a * x, steps, **settings))
     x = cg.variable(start)
@@ -284,7 +284,7 @@ def test_inertia_is_momentum_in_other_letters() -> None:
 
 @for_each("loss", np.geomspace(1e-3, 1e3, 50).astype(np.float32))
 def test_an_even_loss_changes_no_step(loss: Any) -> None:
-    """What rounding leaves of the differences of equal averages neither grows a step nor ends its growth."""
+    """Rounding in the differences of equal averages neither grows a step nor ends its growth."""
     optimizer = StepController([0.0], 1.0)
     for _ in range(5):
         optimizer.step([0.0], loss)

@@ -1,4 +1,4 @@
-"""gradient, gradients, check_gradient and unbroadcast_adjoint: what they promise beside right numbers."""
+"""gradient, gradients, check_gradient and unbroadcast_adjoint: behavior apart from numerical correctness."""
 
 from __future__ import annotations
 

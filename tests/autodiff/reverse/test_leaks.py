@@ -173,7 +173,7 @@ def test_gradient_without_leaks_does_not_warn(program: Callable[..., Any]) -> No
 
 
 def test_gradient_warns_of_numbers_shown_by_code_without_source() -> None:
-    """What is done with a number is read off the source."""
+    """The use of a number is read from the source."""
     a, _, x = leaves()
     around = {"a": a, "x": x, "gradient": gradient, "np": np}
     with pytest.warns(RuntimeWarning, match="left their graph"):

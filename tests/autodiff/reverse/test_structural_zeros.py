@@ -1,4 +1,4 @@
-"""What was not chosen passes nothing on: its adjoint is a structural zero, whatever it is multiplied by.
+"""The adjoint of an element that was not chosen is a structural zero, even if it is multiplied by nan or infinity.
 
 Programs are compared with central differences of plain NumPy, which only see the branch that is taken.
 """
@@ -278,7 +278,7 @@ GENUINE: dict[str, tuple[Program, list[float]]] = {
 
 
 class TestGenuine:
-    """What is computed stays what arithmetic makes of it."""
+    """Values that are computed and used keep the result of floating-point arithmetic."""
 
     @for_each("how", ["grad", "gradient", "gradients"])
     @for_each("name", GENUINE)
@@ -459,7 +459,7 @@ CHOICES: list[Callable[[Any, Any, Any], Any]] = [
 
 
 def random_program(seed: int) -> tuple[Program, Any]:
-    """A program in which what is singular at some elements is chosen at the others only."""
+    """A program with operations that are singular at some elements, where only the others are chosen."""
     rng = np.random.default_rng(seed)
 
     def pick(options: list[Any]) -> Any:

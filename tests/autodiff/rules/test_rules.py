@@ -97,7 +97,7 @@ def test_every_rule_has_its_name_in_grads() -> None:
 
 
 def test_every_rule_is_checked_by_itself_with_zero_size_and_in_single_precision(tables: Any) -> None:
-    """What the checks pass over in some cases, they see in others.
+    """Every rule has a case in which it is checked alone, one of zero size, and one in single precision.
 
     Zero sizes of elementwise operations are those of tests/autodiff/rules/test_mechanisms.py.
     """
@@ -547,7 +547,7 @@ def poles() -> dict[str, tuple[Callable[[Any], Any], float, float]]:
 
 @contextmanager
 def warning_of(opname: str) -> Iterator[None]:
-    """Expect a warning that names the operation and says what to do; NumPy may warn of the value itself."""
+    """Expect a warning with the name of the operation and advice; NumPy may warn of the value itself."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -625,7 +625,7 @@ class TestPoles:
 
 
 class TestNaN:
-    """What is not a number must not pass as a derivative of 0."""
+    """A nan must not give a derivative of 0."""
 
     @for_each("function", [np.maximum, np.minimum])
     @for_each("args", [(np.nan, 1.0), (1.0, np.nan), (np.nan, np.nan)])

@@ -51,7 +51,7 @@ def short() -> Animation:
 
 
 def words(node: Any, **options: Any) -> list[str]:
-    """What the frames of an animation say."""
+    """The texts of the frames of an animation."""
     return [str(frame) for frame in animate(node, **options).frames]
 
 
@@ -108,7 +108,7 @@ def test_product_with_the_derivative_is_shown_for_most_operations() -> None:
 
 
 def test_a_text_that_is_wrong_is_not_shown() -> None:
-    """A rule may say what it likes; only what gives its number is shown."""
+    """The formula of a rule is shown only if it gives the number of the rule."""
 
     @cg.primitive
     def cube(x: Any) -> Any:
@@ -166,7 +166,7 @@ def test_the_vector_form() -> None:
 
 
 def test_complex_numbers() -> None:
-    """A derivative that is no factor is not shown as one; a real operand takes the real part."""
+    """A derivative that is not a factor is not shown as one; a real operand takes the real part."""
     cg.reset()
     z, r = variable(1 + 2j, "z"), variable(3.0, "r")
     said = words(np.real(np.conj(z * r) * (1 + 1j)))
@@ -175,7 +175,7 @@ def test_complex_numbers() -> None:
 
 
 def test_several_results() -> None:
-    """What arrives at an operation with several results is gathered before it is passed on."""
+    """The adjoints of an operation with several results are gathered before they are passed on."""
     cg.reset()
     x, y = variable(7.0, "x"), variable(2.0, "y")
     q, r = np.divmod(x, y)
@@ -206,7 +206,7 @@ def test_a_variable_alone() -> None:
 
 
 def test_seed_and_wrt() -> None:
-    """Where the sweep starts and what is asked for."""
+    """The start of the sweep, and its variables."""
     x, y = variable([1.0, 2.0], "x"), variable(3.0, "y")
     weighed = animate(x * y, "x", seed=[10.0, 1.0])
     assert len(weighed) == 3
@@ -216,7 +216,7 @@ def test_seed_and_wrt() -> None:
 
 
 def test_names() -> None:
-    """Names are told apart, constants are their numbers, and f is another letter where something is called f."""
+    """Equal names are made distinct, constants are their numbers, and f is another letter if a node has that name."""
     cg.reset()
     f, g, h = variable(1.0, "f"), variable(2.0, "same"), variable(3.0, "same")
     product = f * g * h * 5
@@ -329,7 +329,7 @@ def test_under_debug() -> None:
 
 
 def test_warnings_come_once() -> None:
-    """Where a derivative is infinite the sweep says so; asking the rule again does not."""
+    """An infinite derivative gives one warning, although the rule is called twice."""
     x = variable(0.0, "x")
     f = np.sqrt(x)
     with pytest.warns(RuntimeWarning, match="in the derivative of sqrt") as caught:
@@ -341,7 +341,7 @@ def test_warnings_come_once() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """The ending says which; what cannot be done raises before a file is there."""
+    """The suffix selects the format; invalid arguments raise before a file is written."""
     animation = tutorial()
     with pytest.raises(ValueError, match=r"saved as \.html or \.gif, not 'x\.png'; single pictures by save_frames"):
         animation.save(tmp_path / "x.png")
@@ -352,7 +352,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_gif(tmp_path: Path) -> None:
-    """One picture a frame, all of one size, each different from the one before."""
+    """One picture per frame, all of equal size, each different from the one before."""
     image = pytest.importorskip("PIL.Image", reason="pip install matplotlib")
     animation = short()
     animation.save(tmp_path / "y.gif", seconds=0.5)
@@ -386,7 +386,7 @@ def test_png_frames(tmp_path: Path) -> None:
 
 
 def test_pictures_need_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And say so; a page does not."""
+    """GIF files raise without matplotlib, with advice; pages do not need it."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     animation = tutorial()
     with pytest.raises(ImportError, match="pip install matplotlib"):
@@ -416,7 +416,7 @@ NAMES = [
 
 
 def awkward() -> Any:
-    """A graph whose names are a danger to whoever forgets to escape them."""
+    """A graph whose names break a page that does not escape them."""
     f = np.sum(np.stack([variable(float(k), name) for k, name in enumerate(NAMES)]) ** 2)
     f.name = "</title><b>"
     return f
@@ -462,7 +462,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state(page: Any) -> dict[str, Any]:
-    """What the page shows."""
+    """The displayed state of the page."""
     found: dict[str, Any] = page.evaluate("""() => ({
         step: [...document.querySelectorAll('#steps li')].findIndex((li) => !li.hidden),
         visible: [...document.querySelectorAll('#steps li')].filter((li) => li.offsetParent).length,
@@ -618,7 +618,7 @@ def test_widths_and_colors(page_file: Path, width: str, dark: bool) -> None:
 
 
 def contrasts(page: Any) -> dict[str, float]:
-    """The contrast of each kind of text with what is behind it, as WCAG measures it."""
+    """The contrast of each kind of text with its background, as WCAG defines it."""
     found: dict[str, float] = page.evaluate("""() => {
         const parse = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number);
         const light = (color) => {
@@ -662,7 +662,7 @@ def test_names_in_the_browser(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_in_a_notebook(tmp_path: Path) -> None:
-    """What a notebook shows is the page, in a frame of its own, that works there."""
+    """The output in a notebook is the page, in a frame of its own, where it works."""
     shown = tutorial()._repr_html_()
     (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset=utf-8><title>n</title>{shown}", encoding="utf-8")
     with opened(tmp_path / "notebook.html") as page:
@@ -679,7 +679,7 @@ def test_notebooks_show_the_page_in_a_frame() -> None:
 
 
 def test_names_are_written_as_on_paper() -> None:
-    """As `visualize_at` writes them; two that are then the same are told apart."""
+    """Names are formatted as in `visualize_at`; names that become equal are made distinct."""
     x, other = variable(1.0, "W_1"), variable(2.0, "W₁")
     assert set(named([x, other]).values()) == {"W₁", "W₁′"}
     assert "∂f/∂W₁" in str(animate(cg.multiply(x, variable(2.0, "alpha"), name="f")).frames[-1])

@@ -26,7 +26,7 @@ COARSE = {"epsabs": 1e-7, "epsrel": 1e-7}
 
 
 def wide(p: Any) -> Any:
-    """In float32 no rule reaches the tolerance, and ``quad_vec`` would go on to its limit."""
+    """In float32 no rule reaches the tolerance, and ``quad_vec`` would iterate up to its limit."""
     return np.float64(1) * p
 
 
@@ -70,7 +70,7 @@ NESTED: dict[str, list[tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("rows", functions(NESTED))
 def test_nested(rows: Rows) -> None:
-    """Of the first order: each place of one integral is an integral, and each slope is one too."""
+    """First order only: each evaluation of the outer integral, or of its derivative, is an integral."""
     rows.check(order=1)
 
 
@@ -105,7 +105,7 @@ def test_jacobians_agree() -> None:
 
 
 def test_third_derivative() -> None:
-    """Of the integral of exp(-p x) from 0 to infinity, 1 / p, and of that of exp from 0 to p."""
+    """Third derivatives of the integral of exp(-p x) from 0 to infinity, 1 / p, and of exp(p x) from 0 to p."""
     third = ad.grad(ad.grad(ad.grad(lambda p: quad(lambda x: np.exp(-p * x), 0, np.inf)[0])))
     assert third(2.0) == pytest.approx(-6 / 2.0**4)
     third = ad.grad(ad.grad(ad.grad(lambda p: quad(lambda x: np.exp(p * x), 0, p)[0])))

@@ -339,7 +339,7 @@ def test_solvers_within_solvers() -> None:
 
 
 def test_nodes_at_the_top_level() -> None:
-    ad.grad(lambda x: x * 1.0)(1.0)  # an operator was used: SciPy's functions are asked
+    ad.grad(lambda x: x * 1.0)(1.0)  # the first use of an operator patches SciPy's functions
     w = cg.variable(2.0, "w")
     y = so.brentq(lambda x: x**3 - w, 0.0, 3.0) ** 2
     assert y.operands[0].opname == "scipy_optimize_brentq"
@@ -368,7 +368,7 @@ def test_the_start_and_the_bracket_have_no_derivative() -> None:
 
 
 def test_plain_calls_are_scipys_own() -> None:
-    """Functions of the user are asked in any case; without nodes nothing changes."""
+    """User functions are intercepted in any case; without nodes nothing changes."""
     ad.grad(lambda x: x * 1.0)(1.0)
     found = so.minimize(so.rosen, [1.3, 0.7, 0.8], method="BFGS")
     assert type(found) is so.OptimizeResult
@@ -402,7 +402,7 @@ def test_values_are_scipys_own() -> None:
 
 
 def test_functions_that_leave_the_graph_are_loud() -> None:
-    """Those of ``math`` keep it, within a function that is differentiated."""
+    """Functions of ``math`` keep the graph within a function that is differentiated; other conversions raise."""
     assert float(ad.grad(lambda p: so.brentq(lambda x: math.sin(x * p) - 0.5, 0.0, 1.0))(1.1)) == pytest.approx(
         -np.arcsin(0.5) / 1.1**2
     )

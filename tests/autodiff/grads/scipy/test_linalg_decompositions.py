@@ -27,7 +27,7 @@ TURNING = np.array([[0.5, 1.5, 0.2], [-1.4, 0.7, 0.3], [0.1, -0.2, 2.5]])  # two
 
 
 def size(x: Any) -> Any:
-    """What the phase of complex numbers does not change."""
+    """Squared absolute values, which do not depend on the phase of complex numbers."""
     return np.real(x) ** 2 + np.imag(x) ** 2
 
 

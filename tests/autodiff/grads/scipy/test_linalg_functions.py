@@ -108,7 +108,7 @@ BUILT: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # as SciPy says of any in float32
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate")  # SciPy warns of every result in float32
 @pytest.mark.parametrize("rows", functions(FUNCTIONS))
 def test_functions(rows: Rows) -> None:
     rows.check(tolerance=1e-5)

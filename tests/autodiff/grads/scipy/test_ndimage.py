@@ -36,7 +36,7 @@ def second(v: Any, axis: int, output: Any, mode: str, cval: float) -> Any:
 
 
 def with_mode(mode: str) -> list[tuple[Any, ...]]:
-    """What has a mode, and a constant beyond the ends."""
+    """Calls of filters with a mode, and a constant beyond the ends."""
     nd = scipy.ndimage
     found: list[tuple[Any, ...]] = [
         ("correlate", lambda i, k: nd.correlate(i, k, mode=mode, cval=1.5), im, k),
@@ -66,7 +66,7 @@ def with_mode(mode: str) -> list[tuple[Any, ...]]:
 
 
 def by_function() -> dict[str, list[tuple[Any, ...]]]:
-    """Rows of each function by mode, of which the first differs from function to function."""
+    """Rows of each function by mode; the first mode differs from function to function."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for mode in MODES:
         for name, *call in with_mode(mode):

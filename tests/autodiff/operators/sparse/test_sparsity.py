@@ -91,7 +91,7 @@ def test_coloring(label: str) -> None:
 
 
 def check_coloring(pattern: Array, colors: Array) -> None:
-    """Fail if two columns of one color meet in a row."""
+    """Fail if two columns of one color share a row."""
     for row in pattern:
         used = colors[row]
         assert len(set(used)) == len(used), f"columns of colors {used} meet"
