@@ -69,7 +69,7 @@ def all_sites() -> dict[str, list[Site]]:
 
 
 def sampled(sites: dict[str, list[Site]], count: int, seed: int) -> list[Site]:
-    """Choose so many mutations at random, as many of each family, at most one for each place."""
+    """Choose mutations at random, equally many of each family, at most one at each place."""
     orders = []
     for family in sorted(sites):
         shuffled = random.Random(f"{seed} {family}").sample(sites[family], len(sites[family]))
@@ -194,7 +194,7 @@ class Map:
     Parameters
     ----------
     file : path
-        Data of coverage; durations and failures lie beside it, in a file with ``.json`` added to its name.
+        Data of coverage; durations and failures are next to it, in a file with ``.json`` added to its name.
     """
 
     def __init__(self, file: Path) -> None:
@@ -317,7 +317,7 @@ class Check:
             try:
                 for future in tqdm(as_completed(futures), "mutants", total=len(futures)):
                     self._note(future.result())
-            except BaseException:  # of which an interruption is one: those that wait are not begun
+            except BaseException:  # an interruption, for example: pending mutants are not started
                 pool.shutdown(cancel_futures=True)
                 raise
 

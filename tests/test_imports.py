@@ -40,7 +40,7 @@ ORDER = {"compgraph": COMPGRAPH + LAST_OF_COMPGRAPH, "autodiff": AUTODIFF + LAST
 
 
 def modules() -> list[Path]:
-    """All modules of both packages but the two ``__init__`` ones, which gather what is public."""
+    """All modules of both packages, except the two ``__init__`` modules that export the public names."""
     return [
         p
         for package in ("compgraph", "autodiff")
@@ -56,7 +56,7 @@ def name_of(path: Path) -> str:
 
 @cache
 def statements(path: Path) -> list[tuple[str, str]]:
-    """What a module imports of the project: from where, and which name."""
+    """Imports of project modules: from which module, and which name."""
     name = name_of(path).split(".")
     package = name if path.name == "__init__.py" else name[:-1]
     found = []
@@ -102,7 +102,7 @@ def test_imports_follow_the_arrows() -> None:
 
 
 def check_arrows(path: Path) -> None:
-    """Fail if a module imports from a package that comes after its own, or stands beside it."""
+    """Fail if a module imports from a package that is later in the order, or on the same level."""
     package, room = name_of(path).split(".")[:2]
     if room in PROGRAMS:
         return
@@ -112,10 +112,10 @@ def check_arrows(path: Path) -> None:
     for other in imported(path):
         assert other.split(".")[1:2] not in [[program] for program in PROGRAMS], f"{other} is a program"
         if other.split(".")[0] != package:
-            assert package == "autodiff", f"compgraph knows nothing of {other}"
+            assert package == "autodiff", f"compgraph must not import {other}"
         elif room_of(other) != room and room not in last:
-            assert order.index(room_of(other)) < order.index(room), f"{room} stands before {room_of(other)}"
-            assert not any({room, room_of(other)} <= pair for pair in BESIDE), f"{room} stands beside {room_of(other)}"
+            assert order.index(room_of(other)) < order.index(room), f"{room} precedes {room_of(other)}"
+            assert not any({room, room_of(other)} <= pair for pair in BESIDE), f"{room} is on the level of {room_of(other)}"
 
 
 def test_the_core_imports_nothing_from_outside() -> None:
@@ -134,7 +134,7 @@ def test_one_module_of_the_backend_imports_view() -> None:
 
 
 def test_modules_are_private_to_their_package() -> None:
-    """Other packages import from the package, whose ``__init__`` imports what is for them."""
+    """Other packages import from the package, whose ``__init__`` exports names for them."""
     with Failures("imports") as failures:
         for path in modules():
             with failures.case(name_of(path)):

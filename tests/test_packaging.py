@@ -1,4 +1,4 @@
-"""What the packages, the examples and the tests import is declared in ``pyproject.toml``, with the extra that it belongs to."""
+"""Imports of the packages, the examples and the tests are declared in ``pyproject.toml``, with the extra of their use."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_what_is_imported_is_declared() -> None:
     assert not undeclared
 
 
-def test_what_is_declared_is_imported() -> None:
-    """What nobody imports is no dependency; pygraphviz is imported by a process of its own."""
+def test_declared_dependencies_are_imported() -> None:
+    """Every declared dependency is imported; pygraphviz is imported in a separate process."""
     ours = [path for path in modules() if path.parts[len(ROOT.parts)] in ("compgraph", "autodiff")]
     found = {"pygraphviz"}.union(*map(imported, ours))
     assert declared(PROJECT["dependencies"]) <= found

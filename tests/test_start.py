@@ -1,4 +1,4 @@
-"""What ``import compgraph, autodiff`` loads, and what is loaded when it is first needed, whenever that is."""
+"""Modules that ``import compgraph, autodiff`` loads, and modules that are loaded at their first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.portable
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What nobody waits for who makes a variable and asks for a gradient.
+# Modules that are not loaded to create a variable and compute a gradient.
 LATE = [
     *("scipy", "optree", "graphviz", "pygraphviz", "tqdm", "llvmlite", "dask", "sklearn", "matplotlib", "pandas", "xarray"),
     *("compgraph.debugging", "compgraph.view", "compgraph.executor", "compgraph.compiled.jitted", "compgraph.compiled.llvm"),
@@ -38,7 +38,7 @@ ORDERS = {
 
 
 def run(program: str, *options: str) -> str:
-    """What a program prints, in a process that has imported nothing."""
+    """The output of a program, in a process without earlier imports."""
     call = [sys.executable, "-W", "error", *options, "-c", program]
     done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -188,7 +188,7 @@ assert np.allclose(ad.reverse.gradient(f(y))[y], expected)
     "first", ["compgraph.scipy.special", "compgraph.scipy.linalg", "autodiff.grads.scipy.special.bessel_functions"]
 )
 def test_import_of_a_policy_or_a_rule_before_scipy(first: str) -> None:
-    """What an import of SciPy enters is complete, if a module of the packages was the first to import it."""
+    """SciPy is patched completely, even if a module of the packages is the first to import it."""
     program = f"""
 import compgraph as cg, autodiff as ad
 x = cg.variable(0.5)

@@ -1,4 +1,4 @@
-"""The documentation: its code runs, its links lead somewhere, and what is generated is current."""
+"""The documentation: its code runs, its links resolve, and generated pages are current."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def program(name: str) -> dict[str, Any]:
 
 
 def special(name: str) -> Any:
-    """Of the program that writes the page of special points."""
+    """A name from the program that writes the page of special points."""
     return program("make_special_points.py")[name]
 
 
@@ -66,7 +66,7 @@ def blocks(path: Path) -> list[str]:
 
 
 def run(code: list[str], filename: str) -> None:
-    """Run blocks one after the other, with names in common; where they show a session, compare what is printed."""
+    """Run blocks sequentially, with shared names; compare the output of interactive sessions."""
     names: dict[str, Any] = {"__name__": "page"}
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     for place, block in enumerate(code):

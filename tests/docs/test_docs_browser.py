@@ -23,7 +23,7 @@ PATIENCE = 900  # seconds for a build, on a machine with much else to do
 
 NAMES = ["index", "tutorial", "how_it_works", "comparison", "numpy", "escapes", "special_points", "howto/debug", "contributing"]
 NAMES += ["reference/compgraph", "reference/generated/compgraph.Node", "reference/generated/autodiff.optimizers.minimize"]
-# What sticks out to the right of the window, and cannot be reached by scrolling the box it lies in.
+# Elements beyond the right edge of the window that cannot be reached by scrolling their box.
 CLIPPED = """() => [...document.querySelectorAll("main *, article *")].filter(e => {
     if (e.getBoundingClientRect().right <= innerWidth + 1 || !e.getClientRects().length) return false;
     for (let box = e; box; box = box.parentElement)
@@ -50,7 +50,7 @@ def once(folder: Path, make: Callable[[Path], str]) -> Path:
     except FileExistsError:
         end = time.monotonic() + PATIENCE
         while not said.exists():
-            assert time.monotonic() < end, f"nobody finished what was begun in {folder}"
+            assert time.monotonic() < end, f"the build in {folder} did not finish"
             time.sleep(0.2)
     else:
         errors = "the build was broken off"
@@ -58,7 +58,7 @@ def once(folder: Path, make: Callable[[Path], str]) -> Path:
             errors = make(folder)
         finally:
             (folder / "being said.txt").write_text(errors)
-            (folder / "being said.txt").replace(said)  # at once, so that nobody reads half of it
+            (folder / "being said.txt").replace(said)  # at once, so that no process reads a partial file
     assert said.read_text() == ""
     return folder / "html"
 

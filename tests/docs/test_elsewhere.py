@@ -21,7 +21,7 @@ FENCED = re.compile(r"^```(py|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def answers(page: str, word: str) -> list[Any]:
-    """What the programs of one side of a page answer, run one after the other."""
+    """The answers of the programs of one side of a page, run sequentially."""
     names: dict[str, Any] = {"__name__": page}
     found = []
     for fence, program in FENCED.findall(PAGES[page]):

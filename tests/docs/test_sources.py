@@ -35,7 +35,7 @@ def functions(path: Path) -> set[str]:
 
 
 def missing(named: str) -> str | None:
-    """What is not there of a file, or of a test in it."""
+    """The name of a file, or of a test in it, if it does not exist."""
     place, _, test = named.partition("::")
     path = ROOT / place
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""The benchmark script computes what it says, and prints its table. Nothing here depends on how long anything takes."""
+"""The benchmark script computes the stated functions, and prints its table. Nothing here depends on run times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compare() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ):
         patch.syspath_prepend(str(BENCHMARKS))
         yield importlib.import_module("compare")
-    gc.unfreeze()  # what it has frozen
+    gc.unfreeze()  # objects that the import has frozen
     spare_what_stands()
 
 
@@ -61,7 +61,7 @@ def peers(compare: Any) -> dict[str, Any]:
 
 
 def test_gradients_by_hand(tasks: list[Any], further: list[Any]) -> None:
-    """What the others are checked against agrees with central differences."""
+    """The reference gradients of the tasks agree with central differences."""
     for task in [*tasks, *further]:
         _, gradients = task.by_hand(*task.parameters, *task.data)
         assert check_gradient(lambda *p, t=task: t.by_hand(*p, *t.data)[0], task.parameters, gradients), task.name
@@ -83,7 +83,7 @@ def test_compiled_agreement(compare: Any, tasks: list[Any], further: list[Any], 
 
 
 def test_every_task_has_a_name_of_its_own(compare: Any) -> None:
-    """And those with threads are for peers that can be told how many."""
+    """Tasks with threads are only for peers whose number of threads can be set."""
     tasks = compare.all_tasks()
     assert len({task.name for task in tasks}) == len(tasks)
     assert {name for task in tasks if task.threads > 1 for name in task.peers} == {"jit", "torch"}
@@ -145,7 +145,7 @@ def test_wrong_peers(compare: Any, tasks: list[Any], peers: dict[str, Any], spoi
 
 
 def test_tables(compare: Any, tasks: list[Any], peers: dict[str, Any]) -> None:
-    """Every task has a row, every measured target a verdict, and what was left out is named."""
+    """Every task has a row, every measured target a verdict, and omissions are named."""
     raced = [*tasks[2:4], *tasks[6:]]  # networks and loops
     titles = {task.name: task.title for task in raced}
     times = compare.race(raced, peers, rounds=2, shortest=0.0)
@@ -209,7 +209,7 @@ def test_command_line(compare: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("wrong", ["--peers fortran", "--rounds 0", "--only nothing", "--update --peers numpy"])
 def test_command_line_errors(compare: Any, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
-    """What makes no sense is refused before anything runs."""
+    """Invalid options raise before anything runs."""
     with pytest.raises(SystemExit):
         compare.main(wrong.split())
     assert "error" in capsys.readouterr().err

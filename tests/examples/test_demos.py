@@ -1,4 +1,4 @@
-"""The demos of ArrayFlow's paper: each runs as a command does, and reaches what it is to reach."""
+"""The demos of ArrayFlow's paper: each runs as a command, and reaches its target."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def demo(name: str) -> ModuleType:
 
 
 def printed(name: str, options: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a demo prints; its pictures, and no others, are in the folder."""
+    """The output of a demo; its pictures, and no others, are in the folder."""
     assert demo(name).main([*options, "--folder", str(folder)]) == 0
     assert sorted(path.name for path in folder.iterdir()) == PICTURES[name]
     for picture in folder.iterdir():
@@ -58,7 +58,7 @@ def numbers(pattern: str, output: str) -> list[float]:
     return [float(group) for group in found.groups()]
 
 
-# ------------------------------------------------------------------------------------- what they reach
+# --------------------------------------------------------------------------------------------- results
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The network as an estimator: scikit-learn's own checks, and what they do not ask."""
+"""The network as an estimator: scikit-learn's own checks, and further ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example that tells 0 from 1: what it reaches, prints, plots and draws, and that its steps are right."""
+"""The example that separates 0 from 1: its accuracy, output, plots and pictures, and the correctness of its steps."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def texts(svg: bytes) -> set[str | None]:
     return {element.text for element in root.iter(SVG + "text")}
 
 
-# ------------------------------------------------------------------------------------- what it reaches
+# -------------------------------------------------------------------------------------------- accuracy
 
 
 OTHER_OPTIMIZERS = ("adagrad", "rmsprop", "adam", "adamw", "stepcontroller")

@@ -1,4 +1,4 @@
-"""Training that is stopped goes on from its checkpoint, and ends with the same bits as if it had never stopped."""
+"""Interrupted training resumes from its checkpoint, and ends with the same bits as an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bits(options: str, tmp_pat
     given = [*options.split(), "--checkpoint", "c.npz"]
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     kills = 0
-    for _ in range(2):  # once in the middle, and once more after it went on
+    for _ in range(2):  # once in the middle, and once more after it resumed
         before = len(contents(killed / "c.npz")["losses"]) if kills else 0
         process = start(killed, *given)
         while process.poll() is None:
@@ -167,7 +167,7 @@ def test_a_failure_while_writing_leaves_the_earlier_checkpoint(monkeypatch: pyte
     assert [path.name for path in Path().iterdir()] == ["c.npz"]
 
 
-# --------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------ errors
 
 
 OTHER_SETTINGS = [

@@ -17,12 +17,12 @@ PLACES = re.compile(r"File \"|(?<![\w.:/])/(?:home|tmp|usr|opt|root|work|private
 
 
 def texts(output: Any) -> list[str]:
-    """What an output shows that is no picture by pixels."""
+    """The texts of an output, without bitmaps."""
     return [output.get("text", ""), *(v for kind, v in output.get("data", {}).items() if kind != "image/png")]
 
 
 def faults(notebook: Any) -> list[str]:
-    """What a notebook should not be committed with."""
+    """Faults that a committed notebook must not have."""
     found = []
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     if [cell.execution_count for cell in code] != list(range(1, len(code) + 1)):
@@ -75,7 +75,7 @@ PLACED = "cell 0 shows a place on somebody's machine"
 
 
 def ran(**changes: Any) -> Any:
-    """A notebook of one cell, as it should be but for some changes to the cell."""
+    """A notebook of one cell, valid apart from some changes to the cell."""
     cell = nbformat.v4.new_code_cell("1", execution_count=1, id="cell-0") | changes
     return nbformat.v4.new_notebook(cells=[nbformat.from_dict(cell)], metadata=METADATA)
 

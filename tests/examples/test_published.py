@@ -1,4 +1,4 @@
-"""What the texts behind this project state, number by number; `docs/sources.md` says which text, and where."""
+"""Numbers stated in the texts behind this project; `docs/sources.md` lists the texts and the places in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autodiff.visualize import animate
 
 
 def chain() -> tuple[Any, list[Any]]:
-    """A sine of twice a logarithm at 2: the result, and what it is made of."""
+    """A sine of twice a logarithm at 2: the result, and its operands."""
     x = cg.variable(2.0, "x")
     logarithm = cg.log(x, name="logarithm")
     double = cg.multiply(2, logarithm, name="double")

@@ -1,4 +1,4 @@
-"""How work grows with size: linear, or as the mathematics says, in every pattern of use. See `growth` for what is counted."""
+"""Growth of work with size: linear, or as the mathematics requires, in every pattern of use. `growth` defines the counts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ JOINED: dict[str, Callable[[list[Any]], Any]] = {
     "bmat": lambda xs: cg.bmat([xs]),
     "broadcast_arrays": lambda xs: np.stack(np.broadcast_arrays(*xs)),
 }
-# Operations of any number of results, and what is used any number of times.
+# Operations with any number of results, and values used any number of times.
 TAKEN: dict[str, Callable[[Any, int], Any]] = {
     "elements": lambda x, n: sum(v * v for v in x[:n]),
     "rows": lambda x, n: sum(total(v) for v in np.reshape(x, (n, 2))),
@@ -217,7 +217,7 @@ def of_parts(joined: str, use: str) -> Callable[[int], Program]:
     return program
 
 
-# What the default run leaves out: forms of what it has.
+# Variants that the default run omits.
 RARE = {
     *("hvp, " + taken for taken in TAKEN if taken not in ("elements", "slices", "a chain", "checkpoint", "custom_gradient")),
     *("gradient, " + joined for joined in ("concatenate, axis None", "hstack", "vstack", "dstack", "bmat", "asarray")),
@@ -339,7 +339,7 @@ def test_work_of_repeated_runs_agrees() -> None:
     assert abs(once.bytes - again.bytes) < 0.05 * once.bytes
 
 
-# ------------------------------------------------------------------------------------------------ what is drawn
+# ----------------------------------------------------------------------------------------------------- pictures
 
 
 def written(n: int) -> Any:
@@ -403,11 +403,11 @@ def test_an_animation_shows_no_more_uses_than_it_may() -> None:
         animate(np.sum(np.concatenate([cg.variable([1.0])] * 300)))
 
 
-# ------------------------------------------------------------------------------------------- what is left behind
+# ------------------------------------------------------------------------------------------- memory that remains
 
 
 def made_in_a_step(opname: str, factor: float) -> tuple[Any, Any]:
-    """A node of a primitive that nobody else has, and a weak reference to its function."""
+    """A node of a unique primitive, and a weak reference to its function."""
 
     @cg.primitive(opname=opname)
     def square(x: Any) -> Any:
@@ -425,7 +425,7 @@ def test_a_primitive_and_its_rule_go_with_the_last_that_uses_them(names: str) ->
         assert gradient(node)["x"] == 6 * k
         found.append((node, function))
     gc.collect()
-    for k, (node, function) in enumerate(found):  # the graph alone keeps what it needs
+    for k, (node, function) in enumerate(found):  # the graph alone keeps its functions alive
         assert node.opname.startswith("growing")
         assert gradient(node)["x"] == 6 * k
         assert gradient(gradient(node, create_graph=True)["x"])["x"] == 2 * k

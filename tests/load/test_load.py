@@ -62,7 +62,7 @@ def written(x: Any, shift: float) -> Any:
 
 
 def nested(start: float, shift: float) -> list[tuple[float, float]]:
-    """Derivatives of derivatives at a point, and what they should be."""
+    """Derivatives of derivatives at a point, and their expected values."""
     f: Callable[[Any], Any] = lambda x: written(x, shift)  # noqa: E731
     second = grad(grad(f))(start)
     slope, along = jvp(grad(f), (start,), (2.0,))
@@ -230,7 +230,7 @@ def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
 
 @pytest.mark.parametrize("told", [True, False])
 def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs with writes are cycles; the collector, which counts objects, is told how large they are."""
+    """Graphs with writes are cycles; the collector counts objects, and receives their sizes as well."""
     collector = Collector()
     collector.limit = collector.least = 2**24 if told else 2**40
     monkeypatch.setattr(stores, "collector", collector)

@@ -1,4 +1,4 @@
-"""Graphs are freed as soon as nobody holds them, however long they are; threads do not meet in them."""
+"""Graphs of any length are freed with their last reference, and do not mix between threads."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_indexing_in_a_loop_costs_linear_time() -> None:
 
 
 def peak_of(call: Callable[[], Any]) -> int:
-    """The most memory, in bytes, that a call held beyond what was held before."""
+    """The peak memory of a call, in bytes, minus the memory held before it."""
     tracemalloc.start()
     try:
         call()
@@ -309,7 +309,7 @@ def test_a_sweep_frees_adjoints_as_it_goes() -> None:
 
 
 def test_recording_copies_nothing() -> None:
-    x, a = cg.variable(np.ones(200_000)), np.ones(200_000)  # more than a megabyte, of which no copies are made
+    x, a = cg.variable(np.ones(200_000)), np.ones(200_000)  # more than a megabyte, which must not be copied
     kept: list[Any] = []
     assert peak_of(lambda: kept.append((x[1:], x.T, x.reshape(-1, 10), x[None], np.broadcast_to(x, (9, 200_000))))) < 50_000
     assert peak_of(lambda: kept.append(x * a)) < 1.2 * x.nbytes

@@ -1,4 +1,4 @@
-"""Arrays of the caller's that are written into after they were used: a derivative is that of what was computed, or raises."""
+"""The caller's arrays are written into after use: a derivative is that of the values that were used, or raises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Program = Callable[[Any, dict[str, Any]], Any]
 
 
 def arrays() -> dict[str, Any]:
-    """What a program finds: a vector, a matrix, a mask, indices, places, a short vector, and a number."""
+    """The inputs of a program: a vector, a matrix, a mask, indices, places, a short vector, and a number."""
     return {
         "a": np.linspace(1.0, 2.0, N), "m": np.eye(N) * 3 + 0.1 * np.arange(N), "where": np.array([1, 0, 1, 1, 0, 1], bool),
         "i": np.array([0, 2, 1, 1, 5, 3]), "t": np.linspace(0.0, 2.0, N), "k": np.array([0.2, 0.5, 0.3]), "c": np.array(2.0),
@@ -69,7 +69,7 @@ def nested(x: Any, d: Any) -> Any:
 
 
 def batched_slope(x: Any, d: dict[str, Any]) -> Any:
-    """Derivatives for each row of a matrix of theirs, of which a part is written into."""
+    """Derivatives for each row of a captured matrix, with a write into a part of the row."""
 
     def slope(v: Any, row: Any) -> Any:
         row = row[1:]
@@ -110,7 +110,7 @@ RIGHT: dict[str, Program] = {
     "arguments of a solver": lambda x, d: scipy.optimize.root(lambda z, a, x: z**3 + z * a - x, np.ones(N), args=(d["a"], x)).x,
 }
 
-# Functions that a derivative calls again: what they use from outside has other numbers then, which is noticed.
+# Functions that a derivative calls again: changed values of their captured arrays are detected.
 RAISING: dict[str, Program] = {
     "quad": lambda x, d: scipy.integrate.quad(lambda t: np.sum(np.sin(t * d["a"] * x)), 0, 1)[0],
     "quad_vec": lambda x, d: scipy.integrate.quad_vec(lambda t: np.sin(t * d["a"] * x), 0, 1)[0],
@@ -158,7 +158,7 @@ def by_arguments(program: Program, found: dict[str, Any], then: Callable[[Any], 
 
 
 def by_pullback(program: Program, found: dict[str, Any], then: Callable[[Any], None]) -> Any:
-    """What a pullback gives that is called after the arrays were written into."""
+    """The result of a pullback that is called after the arrays were written into."""
     _, pull = ad.vjp(lambda x: np.sum(program(x, found) ** 2), START)
     then(found)
     return pull(1.0)[0]
@@ -335,7 +335,7 @@ def test_copies_are_shared_while_the_numbers_stay() -> None:
 
 
 def test_copies_and_watches_of_dead_graphs_are_freed() -> None:
-    """Neither of copies nor of what is watched."""
+    """Neither copies nor records of tracked arrays remain."""
     x = cg.variable(np.ones(LARGE))
     gc.collect()
     before = len(remembered._copies), len(remembered._views)

@@ -188,7 +188,7 @@ def values(seed: int, n: int) -> Leaves:
 
 
 def recorded(program: Program, at: Leaves) -> tuple[Leaves, list[Any]]:
-    """The program over placeholders and variables, of which the variables have values."""
+    """The program over placeholders, and over variables with values."""
     leaves = {
         "x": cg.placeholder((None, 4), name="x"),
         "v": cg.variable(at["v"], "v"),

@@ -202,7 +202,7 @@ def chosen(choices: Any, number: int) -> Any:
 
 
 def step(held: list[Any], kind: int, a: int, b: int, c: int, d: int) -> None:
-    """One instruction on what is held."""
+    """Run one instruction on the held values."""
     v, w = chosen(held, a), chosen(held, b)
     if kind == 0:
         held.append(chosen(VIEWS, c)(v))
@@ -224,7 +224,7 @@ ERRORS = (ValueError, TypeError, IndexError, AttributeError)
 
 
 def run(program: Program, inputs: tuple[Any, ...]) -> tuple[list[Any], list[int]]:
-    """What is held at the end, and which instructions raised."""
+    """The values held at the end, and the instructions that raised."""
     held, raised = list(inputs), []
     for number, instruction in enumerate(program):
         try:

@@ -1,4 +1,4 @@
-"""Programs that know nothing of us, differentiated as they stand: right or loud, and what was right stays right."""
+"""Programs written for plain NumPy, differentiated unchanged: right or loud, and no right one becomes wrong."""
 
 from __future__ import annotations
 

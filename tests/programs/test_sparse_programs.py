@@ -1,4 +1,4 @@
-"""Random programs: their sparse Jacobians and Hessians are the dense ones; so are second derivatives of ufuncs' methods."""
+"""Random programs: sparse Jacobians and Hessians equal dense ones, and second derivatives of ufunc methods are right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def as_matrix(y: Any) -> Any:
     return np.outer(y, y) if y.ndim == 1 and y.size < 8 else y
 
 
-# Each takes the array made last, one made earlier of which nothing is known, and a source of choices.
+# Each takes the latest array, any earlier one, and a source of choices.
 STEPS: list[Step] = [
     lambda y, z, rng: np.sin(y),
     lambda y, z, rng: y * 1.0,
@@ -204,7 +204,7 @@ def test_second_derivatives_of_ufunc_methods(ufunc: Any, method: str) -> None:
     except RuntimeError as error:
         if "differs from that of its steps" not in str(error):
             raise
-        return  # NumPy's own loops are wrong on some machines, and this says so
+        return  # NumPy's own loops are wrong on some machines, which this error reports
     np.testing.assert_allclose(ad.grad(f)(x), columns(f, x, 1e-6), rtol=1e-6, atol=1e-7)
     for name, how in SECOND.items():
         np.testing.assert_allclose(how(f)(x), expected, rtol=1e-6, atol=1e-6, err_msg=name)

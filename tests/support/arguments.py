@@ -1,4 +1,4 @@
-"""What cases are made of: the form of a case, makers of arguments, patterns of shapes and options."""
+"""Parts of cases: the form of a case, makers of arguments, patterns of shapes and options."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Case:
     opname : str
         The operation the case is for.
     label : str
-        What is special about it.
+        The special property of the case.
     function : callable
         A function of arrays that returns an array.
     args : tuple of numpy.ndarray
-        What it is differentiated with respect to.
+        The arguments to differentiate with respect to.
     kind : {"real", "complex", "composed"}
         Whether the arguments are real or complex; composed functions record several operations.
     """

@@ -23,7 +23,7 @@ WIDTHS = {"phone": (390, 844), "desktop": (1280, 800)}
 
 
 def chromium() -> str:
-    """The program; the test is skipped, with advice, where there is none."""
+    """The path of Chromium; if it is not installed the test is skipped, with advice."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CANDIDATES)), None)
     if found is None:
         pytest.skip(HOW_TO_GET_IT)
@@ -58,7 +58,7 @@ def require_self_contained(page: str) -> None:
 
 
 def require_drawn(picture: Path | bytes, colors: int = 8) -> None:
-    """A screenshot shows something: more than a few colors, and no picture cut off at its edges is all of one."""
+    """Fail if a screenshot is blank, that is, has fewer than some number of colors."""
     import io
 
     import numpy as np

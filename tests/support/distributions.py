@@ -1,4 +1,4 @@
-"""SciPy's continuous distributions, each with shape parameters of which all its methods are regular."""
+"""SciPy's continuous distributions, each with shape parameters at which all its methods are regular."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAWS: dict[str, tuple[float, ...]] = {
     name: tuple(map(float, shapes)) for name, *shapes in (entry.split() for entry in _TEXT.split(";"))
 }
 
-# Shape parameters by which no derivative of anything is known; of the others it is, but for the two sets below.
+# Shape parameters without a known derivative; all others have one, except for the two sets below.
 UNKNOWN: dict[str, tuple[int, ...]] = {
     "gausshyper": (0, 1, 2),
     "genhyperbolic": (0,),

@@ -37,16 +37,16 @@ class Route(NamedTuple):
         The snippet.
     top : str
         What happens to the nodes of ``cg.variable``, a key of `AT_TOP`. ``"recorded"``: the result belongs to the graph.
-        ``"raises"``: an error says what to use. ``"noticed"``: numbers come out, and the messages of `gradient` name the
-        line. ``"hole"``: nobody is asked. ``"constant"``: texts, and numbers that do not change with ``x``, at least not here.
+        ``"raises"``: an error gives the alternative. ``"noticed"``: the result has numbers, and messages of `gradient` name the
+        line. ``"hole"``: undetected. ``"constant"``: texts, and numbers that do not change with ``x``, at least not here.
     within : str
         What happens in a function that an operator differentiates (and in strict contexts, see `strict`); a key of
-        `WITHIN`. ``"used"``: what comes out is an array, or an element, of refusals, and raises where it is used.
-        ``"warns"``: numbers come out, and a warning names the line. ``"meant"``: numbers come out without a word, for that is
-        what the code says. ``"text"``: numbers are written out and read again, which nothing can see but ``verify=``.
+        `WITHIN`. ``"used"``: the result is an array, or an element, of poison values, and raises where it is used.
+        ``"warns"``: the result has numbers, and a warning names the line. ``"meant"``: the result has numbers, without a warning,
+        as the code intends. ``"text"``: numbers are written out and read again, which only ``verify=`` detects.
         ``"error"``: Python raises an error of its own.
     instead : str
-        What keeps the graph.
+        A replacement that keeps the graph.
     patched : bool
         Whether the graph is kept within ``cg.patched_numpy()``.
     strict : str

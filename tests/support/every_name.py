@@ -45,7 +45,7 @@ def under(call: Callable[..., Any]) -> Function:
 
 
 def into(write: Callable[..., Any]) -> Function:
-    """What is left in a fresh array, computed from the first argument, after something wrote into it."""
+    """A fresh array, computed from the first argument, after a write into it."""
 
     def call(x: Any, *others: Any) -> Any:
         y = x * 1.0
@@ -579,7 +579,7 @@ TABLES: dict[str, Examples] = {
 }  # fmt: skip
 EXAMPLES: Examples = {name: some for examples in TABLES.values() for name, some in examples.items()}
 
-# What raises all the same, and what it says.
+# Names that raise all the same, and their messages.
 REFUSED: dict[str, str] = {
     "np.ndarray.resize": "np.resize makes a new node",  # NumPy itself resizes no array that shares its memory, as a node does
 }

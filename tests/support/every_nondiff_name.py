@@ -53,7 +53,7 @@ def _method(ufunc: Any, method: str) -> Function:
 
 
 def into_any(write: Function) -> Function:
-    """What is left in a copy, of the same dtype, after something wrote into it."""
+    """A copy, of the same dtype, after a write into it."""
 
     def call(x: Any, *others: Any) -> Any:
         y = x.copy()
@@ -64,7 +64,7 @@ def into_any(write: Function) -> Function:
 
 
 def both(name: str) -> list[Sketch]:
-    """A function of one array and its method, where there is one, for all elements and along an axis."""
+    """A function of one array and its method, if any, for all elements and along an axis."""
     function: Any = getattr(np, name)
     calls: list[Function] = [function, partial(function, axis=1)]
     if hasattr(np.ndarray, name):

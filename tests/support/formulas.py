@@ -1,4 +1,4 @@
-"""What tests share to compute formulas: SymPy expressions of leaves, by `sympy.lambdify`, on the leaves' values."""
+"""Evaluation of formulas in tests: SymPy expressions of leaves, by `sympy.lambdify`, on the leaves' values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Printer(SciPyPrinter):
 
 
 def _caller(operation: Any, shape: tuple[int, ...]) -> Callable[..., Any]:
-    """What computes an operation without a counterpart, of arrays that are matrices."""
+    """A function that computes an operation without a counterpart in SymPy, of arrays that are matrices."""
     function, record, place = operation.compute
 
     def call(*operands: Any) -> Any:

@@ -1,14 +1,14 @@
 """How the work of a program grows with its size, counted and not timed.
 
-What is counted, while the program runs:
+The counts of a program's run:
 
 steps
     Lines of Python that run, and calls of Python functions, anywhere: in this project, in NumPy, in the standard library.
-    A loop steps through its line once a turn.
+    A loop steps through its line once per iteration.
 bytes
     Memory asked for, as `tracemalloc` sees it between two lines, calls or returns (also of functions in C): arrays, tuples and
     lists of any length, whoever makes them. So a single call that makes an array of n zeros, or copies n arguments, is
-    seen although it is one step. Of what is asked for and given back in between the most at one time counts.
+    seen although it is one step. Of memory that is allocated and freed in between, the peak counts.
 
 Not seen is what works on memory that is there already within one step, such as the sum of a list of numbers. Both numbers
 are the same in every run on one Python, to a few steps: nothing depends on the machine, nor on what else it does.
@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 
 
 class Work(NamedTuple):
-    """What a program did."""
+    """The work of a program."""
 
     steps: int
     bytes: int
 
 
 class Growth(NamedTuple):
-    """The exponents with which the work of a program grows from 2n to 4n, and what it was for n, 2n and 4n."""
+    """The exponents with which the work of a program grows from 2n to 4n, and its work for n, 2n and 4n."""
 
     steps: float
     bytes: float
@@ -40,7 +40,7 @@ class Growth(NamedTuple):
 
 
 def work_of(program: Callable[[], object]) -> Work:
-    """Run a program, and count what it does."""
+    """Run a program, and count its work."""
     steps = total = 0
     before = 0
     traced, reset = tracemalloc.get_traced_memory, tracemalloc.reset_peak
@@ -90,7 +90,7 @@ def growth_of(prepared: Callable[[int], Callable[[], object]], n: int, runs: int
     runs : int
         How often each size runs. The least work counts, since a table of the process may grow meanwhile, and be copied.
     """
-    prepared(4 * n)()  # what is found at first use, and the tables of the process that grow
+    prepared(4 * n)()  # fill caches of the first use, and grow tables of the process
     a, b, c = counted = tuple([_least_work(prepared, k * n, runs) for k in (1, 2, 4)])
     return Growth(*[_exponent(x, y, z) for x, y, z in zip(a, b, c, strict=True)], counted)
 
@@ -142,7 +142,7 @@ def calls(run: Callable[[], object]) -> int:
         count += event == "call" or (event == "c_call" and argument is not id)
 
     before, was_collecting = sys.getprofile(), gc.isenabled()
-    gc.disable()  # its callbacks, such as those of hypothesis, are no calls of the program
+    gc.disable()  # its callbacks, such as those of hypothesis, are not calls of the program
     sys.setprofile(told)
     try:
         run()

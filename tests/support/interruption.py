@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-# By these names locks are taken in a `with` statement. It is left in C, before a signal is looked for; what is raised here would
+# Names of locks taken in a `with` statement. It is left in C, before signals are checked; an exception raised here would
 # leave the lock held for ever, and the threads of later tests wait for it.
 _LOCKS = {"_lock", "callbacks_lock", "_counts_lock", "_adding", "_registering"}
 
@@ -64,7 +64,7 @@ class Interruption:
     def _called(self, frame: Any, event: str, argument: Any) -> Any:
         if not _LOCKS.isdisjoint(frame.f_code.co_names) or not self.within(frame.f_code):
             return None
-        frame.f_trace = self._step  # first: Python 3.13 tells of bytecodes only in a frame that has a function to tell
+        frame.f_trace = self._step  # first: Python 3.13 reports bytecodes only in a frame that has a trace function
         frame.f_trace_opcodes = True
         return self._step
 

@@ -64,7 +64,7 @@ def of_line(params: Line, x: Any, y: Any) -> Any:
     return np.mean((x @ params.w + params.b - y) ** 2)
 
 
-# --------------------------------------------------------------------------------------------- what goes wrong
+# ------------------------------------------------------------------------------------------------------ errors
 
 
 class NoSuchWordError(Exception):

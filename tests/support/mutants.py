@@ -214,7 +214,7 @@ class _Finder(ast.NodeVisitor):
         self.visit(ast.parse(text))
 
     def visit(self, node: ast.AST) -> None:
-        """Collect the mutations of a node, and visit what it holds."""
+        """Collect the mutations of a node, and visit its children."""
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             return
         for mutate in self.mutations:

@@ -1,4 +1,4 @@
-"""A data set of the form of MNIST, in the form in which scikit-learn keeps what it has downloaded."""
+"""A data set of the form of MNIST, in the format of scikit-learn's download cache."""
 
 from __future__ import annotations
 

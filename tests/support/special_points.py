@@ -1,6 +1,6 @@
 """A regular point of each ufunc of ``scipy.special``, as the names of its arguments and their values.
 
-``?`` behind a name says that no derivative with respect to the argument is known, ``!`` that SciPy takes whole numbers
+``?`` behind a name: no derivative with respect to the argument is known. ``!``: SciPy takes whole numbers
 only.
 """
 

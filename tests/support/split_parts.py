@@ -69,6 +69,6 @@ def network(seed: int = 0, width: int = 16) -> tuple[Any, list[Any]]:
 
 
 def rows(count: int, seed: int = 1) -> dict[str, Any]:
-    """What `network` is fed."""
+    """The feed of `network`."""
     rng = np.random.default_rng(seed)
     return {"x": rng.normal(size=(count, 8)), "y": rng.integers(0, 4, count)}

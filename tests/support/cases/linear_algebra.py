@@ -330,7 +330,7 @@ def part(index: int, function: Function, **options: Any) -> Function:
 
 
 def vectors(function: Function, **options: Any) -> Function:
-    """What does not depend on the phases of eigenvectors: each times the conjugate of its first component."""
+    """Eigenvectors without their phases: each times the conjugate of its first component."""
 
     def gauged(x: Any) -> Any:
         v = function(x, **options)[1]
@@ -350,7 +350,7 @@ def of_both(function: Function, **options: Any) -> Function:
 
 
 def singular(**options: Any) -> Function:
-    """What does not depend on the phases of singular vectors."""
+    """A function of singular vectors that does not depend on their phases."""
 
     def gauged(x: Any) -> Any:
         u, s, vh = np.linalg.svd(x, **options)

@@ -55,7 +55,7 @@ def pools(function: Function) -> list[Sketch]:
 
 
 def pooled_with(function: Function, along: bool = False, mean: bool = False) -> list[Sketch]:
-    """What flows through a pooling of fixed numbers."""
+    """Cases of the derivatives of a pooling at fixed numbers, as functions of a tangent or cotangent."""
     found: list[Sketch] = []
     for label, (shape, given) in POOLED.items():
         options = {"strides": None, "padding": "valid", "dilation": 1, **given}

@@ -32,7 +32,7 @@ LINES: dict[str, tuple[Shape, dict[str, Any]]] = {
 }
 ROWS: dict[str, tuple[Shape, dict[str, Any]]] = {
     **LINES,
-    "all in a row": ((2, 3), {}),
+    "all, flattened": ((2, 3), {}),
     "axis=None": ((2, 1, 2), {"axis": None}),
 }
 INITIAL: dict[str, tuple[Shape, dict[str, Any]]] = {
@@ -46,7 +46,7 @@ HOLES = np.array([[False, True, False], [True, False, False]])
 
 
 def with_holes(function: Function, **options: Any) -> Function:
-    """The function of a matrix of which some elements are not numbers."""
+    """The function of a matrix with some nan elements."""
     return lambda x: function(np.where(HOLES, np.nan, x), **options)
 
 
@@ -56,7 +56,7 @@ def holes_and(function: Function, keyword: str, **options: Any) -> Function:
 
 
 def zeroed(function: Function) -> Function:
-    """The function of an array some elements of which are zero."""
+    """The function of an array with some zero elements."""
     return lambda x: function(x * np.array([1, 0, 1, 0, 1]))
 
 
@@ -65,7 +65,7 @@ ACCUMULATING: dict[str, list[Sketch]] = {
     "cumprod": [
         *optional(np.cumprod, real, ROWS),
         ("method", lambda x: x.cumprod(axis=0), real(2, 3)),
-        ("method in a row", lambda x: x.cumprod(), real(2, 3)),
+        ("method, flattened", lambda x: x.cumprod(), real(2, 3)),
         ("zeros", zeroed(np.cumprod), real(5)),
     ],
     "cumulative_sum": optional(np.cumulative_sum, real, INITIAL),
@@ -93,7 +93,7 @@ TABLE = np.stack([PLACED, PLACED[::-1] ** 2, np.cos(PLACED)], axis=1)
 
 
 def all_of(bins: Any, edges: Any) -> Any:
-    """The bins of a histogram and all its edges in a row."""
+    """The bins of a histogram and all its edges, concatenated."""
     return np.concatenate([np.ravel(bins), *edges])
 
 

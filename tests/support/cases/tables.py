@@ -1,7 +1,7 @@
 """Data for `test_rules`: for every opname, functions of arrays in plain NumPy, with arguments.
 
-A case is ``(label, function, *arguments)``. The arguments are what is differentiated; they lie in the domain of the
-function and away from its corners, and what a function needs beside them (masks, indices, Python numbers) stands in
+A case is ``(label, function, *arguments)``. It is differentiated with respect to its arguments, inside the domain of the
+function and away from its corners. Other inputs of a function (masks, indices, Python numbers) are part of
 its definition. `CASES` holds real arguments, `COMPLEX_CASES` complex ones.
 """
 

@@ -198,7 +198,7 @@ COMPOSED_UFUNCS["emath_power"] = [
     ("complex", np.emath.power, complexes(3), complexes(3, seed=1)),
     ("keywords", lambda x: np.emath.power(x=x, p=1.5), negative()),
 ]
-# The sides of the cuts, of which the sign of a zero tells.
+# The sides of the branch cuts, selected by the sign of a zero.
 for f, make in ((np.arccos, above), (np.arcsin, above), (np.arctanh, above), (np.arccosh, inside)):
     COMPOSED_UFUNCS[f"{f.__name__}_cut"] = [
         ("over the right", lambda x, f=f: f(x.astype(complex)), make(3)),

@@ -1,4 +1,4 @@
-"""Programs as textbooks and their readers write them, in plain NumPy: nothing in them knows of derivatives.
+"""Programs as textbooks and their readers write them, in plain NumPy, without regard to differentiation.
 
 Each takes an array of six numbers between 0.3 and 1.7, none near another, and gives a number.
 """

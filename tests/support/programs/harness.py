@@ -1,6 +1,6 @@
-"""What becomes of programs that are differentiated as they stand: right, loud, warned of, or silently wrong.
+"""Outcomes of programs that are differentiated unchanged: right, loud, warned of, or silently wrong.
 
-``python -m tests.support.programs.harness`` prints how many of each corpus are what, in each mode, and names those that are not
+``python -m tests.support.programs.harness`` prints the counts of outcomes per corpus and mode, and names programs that are not
 right. ``--json now.json`` keeps the outcomes, and ``--before then.json`` names those that have changed.
 """
 
@@ -35,16 +35,16 @@ FROZEN = Path(__file__).with_name("right.json")  # what stays right
 PATIENCE = 20  # seconds
 TOLERANCE = 1e-5  # relative to the largest derivative
 LOOSE = 1e-2  # that of second derivatives, whose differences are less exact
-OURS = ("graph", "derivative", "gradient")  # a warning about what is lost has one of these words
+OURS = ("graph", "derivative", "gradient")  # a warning about a lost graph has one of these words
 
 
 class Outcome(NamedTuple):
-    """What became of a program.
+    """Outcome of a program.
 
     Attributes
     ----------
     kind : str
-        "right"; "loud": an exception; "warned": wrong numbers, of which a warning tells; "silent": wrong numbers, or
+        "right"; "loud": an exception; "warned": wrong numbers, with a warning; "silent": wrong numbers, or
         nan; "hang": nothing in good time.
     message : str
         The exception, the warning, or the wrong numbers.
@@ -80,7 +80,7 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 class Given(NamedTuple):
-    """What a mode works with: the program, its reference, the direction of modes that need one."""
+    """Inputs of a mode: the program, its reference, the direction of modes that need one."""
 
     program: Program
     known: Reference
@@ -97,7 +97,7 @@ class Given(NamedTuple):
         return tuple(range(len(self.program.point)))
 
     def total(self, *args: Any) -> Any:
-        """The program if it returns a number, otherwise the sum of what it returns."""
+        """The program if it returns a number, otherwise the sum of its result."""
         result = self.program.function(*args)
         return result if self.known.value.ndim == 0 else np.sum(result)
 
@@ -108,7 +108,7 @@ class Given(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Numbers that were found, what they should be, and by how much they may be off."""
+    """Computed numbers, the expected ones, and the allowed difference."""
 
     found: Any
     expected: Any
@@ -121,7 +121,7 @@ def _row(parts: Any) -> Any:
 
 
 def _compared(found: Any, expected: Any, beside: Any = 0.0, tolerance: float = TOLERANCE) -> Compared:
-    """Numbers and what they should be: that of the program itself, by which slack is measured, and of the term beside it."""
+    """Compare numbers with those of the program itself, which scale the slack, plus those of the term beside it."""
     expected = np.atleast_1d(expected)
     return Compared(flat(found), expected + beside, tolerance * float(np.max(np.abs(expected), initial=0)))
 
@@ -200,7 +200,7 @@ MODES: dict[str, Callable[[Given], list[Compared]]] = {
 
 @functools.cache
 def given_of(program: Program) -> Given:
-    """A program, what is known of it, and a direction."""
+    """A program, its reference, and a direction."""
     rng = np.random.default_rng(0)
     sizes = [np.maximum(np.abs(p), 0.1) for p in program.point]  # each element moves in proportion to its size
     directions = [size * rng.uniform(0.5, 1, np.shape(size)) for size in sizes]
@@ -211,7 +211,7 @@ def given_of(program: Program) -> Given:
 
 @functools.cache
 def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
-    """What becomes of a program in one of the modes.
+    """Outcome of a program in one of the modes.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
     Raises
     ------
     ValueError
-        If the program has no derivative by NumPy alone, so that nothing can be said.
+        If the program has no derivative by NumPy alone, and so no reference.
     """
     given = given_of(program)
     with warnings.catch_warnings(record=True) as caught:
@@ -245,7 +245,7 @@ def outcome(program: Program, mode: str, patience: float = PATIENCE) -> Outcome:
 
 
 def _wrong(compared: list[Compared], known: Reference) -> str | None:
-    """What was found and what was expected, where they differ."""
+    """The computed and expected numbers, if they differ."""
     inexact = 10 * np.max(np.sum(known.error, axis=0)) + 1e-9
     for found, expected, slack in compared:
         if found.shape != expected.shape:
@@ -321,7 +321,7 @@ def print_named(found: dict[str, Any]) -> None:
 
 
 def print_changed(before: dict[str, Any], found: dict[str, Any]) -> None:
-    """Each program whose outcome is another than before, by what became of what."""
+    """Print each program whose outcome has changed, grouped by old and new outcome."""
     lines = []
     for mode, corpora in found.items():
         for corpus, outcomes in corpora.items():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-STEPS = (1e-3, 1e-4, 1e-2, 1e-5, 1e-6)  # of central differences, relative to what is moved; tried in this order
+STEPS = (1e-3, 1e-4, 1e-2, 1e-5, 1e-6)  # of central differences, relative to the varied argument; tried in this order
 SMOOTH = 1e-6  # relative to the largest derivative, the disagreement of two steps that satisfies
 USABLE = 1e-4  # and the one with which a program is still good for comparing
 
@@ -64,7 +64,7 @@ class Corpus:
 
 
 def _fixed(point: Any) -> Any:
-    """An argument: a Python float, or an array that nobody writes into unseen."""
+    """An argument: a Python float, or a read-only array."""
     if isinstance(point, float):
         return point
     point = np.array(point, dtype=float)
@@ -86,7 +86,7 @@ def flat(result: Any) -> Any:
 
 
 class Reference(NamedTuple):
-    """What a program is worth by NumPy alone.
+    """The value and derivatives of a program by NumPy alone.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Reference(NamedTuple):
 def reference(program: Program) -> Reference:
     """The value and the derivatives of a program by NumPy alone.
 
-    Each derivative is extrapolated from two central differences (Richardson); their disagreement is its error, and so is
+    Each derivative is extrapolated from two central differences (Richardson); its error is their disagreement, or
     a bend that does not become less in the smaller step: at a kink, both differences are the mean of the slopes. Where the
     largest error is not satisfying, other steps are tried, and of each derivative the best is kept.
 
