@@ -69,9 +69,9 @@ def enter_users(function: Any, opname: str) -> None:
         enter(function, opname)
 
 
-def enter_piecewise(function: Any, opname: str) -> None:
-    """Let a piecewise constant function be recorded; it needs no rule."""
-    enter(function, opname, "piecewise")
+def enter_piecewise(function: Any, opname: str, **data: Any) -> None:
+    """Let a piecewise constant function be recorded; it needs no rule. `data` is what else its `OpSpec` says."""
+    enter(function, opname, "piecewise", **data)
     PIECEWISE.add(function)
 
 

@@ -299,7 +299,8 @@ def test_every_recorded_function_has_a_way() -> None:
     numpys = {f for f in numpys if (getattr(f, "__module__", None) or "").partition(".")[0] in ("numpy", "compgraph", "autodiff")}
     by_form = {function for function in numpys if has_elementwise_derivative(function)}
     by_opname = {function for function in numpys if ops.opname_of(function) in RULES_BY_OPNAME}
-    by_kind = {spec.function for spec in ops.OPERATIONS if spec.kind in RULES_BY_KIND and spec.policy in ("rule", "piecewise")}
+    specs = [*ops.OPERATIONS, *filter(None, map(ops.spec_of, numpys))]
+    by_kind = {spec.function for spec in specs if spec.kind in RULES_BY_KIND and spec.policy in ("rule", "piecewise")}
     assert numpys <= by_kind | by_form | by_opname
     of_any_kind = {spec.function for spec in ops.OPERATIONS if spec.kind not in ("elementwise", "shape")}
     assert not of_any_kind & by_kind & by_opname
