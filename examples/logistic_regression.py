@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from digits import Array, Batches, add_options, load_or_exit, side_of
-from options import require_plot, require_suffix, require_writable
+from options import require_picture, require_plot
 
 import compgraph as cg
 from autodiff.optimizers import SGD
 from autodiff.reverse import gradients
-from compgraph.view.visualize import FORMATS
 
 
 class Regression(NamedTuple):
@@ -106,8 +105,7 @@ def read_options(parser: argparse.ArgumentParser, argv: list[str] | None) -> arg
         parser.error("argument --rate: must be positive and finite")
     if options.seed < 0:
         parser.error("argument --seed: must not be negative")
-    require_suffix(parser, "--graph", options.graph, FORMATS)
-    require_writable(parser, "--graph", options.graph)
+    require_picture(parser, "--graph", options.graph)
     if options.plot:
         require_plot(parser, "--plot", options.plot, "--no-plot does without")
     return options

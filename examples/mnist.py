@@ -24,11 +24,10 @@ from pathlib import Path
 import numpy as np
 from digits import Array, add_options, load_or_exit, side_of
 from networks import MODELS, Model, Parameters
-from options import require_plot, require_suffix, require_writable
+from options import require_picture, require_plot, require_writable
 from training import OPTIMIZERS, Settings, Training, part_of, read_checkpoint
 
 import compgraph as cg
-from compgraph.view.visualize import FORMATS
 
 ITERATIONS = {"dense": {"digits": 5_000, "mnist": 20_000}, "cnn": {"digits": 1_500, "mnist": 5_000}}
 OPTIMIZER = {"dense": "sgd", "cnn": "adam"}
@@ -141,8 +140,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         parser.error(
             "argument --schedule: stepcontroller finds its learning rate itself; leave it constant, or take another optimizer"
         )
-    require_suffix(parser, "--graph", options.graph, FORMATS)
-    require_writable(parser, "--graph", options.graph)
+    require_picture(parser, "--graph", options.graph)
     if options.plot:
         require_plot(parser, "--plot", options.plot, "leave the option out")
     if options.checkpoint:

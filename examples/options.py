@@ -6,6 +6,9 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
+from compgraph.view import can_render
+from compgraph.view.visualize import FORMATS
+
 
 def require_writable(parser: argparse.ArgumentParser, option: str, file: Path) -> None:
     """End the program, before it has done any work, if a file that it is to write cannot be written."""
@@ -22,6 +25,14 @@ def require_suffix(parser: argparse.ArgumentParser, option: str, file: Path, suf
     """End the program if the name of a picture does not say one of the formats that can be written."""
     if file.suffix[1:].lower() not in suffixes:
         parser.error(f"argument {option}: the name must end in one of .{', .'.join(suffixes)}, not {file.name!r}")
+
+
+def require_picture(parser: argparse.ArgumentParser, option: str, file: Path) -> None:
+    """End the program if a picture of a graph cannot be written into a file."""
+    require_suffix(parser, option, file, FORMATS)
+    if file.suffix.lower() in (".svg", ".png", ".pdf") and not can_render():
+        parser.error(f'argument {option}: {file.name!r} needs Graphviz (pip install ".[pictures]"); a name in .html does without')
+    require_writable(parser, option, file)
 
 
 def require_plot(parser: argparse.ArgumentParser, option: str, file: Path, otherwise: str) -> None:

@@ -74,18 +74,21 @@ def test_what_is_imported_is_declared() -> None:
 
 
 def test_declared_dependencies_are_imported() -> None:
-    """Every declared dependency is imported; pygraphviz is imported in a separate process."""
+    """Every declared dependency is imported."""
     ours = [path for path in modules() if path.parts[len(ROOT.parts)] in ("compgraph", "autodiff")]
-    found = {"pygraphviz"}.union(*map(imported, ours))
+    found: set[str] = set().union(*map(imported, ours))
     assert declared(PROJECT["dependencies"]) <= found
 
 
 @pytest.mark.parametrize(("platform", "machine", "has_wheels"), [("linux", "x86_64", True), ("emscripten", "wasm32", False)])
-def test_pygraphviz_is_required_where_it_has_wheels(platform: str, machine: str, has_wheels: bool) -> None:
+def test_pictures_require_pygraphviz_where_it_has_wheels(platform: str, machine: str, has_wheels: bool) -> None:
     markers = pytest.importorskip("packaging.requirements")
-    required = [markers.Requirement(each) for each in PROJECT["dependencies"]]
+    extras = PROJECT["optional-dependencies"]
+    required = [markers.Requirement(each) for each in [*PROJECT["dependencies"], *extras["pictures"]]]
     where = {"sys_platform": platform, "platform_machine": machine, "platform_python_implementation": "CPython"}
     names = {each.name for each in required if each.marker is None or each.marker.evaluate(where)}
     assert ("pygraphviz" in names) is has_wheels
     assert ("optree" in names) is has_wheels
     assert {"numpy", "scipy", "graphviz", "tqdm"} <= names
+    assert not [each for each in PROJECT["dependencies"] if each.startswith("pygraphviz")]
+    assert {"pygraphviz"} <= declared(["compgraph[examples]"]) & declared(["compgraph[test]"])

@@ -90,7 +90,7 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            "images of frames are drawn by Matplotlib: pip install matplotlib; a page, .html, needs no package"
+            'images of frames are drawn by Matplotlib: pip install "compgraph[examples]"; a page, .html, needs no package'
         ) from error
     layout = lay_out(drawing, direction)
     rows = 1 + max(len(frame.lines) for frame in frames)

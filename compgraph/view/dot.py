@@ -299,8 +299,8 @@ def render(source: str, format: str) -> bytes:
     if not can_render():
         raise ModuleNotFoundError(
             f"{'the layout' if format == 'json' else format.upper()} is made by Graphviz, which is not installed: pip install "
-            "pygraphviz, or install Graphviz's program dot (apt install graphviz, brew install graphviz). Without it a graph is "
-            "drawn as an HTML page: visualize_at(node, 'graph.html')"
+            '"compgraph[pictures]", or install Graphviz\'s program dot (apt install graphviz, brew install graphviz). Without it '
+            "a graph is drawn as an HTML page: visualize_at(node, 'graph.html')"
         )
     # -P and PYTHONPATH: the same modules as in this process, and none from the current folder.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

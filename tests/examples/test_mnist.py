@@ -339,6 +339,19 @@ def test_without_matplotlib_only_the_plot_is_refused(monkeypatch: pytest.MonkeyP
     assert 'argument --plot: a plot needs Matplotlib (pip install ".[examples]")' in capsys.readouterr().err
 
 
+def test_without_graphviz_pictures_are_refused_before_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], current_folder: Path
+) -> None:
+    monkeypatch.setattr("options.can_render", lambda: False)
+    with pytest.raises(SystemExit) as stopped:
+        mnist.main(["--iterations", "1"])
+    assert stopped.value.code == 2
+    message = """argument --graph: 'mnist-graph.svg' needs Graphviz (pip install ".[pictures]"); a name in .html does without"""
+    assert message in capsys.readouterr().err
+    assert not list(current_folder.iterdir())
+    assert mnist.main(["--iterations", "1", "--graph", "g.html"]) == 0
+
+
 def test_graph_option_sets_file_and_format(tmp_path: Path, current_folder: Path) -> None:
     formats = {"g.dot": b"digraph", "g.png": b"\x89PNG", "g.PDF": b"%PDF", "g.svg": b"<?xml"}
     with Failures("pictures") as failures:

@@ -27,6 +27,7 @@ from compgraph.graph import breadth_first
 from tests.support.arguments import Case
 from tests.support.browser import WIDTHS, opened, require_drawn, require_self_contained
 from tests.support.cases.tables import CASES
+from tests.support.graphviz import needs_graphviz, needs_images
 
 variable: Callable[..., Any] = cg.variable
 
@@ -351,12 +352,14 @@ def test_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_images
 def test_gif(tmp_path: Path) -> None:
     """One picture per frame, all of equal size, each different from the one before."""
-    image = pytest.importorskip("PIL.Image", reason="pip install matplotlib")
+    from PIL import Image
+
     animation = short()
     animation.save(tmp_path / "y.gif", seconds=0.5)
-    with image.open(tmp_path / "y.gif") as gif:
+    with Image.open(tmp_path / "y.gif") as gif:
         assert gif.n_frames == len(animation)
         before = None
         for place in range(gif.n_frames):
@@ -367,9 +370,9 @@ def test_gif(tmp_path: Path) -> None:
             before = pixels
 
 
+@needs_images
 def test_png_frames(tmp_path: Path) -> None:
     """A row of pictures, neither blank nor clipped; the operation at work is green, and only while it is."""
-    pytest.importorskip("matplotlib", reason="pip install matplotlib")
     from matplotlib import image
 
     paths = short().save_frames(tmp_path / "new")
@@ -389,7 +392,7 @@ def test_pictures_need_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """GIF files raise without matplotlib, with advice; pages do not need it."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     animation = tutorial()
-    with pytest.raises(ImportError, match="pip install matplotlib"):
+    with pytest.raises(ImportError, match=r'pip install "compgraph\[examples\]"'):
         animation.save(tmp_path / "x.gif")
     animation.save(tmp_path / "x.html")
 
@@ -422,6 +425,7 @@ def awkward() -> Any:
     return f
 
 
+@needs_images
 @pytest.mark.parametrize("wrt", ["$a_b^{2}$", pytest.param(None, marks=pytest.mark.slow)])
 def test_any_name_can_be_drawn(wrt: str | None, tmp_path: Path) -> None:
     """Nothing in a name is markup, or mathematics to Matplotlib."""
@@ -439,6 +443,7 @@ def test_the_page_asks_for_nothing() -> None:
     require_self_contained(tutorial().html())
 
 
+@needs_graphviz
 def test_nothing_moves() -> None:
     """One layout serves all frames; its nodes do not overlap."""
     animation = tutorial()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gc
 import html
-import importlib.util
 import itertools
 import json
 import os
 import random
 import re
-import shutil
 import string
 import subprocess
 import sys
@@ -32,13 +30,12 @@ from compgraph.view.drawing import draw_graph
 from compgraph.view.labels import Labels, place_text
 from compgraph.view.visualize import LIMIT, GraphPicture, visualize_at
 from compgraph.view.write_history import steps_behind
+from tests.support.graphviz import needs_graphviz, needs_images, needs_pygraphviz
 
 # To a type checker x * 3 is a plain array, as NumPy declares it.
 variable: Callable[..., Any] = cg.variable
 
 SVG = "{http://www.w3.org/2000/svg}"
-has_graphviz = importlib.util.find_spec("pygraphviz") is not None or shutil.which("dot") is not None
-needs_graphviz = pytest.mark.skipif(not has_graphviz, reason="pip install pygraphviz")
 
 
 @pytest.fixture
@@ -171,7 +168,7 @@ def test_one_edge_for_each_use() -> None:
     assert edges(visualize_at(x * x)) == [("n1", "n0"), ("n1", "n0")]
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_both_edges_of_a_square_are_in_the_picture() -> None:
     """Parallel edges are not merged by the renderer."""
@@ -247,7 +244,7 @@ def arriving(picture: GraphPicture) -> dict[int, list[list[float]]]:
     return {place: [end for _, end in sorted(each)] for place, each in ends.items()}
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize(("direction", "axis"), [("LR", 1), ("TB", 0)])
 def test_arrows_arrive_in_the_order_of_the_operands(direction: str, axis: int) -> None:
@@ -584,7 +581,7 @@ def network(layers: int) -> Any:
     return np.sum(h * x)
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_scopes_are_boxes() -> None:
     """Open boxes contain the nodes created in them, nested ones included."""
@@ -593,7 +590,7 @@ def test_scopes_are_boxes() -> None:
     assert sorted(text.text or "" for box in boxes for text in box.iter(f"{SVG}text")) == ["layer1", "layer2", "linear", "linear"]
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_closed_scopes_are_nodes() -> None:
     """A closed box is one node that counts its content; arrows lead to it and from it, each once."""
@@ -730,7 +727,7 @@ def test_contrast_is_that_of_the_guidelines() -> None:
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_the_dark_theme(tmp_path: Path) -> None:
     """The background is dark; an unknown theme is refused."""
@@ -744,7 +741,7 @@ def test_the_dark_theme(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------- ids
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_elements_have_ids() -> None:
     """Nodes and arrows have their numbers as ids in the SVG, x * x two arrows."""
@@ -770,7 +767,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_names_are_shown_as_they_are() -> None:
     """Nothing in a name is taken for DOT, HTML or an entity."""
@@ -780,7 +777,7 @@ def test_names_are_shown_as_they_are() -> None:
     assert labels(picture)[1:] == names
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_names_of_operations_are_shown_as_they_are() -> None:
     """The same for an operation, whose label has two lines."""
@@ -796,7 +793,7 @@ def test_names_of_operations_are_shown_as_they_are() -> None:
     assert shown[1 : len(NAMES) + 1] == [f"−\n{name}".rstrip("\n") for name in NAMES]
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_what_cannot_be_shown_is_written_as_python_would() -> None:
     """Control characters and lone surrogates have no place in SVG."""
@@ -808,7 +805,7 @@ def test_what_cannot_be_shown_is_written_as_python_would() -> None:
 # --------------------------------------------------------------------------------------------- renderers
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_the_bundled_renderer_draws_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     """Warnings of the renderer about fonts are kept back."""
@@ -818,7 +815,7 @@ def test_the_bundled_renderer_draws_without_a_word(capfd: pytest.CaptureFixture[
     assert capfd.readouterr() == ("", "")
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_the_bundled_renderer_is_not_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A module there that happens to have its name is left alone."""
@@ -840,7 +837,7 @@ def test_the_bundled_renderer_is_found_where_this_process_finds_it(monkeypatch: 
     assert visualize_at(variable(1.0, "x"))._repr_svg_() == "ours"
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_failure_of_the_bundled_renderer_is_reported() -> None:
     """The error contains the message of the renderer's process."""
@@ -879,14 +876,15 @@ def test_failure_of_dot_is_reported_and_no_file_written(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("format", ["svg", "png", "pdf"])
 def test_without_graphviz_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, format: str) -> None:
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    with pytest.raises(ModuleNotFoundError, match=rf"^{format.upper()} is made by Graphviz.*pip install pygraphviz.*graph\.html"):
+    install = r'pip install "compgraph\[pictures\]"'
+    with pytest.raises(ModuleNotFoundError, match=rf"^{format.upper()} is made by Graphviz.*{install}.*graph\.html"):
         visualize_at(np.sin(variable(1.0, "x")), tmp_path / f"f.{format}")
     assert not list(tmp_path.glob("f.*"))
-    with pytest.raises(ModuleNotFoundError, match="pip install pygraphviz"):
+    with pytest.raises(ModuleNotFoundError, match=install):
         GraphPicture("digraph {}")._repr_svg_()
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_without_graphviz_there_are_pages_and_notebooks_show_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     node = np.sin(variable(1.0, "x"))
@@ -917,7 +915,7 @@ def test_renderers_are_imported_only_to_draw() -> None:
 BEGINNINGS = {"svg": b"<?xml", "png": b"\x89PNG\r\n", "pdf": b"%PDF-", "dot": b"digraph {", "html": b"<!DOCTYPE html>"}
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("format", BEGINNINGS)
 def test_the_suffix_is_the_format(tmp_path: Path, format: str) -> None:
@@ -931,7 +929,7 @@ def test_the_suffix_is_the_format(tmp_path: Path, format: str) -> None:
     assert len(list(folder.iterdir())) == 2
 
 
-@needs_graphviz
+@needs_pygraphviz
 @pytest.mark.usefixtures("bundled")
 def test_a_format_given_goes_before_the_suffix(tmp_path: Path) -> None:
     """The file need not be called by its format."""
@@ -989,6 +987,7 @@ def test_the_picture_tells_how_to_see_it() -> None:
     assert "save('graph.svg')" in repr(visualize_at(variable(1.0, "x")))
 
 
+@needs_graphviz
 @pytest.mark.slow
 def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
     """Without bounds Graphviz takes about a minute for this."""
@@ -1000,9 +999,9 @@ def test_many_uses_of_one_node_are_drawn_in_time(tmp_path: Path) -> None:
     assert time.process_time() - start[0] + os.times().children_user - start[1] < 15
 
 
-@needs_graphviz
+@needs_images
 def test_a_dark_picture_is_dark_to_its_edges(tmp_path: Path) -> None:
-    image = pytest.importorskip("matplotlib.image", reason="pip install matplotlib")
+    from matplotlib import image
 
     visualize_at(variable(0.5, "x") * 2, tmp_path / "dark.png", theme="dark")
     pixels = image.imread(tmp_path / "dark.png")[..., :3]
