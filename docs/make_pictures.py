@@ -149,8 +149,9 @@ MODULES = [("compgraph", "bind"), ("compgraph", "interpreters"), ("compgraph", "
 
 
 def _is_room(parts: tuple[str, ...]) -> bool:
-    """Whether a dotted name leads into a sub-package, or one of the modules that other packages import."""
-    return len(parts) > 1 and ((ROOT / Path(*parts[:2])).is_dir() or parts[:2] in MODULES)
+    """Whether a dotted name leads into a sub-package (not the alias of another), or one of the modules that others import."""
+    is_package = (ROOT / Path(*parts[:2])).is_dir() and parts[:2] != ("compgraph", "autodiff")
+    return len(parts) > 1 and (is_package or parts[:2] in MODULES)
 
 
 def _rooms_imported(path: Path, inside: tuple[str, ...]) -> set[str]:
