@@ -47,14 +47,14 @@ from .operators import (
 )
 from .reverse import corner_slopes as corner_slopes  # registers the slopes of cotangents at corners with the rules
 from .reverse import gradient
-from .rules import rule
+from .rules import DerivativeWarning, rule
 
 __all__ = [
-    "DetachedGradientError", "LostGraphError", "check_grads", "checkpoint", "checkpointed_chain", "checks", "curl",
-    "custom_gradient", "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad", "gradient",
-    "grads", "hessian", "hessian_diagonal", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "laplacian",
-    "latex", "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule", "stop_gradient", "taylor",
-    "value_and_grad", "vjp", "vmap",
+    "DerivativeWarning", "DetachedGradientError", "LostGraphError", "check_grads", "checkpoint", "checkpointed_chain", "checks",
+    "curl", "custom_gradient", "directional_derivative", "divergence", "elementwise_grad", "fixed_point", "forward", "grad",
+    "gradient", "grads", "hessian", "hessian_diagonal", "hessian_vector_product", "hvp", "jacfwd", "jacobian", "jacrev", "jvp",
+    "laplacian", "latex", "linearize", "minimize", "numeric", "odeint", "optimizers", "reverse", "root", "rule",
+    "stop_gradient", "taylor", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
 
 # Names that other packages have.

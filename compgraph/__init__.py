@@ -70,13 +70,12 @@ __all__ = [
     "BatchedValueError", "ConstantNode", "Executor", "Formula", "GraphPicture", "GuardError", "LeakError", "Listing", "Node",
     "NonFiniteError", "OperationalNode", "PlaceholderNode", "Profile", "VariableNode", "array", "as_strided", "asanyarray",
     "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "conv",
-    "cross_correlate", "debug", "default_dtype", "dropout", "emath", "empty", "expand", "fft", "from_jax", "from_torch",
-    "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "load", "log_softmax", "logsumexp", "max_pool",
-    "mean_pool", "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile", "program",
-    "r_", "record_lines", "relu", "require", "reset", "save", "scope", "show_versions", "sigmoid", "sigmoid_cross_entropy",
-    "simplify",
-    "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph", "to_jax", "to_sympy", "to_torch",
-    "topological_order", "variable", "visualize_at", "zeros",
+    "cross_correlate", "debug", "default_dtype", "dropout", "emath", "empty", "errors", "expand", "fft", "from_jax",
+    "from_torch", "full", "huber", "interception", "jit", "kaiser", "latex", "linalg", "load", "log_softmax", "logsumexp",
+    "max_pool", "mean_pool", "mse", "no_graph", "one_hot", "ones", "patched_numpy", "placeholder", "primitive", "profile",
+    "program", "r_", "record_lines", "relu", "require", "reset", "save", "scope", "show_versions", "sigmoid",
+    "sigmoid_cross_entropy", "simplify", "softmax", "softmax_cross_entropy", "softplus", "stop_gradient", "strict", "subgraph",
+    "to_jax", "to_sympy", "to_torch", "topological_order", "variable", "visualize_at", "zeros",
 ]  # fmt: skip
 
 # Names that are imported on first use, so that `import compgraph` is fast.
@@ -84,6 +83,7 @@ _LATE = {
     "debugging": ["NonFiniteError", "debug"],
     "view": ["GraphPicture", "visualize_at"],
     "compiled": ["to_jax", "to_torch"],
+    "errors": [],
     "executor": ["Executor", "simplify", "subgraph"],
     "printing": ["Formula", "Listing", "latex", "program", "to_sympy"],
     "profiling": ["Profile", "profile"],

@@ -14,6 +14,7 @@ from .ops.compositions.pieces import kaiser as kaiser
 from .protocols import expand as expand, primitive as primitive, stop_gradient as stop_gradient
 from .tracing import LeakError as LeakError, strict as strict
 from .values import BatchedValueError as BatchedValueError, ConstantNode as ConstantNode, Node as Node, OperationalNode as OperationalNode, PlaceholderNode as PlaceholderNode, VariableNode as VariableNode
+from . import errors as errors
 from .compiled import to_jax as to_jax, to_torch as to_torch
 from .debugging import NonFiniteError as NonFiniteError, debug as debug
 from .executor import Executor as Executor, simplify as simplify, subgraph as subgraph

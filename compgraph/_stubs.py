@@ -45,7 +45,8 @@ def _imported_names() -> list[tuple[str, list[str]]]:
     statements = ast.parse(Path(compgraph.__file__).read_text()).body
     imports = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
     at_once = [(each.module or "", [alias.name for alias in each.names]) for each in imports]
-    return [*at_once, *sorted(vars(compgraph)["_LATE"].items())]
+    late = vars(compgraph)["_LATE"]
+    return [*at_once, ("", [name for name in late if name in compgraph.__all__]), *sorted(late.items())]
 
 
 def module_stub_text(module: str) -> str:

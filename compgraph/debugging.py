@@ -22,7 +22,7 @@ class NonFiniteError(ArithmeticError):
     Attributes
     ----------
     node : Node, MultiOutput or None
-        The operation in which it appeared; None in forward mode, which keeps no graph.
+        The operation in which it appeared; None in forward mode, which keeps no graph, and in a pickled copy.
     """
 
     __module__ = "compgraph"  # as users know it, in a traceback
@@ -30,6 +30,9 @@ class NonFiniteError(ArithmeticError):
     def __init__(self, message: str, node: Any) -> None:
         super().__init__(message)
         self.node = node
+
+    def __reduce__(self) -> Any:
+        return type(self), (*self.args, None)  # without the node, which may be traced
 
     def picture(self) -> GraphPicture:
         """Draw the graph up to the operation, which is marked.
@@ -41,11 +44,14 @@ class NonFiniteError(ArithmeticError):
         Raises
         ------
         ValueError
-            In forward mode, which keeps no graph.
+            If there is no node.
         """
         node = self.node
         if node is None:
-            raise ValueError("forward mode keeps no graph that could be drawn; compute in reverse mode to see it")
+            raise ValueError(
+                "forward mode keeps no graph that could be drawn, and neither does a pickled error. Compute in reverse mode, and "
+                "draw the error where it is raised"
+            )
         return visualize_at(node if isinstance(node, Value) else node.operands[0], mark=node)
 
 

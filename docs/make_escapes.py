@@ -26,8 +26,8 @@ cg.debug():` nodes are tracers too, but constructors are NumPy's own: the effect
 - **raises**: a `cg.LeakError` (or the `TypeError` of a function without a rule) names the node, the user's line, the line of
   the package that read the numbers, and an alternative. *Where it is used*: NumPy makes an array of the node without
   dispatching; that array raises when it is used.
-- **warns**: an explicit conversion returns a number. A `RuntimeWarning`, once per line, says that results computed from it have
-  no derivative. It is also issued if an error of this package was caught and something else was computed.
+- **warns**: an explicit conversion returns a number. A `cg.errors.LeakWarning`, once per line, says that results computed from it
+  have no derivative. It is also issued if an error of this package was caught and something else was computed.
 - **is meant so**: `x.value` and `cg.stop_gradient(x)` are explicit, so there is no warning.
 - **nothing to lose**: text, branches, counts, shapes.
 - **not seen**: numbers that pass through text, and C code that treats any object as an array without a check (`<np.ndarray>x`

@@ -120,9 +120,9 @@ The derivatives at corners, at edges of domains, and at infinities.
 - Values that are not selected contribute nothing. The adjoint of elements that `np.where`, an index, `where=`, a nan-function or
   a write left out is a *structural* zero: any product with it is zero, in every order. A second `np.where` around the argument is
   not needed. A computed zero is an ordinary number: its product with infinity is `nan`.
-- Infinite or undefined derivatives are `inf` or `nan`. A rule that divides by zero or returns no number issues a RuntimeWarning
-  with the operation and the line (*warns* in the table). NumPy warns of values that are infinite or NaN. `with cg.debug():`
-  raises in both cases.
+- Infinite or undefined derivatives are `inf` or `nan`. A rule that divides by zero or returns no number issues a
+  `DerivativeWarning` with the operation and the line (*warns* in the table). NumPy warns of values that are infinite or NaN.
+  `with cg.debug():` raises in both cases.
 - Steps have the derivative 0, also at the step.
 """
 

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from compgraph.bind import stack_object_array
 from compgraph.context import default_float, with_default_dtype
-from compgraph.frames import source_lines
+from compgraph.frames import warn_user
 from compgraph.guards import format_leaks
+from compgraph.tracing import LeakWarning
 from compgraph.values import ConstantNode, Value, require_computed, require_history, unwrap_buffer
 
 from .class_checks import function_of
@@ -104,9 +105,9 @@ def split_aux(operator: str, result: object) -> tuple[Any, Any]:
 
 def warn_zero_derivative(operator: str, arguments: str, leaks: Any) -> None:
     """Warn of a derivative that is zero probably because values have left the graph."""
-    source_lines.warn_at(
-        source_lines.user_frame(2),
+    warn_user(
         f"{operator}: the result does not depend on {arguments} by its graph, so the derivative is zero.{format_leaks(leaks)}",
+        LeakWarning,
     )
 
 

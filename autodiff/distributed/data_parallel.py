@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -16,6 +15,7 @@ from tqdm import tqdm
 
 from compgraph.compiled import jit
 from compgraph.context import is_recording, run_isolated
+from compgraph.frames import warn_user
 from compgraph.graph import as_operands, to_values
 from compgraph.values import INERT, Value
 
@@ -243,7 +243,7 @@ class DataParallel:
             address, failed = taken.failed
             raise failed.raised(address)
         for category, text in dict.fromkeys(taken.warned):
-            warnings.warn(text, category, stacklevel=6)
+            warn_user(text, category)
         return taken.parts, taken.dtype
 
     def _sync(self, run: Callable[[], Any]) -> Any:

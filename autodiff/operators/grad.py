@@ -53,7 +53,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
 
     Warns
     -----
-    RuntimeWarning
+    LeakWarning
         If the result does not depend on an argument by its graph, and values left the graph.
 
     See Also

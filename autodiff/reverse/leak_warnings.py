@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from compgraph.frames import classify_use, has_source, literals_in, source_lines
+from compgraph.frames import classify_use, has_source, literals_in, warn_user
 from compgraph.guards import SHOWN, Leak, Recipe, open_leaks, sort_recipes
-from compgraph.tracing import is_tracing
+from compgraph.tracing import LeakWarning, is_tracing
 from compgraph.values import Value, VariableNode
 
 _MULTIPLES = 180  # a multiple of pi / 180 counts as a literal angle
@@ -53,11 +53,11 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
     """
     escapes = open_leaks()
     if escapes and not is_tracing() and (found := _leaks(escapes, nodes, wanted)):
-        source_lines.warn_at(
-            source_lines.user_frame(2),
+        warn_user(
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
             f"have no derivative: {'; '.join(map(str, found[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
             "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
+            LeakWarning,
         )
 
 

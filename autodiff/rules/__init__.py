@@ -12,7 +12,7 @@ from .lazy_cotangents import (
     scatter_lazily,
 )
 from .rule import Rule, by_function, makers, push, rule_with_keywords, rules
-from .rule_errors import RuleErrors
+from .rule_errors import DerivativeWarning, RuleErrors
 from .rule_kinds import elementwise, gather, general, linear, moved_positions, multilinear, reduction, weigh_tangent
 from .user_rule import rule
 from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas, unowned
@@ -26,10 +26,10 @@ from .written_buffers import (
 )
 
 __all__ = [
-    "LAZY_COTANGENTS", "BatchedDerivativeBuffer", "DerivativeBuffer", "Formula", "OutputCotangents", "OverwrittenValue", "Rule",
-    "RuleErrors", "ScatteredCotangent", "SharedFormulas", "VariadicFormulas", "add_contribution", "as_node", "by_function",
-    "conform", "conform_batch", "elementwise", "gather", "general", "limit_value", "linear", "makers", "moved_positions",
-    "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction", "register_slope_finder",
-    "restore_axes", "rule", "rule_with_keywords", "rules", "scatter", "scatter_lazily", "slope_at_corner", "unbroadcast",
-    "unowned", "weigh_tangent",
+    "LAZY_COTANGENTS", "BatchedDerivativeBuffer", "DerivativeBuffer", "DerivativeWarning", "Formula", "OutputCotangents",
+    "OverwrittenValue", "Rule", "RuleErrors", "ScatteredCotangent", "SharedFormulas", "VariadicFormulas", "add_contribution",
+    "as_node", "by_function", "conform", "conform_batch", "elementwise", "gather", "general", "limit_value", "linear", "makers",
+    "moved_positions", "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction",
+    "register_slope_finder", "restore_axes", "rule", "rule_with_keywords", "rules", "scatter", "scatter_lazily",
+    "slope_at_corner", "unbroadcast", "unowned", "weigh_tangent",
 ]  # fmt: skip

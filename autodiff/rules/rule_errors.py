@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.context import run_isolated, run_isolated_once
+from compgraph.frames import warn_user
 from compgraph.values import MultiOutput, Value
 
 _DEFAULT_ERRSTATE = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
@@ -19,6 +19,27 @@ def _for_one_operation(called: Any) -> Any:
     """Mark a NumPy error callback as set for a single operation; see `compgraph.context.apart`."""
     called.is_passing = True
     return called
+
+
+class DerivativeWarning(RuntimeWarning):
+    """A derivative is infinite, undefined or incomplete at the given values.
+
+    It is issued where a rule divides by zero, overflows or computes nan, and for decompositions (``np.linalg.eigh``, ``svd``) of
+    matrices with equal or dependent vectors. The message names the operation and its line. Keep values away from the point, or
+    mask them: ``np.where(safe, f(x), 0)``. Floating-point errors that ``numpy.errstate`` ignores or raises do not warn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import autodiff as ad
+    >>> with warnings.catch_warnings():
+    ...     warnings.filterwarnings("ignore", category=ad.DerivativeWarning)
+    ...     float(ad.grad(np.sqrt)(0.0))
+    inf
+    """
+
+    __module__ = "autodiff"  # the public module
 
 
 class RuleErrors:
@@ -100,7 +121,7 @@ class RuleErrors:
             self.at = at
             if any(error.startswith(kind) for kind in self._raised):
                 raise FloatingPointError(self._message(error))
-            warnings.warn(self._message(error), RuntimeWarning, stacklevel=4)
+            warn_user(self._message(error), DerivativeWarning)
         self.at = None
 
     def _location(self) -> str:
@@ -112,7 +133,7 @@ class RuleErrors:
         if self.pending is not None:
             self.pending.append((error, self.at))
         else:
-            warnings.warn(self._message(error), RuntimeWarning, stacklevel=2)
+            warn_user(self._message(error), DerivativeWarning)
 
     def _message(self, error: str) -> str:
         opname = self.at.opname if self.at is not None else ops.opname_of(self.function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .compile_errors import CompileWarning
 from .engines import ImportedFunction, from_jax, from_torch, zeros_where_none
 from .jit import jit
 from .node_calls import record_by
@@ -15,8 +16,8 @@ _LATE = {
     "cache_folder": "llvm.disk_cache", "cached_files": "llvm.disk_cache", "processors": "llvm.thread_pool",
 }  # fmt: skip
 __all__ = [
-    "Bound", "ImportedFunction", "Jitted", "backend", "cache_folder", "cached_files", "from_jax", "from_torch", "jit",
-    "processors", "record_by", "to_jax", "to_torch", "zeros_where_none",
+    "Bound", "CompileWarning", "ImportedFunction", "Jitted", "backend", "cache_folder", "cached_files", "from_jax",
+    "from_torch", "jit", "processors", "record_by", "to_jax", "to_torch", "zeros_where_none",
 ]  # fmt: skip
 
 

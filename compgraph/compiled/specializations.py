@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..executor import MISMATCH_ERRORS, compile_family, compile_schedule, has_nan, supports_families
+from ..frames import user_place
 from ..guards import GuardError
 from ..tracing import Tracing, user_line_of
 from . import compiler_thread
 from .call_signatures import ArgumentState, Call, Static, copy_with_strides, require_numbers, value_names
 from .captured_state import CapturedState, require_unchanged
-from .compile_errors import NotCompilableError
+from .compile_errors import NotCompilableError, submitted_at
 from .function_trace import Trace, trace_function
 from .loops import LoopMismatchError
 from .result_trees import require_close_results, snapshot_results
@@ -161,7 +162,9 @@ class Specializations:
             job()
         elif job is not None:
             self._pending = compiler_thread.generation
-            compiler_thread.submit(copy_context(), job)
+            context = copy_context()
+            context.run(submitted_at.set, user_place())
+            compiler_thread.submit(context, job)
         return result
 
     def prepare(self, call: Call) -> Callable[..., tuple[Any, Any]]:

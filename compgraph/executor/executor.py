@@ -80,7 +80,7 @@ class Executor:
 
     NumPy does not report that a node indexes a plain array (``K[np.argsort(x)]``); use ``cg.constant(K)[np.argsort(x)]`` to
     record it. Therefore each run also computes integers and booleans that no operation and no guard reads. If they differ from
-    the recorded ones, a RuntimeWarning is issued once, or a GuardError is raised if `strict`. Placeholders of integers, and
+    the recorded ones, a GuardWarning is issued once, or a GuardError is raised if `strict`. Placeholders of integers, and
     integers computed from them, are guards where they index a plain array.
 
     A variable without a fed value has its value at the time of the run, so in-place updates take effect at once. Threads may

@@ -44,7 +44,7 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
 
     Warns
     -----
-    RuntimeWarning
+    GuardWarning
         If values left the graph while it was recorded, as an `Executor` warns.
 
     Notes

@@ -9,6 +9,7 @@ from .expression_uses import assigned_name, classify_use, literals_in
 from .expressions import callee, has_source, method_called, unknown
 from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
+    Place,
     format_line,
     frame_up,
     is_internal,
@@ -17,13 +18,17 @@ from .source_lines import (
     set_lines_of_rules,
     set_lines_since,
     show_at_users_line,
+    user_place,
     walk_frames,
+    warn_at,
+    warn_user,
 )
 
 __all__ = [
-    "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source", "is_assigning", "is_at_operator",
-    "is_delegating", "is_formatting", "is_heap_type", "is_internal", "is_raised_by", "literals_in", "may_wrap", "method_called",
-    "record_lines", "set_lines_of_rules", "set_lines_since", "show_at_users_line", "source_lines", "unknown", "walk_frames",
+    "Place", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source", "is_assigning",
+    "is_at_operator", "is_delegating", "is_formatting", "is_heap_type", "is_internal", "is_raised_by", "literals_in",
+    "may_wrap", "method_called", "record_lines", "set_lines_of_rules", "set_lines_since", "show_at_users_line", "source_lines",
+    "unknown", "user_place", "walk_frames", "warn_at", "warn_user",
 ]  # fmt: skip
 
 show_at_users_line()

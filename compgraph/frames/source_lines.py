@@ -17,7 +17,7 @@ import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,7 @@ def is_packaged(filename: str) -> bool:
 
 # Code here replaces functions of other libraries, so it acts for the user.
 _STANDING_IN = os.path.join(_OURS, "interception", "")
+_CODE_PATCHES = os.path.join(_STANDING_IN, "code_patches.py")
 
 
 class _Packages(dict[str, bool]):
@@ -186,12 +187,40 @@ def set_lines_of_rules(results: Iterable[Any], reached: list[tuple[int, Any]]) -
                     queue.append(value)
 
 
-def warn_at(frame: Any, message: str | Warning) -> None:
-    """Issue a RuntimeWarning, or the given warning, at the current line of a frame, once per line and text."""
-    if frame.f_code is not None:
-        registry = frame.f_globals.setdefault("__warningregistry__", {})
-        module = frame.f_globals.get("__name__", "<unknown>")
-        warnings.warn_explicit(message, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, module, registry)
+class Place(NamedTuple):
+    """A line of code at which a warning can be issued, also after its frame has ended."""
+
+    filename: str
+    line: int
+    namespace: dict[str, Any]
+
+    @classmethod
+    def of(cls, frame: FrameType) -> Place:
+        """The current line of a frame."""
+        return cls(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
+
+
+def user_place() -> Place:
+    """The innermost line of user code; without any, as in a thread of the packages, the outermost line."""
+    is_patched = False  # whether the frame is that of a library function whose code was replaced, which acts for the packages
+    for frame in walk_frames(sys._getframe(1)):
+        filename = frame.f_code.co_filename
+        if not (is_patched or internal[filename] or _is_written_by_us(filename)):
+            break
+        is_patched = filename == _CODE_PATCHES
+    return Place.of(frame)
+
+
+def warn_at(place: Place, message: str | Warning, category: type[Warning]) -> None:
+    """Issue a warning at a line, with the filters for its module, once per line and text."""
+    registry = place.namespace.setdefault("__warningregistry__", {})
+    module = place.namespace.get("__name__", "<unknown>")
+    warnings.warn_explicit(message, category, place.filename, place.line, module, registry)
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the innermost line of user code, once per line and text."""
+    warn_at(user_place(), message, category)
 
 
 def user_line() -> tuple[Any, int]:
@@ -241,7 +270,7 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
         if users is None:
             show(message)
         else:
-            warn_at(users, message.message)
+            warn_at(Place.of(users), message.message, message.category)
 
     return show_warning
 

@@ -3,6 +3,7 @@
 from . import conversions, guarded_errors
 from .conversions import (
     SHOWN,
+    HiddenError,
     Leak,
     collecting_leaks,
     format_leaks,
@@ -19,6 +20,7 @@ from .guard import (
     EvaluationGuard,
     Guard,
     GuardError,
+    GuardWarning,
     OtherProgramError,
     ShapeGuard,
     collecting_guards,
@@ -47,10 +49,10 @@ from .recipes import Recipe, reduce_ancestors, sort_recipes
 from .untracked_indices import UnchangedGuard, UntrackedGuard, log_untracked
 
 __all__ = [
-    "SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "Leak", "OtherProgramError", "Recipe", "Shape", "ShapeGuard",
-    "UnchangedGuard", "UntrackedGuard", "collecting_guards", "collecting_leaks", "conversions", "evaluate_guarded",
-    "format_leaks", "guarded_errors", "guarded_flags", "guarded_strides", "guarded_value", "guards_among", "guards_of",
-    "hash_scalars_by_value", "ignoring_guards", "is_forgetful", "is_length_guard", "is_shape_guard", "log_guard",
+    "SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak", "OtherProgramError",
+    "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "collecting_guards", "collecting_leaks", "conversions",
+    "evaluate_guarded", "format_leaks", "guarded_errors", "guarded_flags", "guarded_strides", "guarded_value", "guards_among",
+    "guards_of", "hash_scalars_by_value", "ignoring_guards", "is_forgetful", "is_length_guard", "is_shape_guard", "log_guard",
     "log_lost_guard", "log_untracked", "logged_guards", "lost_guards", "needs_no_shape_guard", "note_copy", "note_guard",
     "note_layout", "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken",
     "note_text", "open_leaks", "recent_leaks", "reduce_ancestors", "reset", "scalar_hash", "sort_recipes", "warn_leaks",

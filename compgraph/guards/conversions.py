@@ -28,6 +28,7 @@ import numpy as np
 from .. import ops
 from ..context import is_recording
 from ..frames import (
+    Place,
     callee,
     classify_use,
     frame_up,
@@ -39,8 +40,9 @@ from ..frames import (
     source_lines,
     unknown,
     walk_frames,
+    warn_at,
 )
-from ..tracing import LOGS, LeakError, is_compiling, is_library, is_tracing, leak_error, leak_message, variable_of
+from ..tracing import LOGS, LeakError, LeakWarning, is_compiling, is_library, is_tracing, leak_error, leak_message, variable_of
 from ..values import (
     ACTIVE,
     BLANK,
@@ -317,7 +319,8 @@ def _remember(what: str, frame: Any, warns: bool) -> Leak:
         frame = frame.f_back
     escape = Leak(what, frame.f_code, frame.f_lasti)
     if warns and (not is_tracing() or escape not in (_log.get() or ())):  # a thread's own log is not that of the operator
-        source_lines.warn_at(frame, f"{escape}: this number has no derivative. If that is intended, write x.value")
+        message = f"{escape}: this number has no derivative. If that is intended, write x.value"
+        warn_at(Place.of(frame), message, LeakWarning)
     _extend(_log.get(), [escape])
     return escape
 
@@ -513,9 +516,12 @@ def _object_array(value: Value) -> Any:
 
 
 class HiddenError(LeakError, AttributeError):
-    """Raised for attributes by which memory is read, which tracers lack, so that NumPy calls ``__array__``."""
+    """A `LeakError` for an attribute that reads memory (``x.__array_interface__``), which traced values lack.
 
-    __module__ = "compgraph"
+    It is also an AttributeError, so that ``hasattr`` is False and NumPy calls ``__array__``.
+    """
+
+    __module__ = "compgraph.errors"  # the public module
 
 
 def _hidden(name: str) -> property:

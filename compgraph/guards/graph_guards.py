@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Container, Iterable
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
 from ..context import trace_guards
+from ..frames import warn_user
 from ..storage import by_sequence_number
 from ..tracing import is_tracing
 from ..values import ConstantNode, PlaceholderNode, Value, VariableNode, describe
-from .guard import Guard, GuardError, ShapeGuard
+from .guard import Guard, GuardError, GuardWarning, ShapeGuard
 from .guard_logs import (
     creation_time,
     enter_logged,
@@ -107,7 +107,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
     return found, escaped + graph.forgotten(logs) + graph.taken()
 
 
-def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3) -> None:
+def warn_leaks(escaped: Iterable[str], strict: bool = False) -> None:
     """Warn of the dependences of a graph that cannot be checked again, see `guards_of`; if `strict`, raise a GuardError."""
     left = "; ".join(dict.fromkeys(escaped))
     if not left:
@@ -118,7 +118,7 @@ def warn_leaks(escaped: Iterable[str], strict: bool = False, stacklevel: int = 3
     )
     if strict:
         raise GuardError(message)
-    warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
+    warn_user(message, GuardWarning)
 
 
 class _Behind(NamedTuple):

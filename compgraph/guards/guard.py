@@ -40,6 +40,28 @@ class GuardError(RuntimeError):
     is_of_watch = False  # whether it is about a value that no operation reads
 
 
+class GuardWarning(RuntimeWarning):
+    """A graph depends on numbers that left it, so another run may return results for the recorded values.
+
+    It is issued when an `Executor`, a subgraph or a `Split` is made from a graph whose numbers were read (``float(x)``), and once
+    by a run for which such numbers are outdated. Compute with the nodes themselves, or record the graph again.
+    ``Executor(..., strict=True)`` raises a `GuardError` instead.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import compgraph as cg
+    >>> x = cg.variable(2.0, "x")
+    >>> y = x * float(x)
+    >>> with warnings.catch_warnings():
+    ...     warnings.filterwarnings("ignore", category=cg.errors.GuardWarning)
+    ...     float(cg.Executor(y).run({"x": 3.0}))
+    6.0
+    """
+
+    __module__ = "compgraph.errors"  # the public module
+
+
 class OtherProgramError(Exception):
     """Raised if a program does not hold for given values, for example because a mask selects a different number of elements."""
 

@@ -12,10 +12,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..frames import source_lines
+from ..frames import warn_user
 from ..storage import value_at
 from ..values import TRACKED, VariableNode, describe, on_untracked_freed, untracked
-from .guard import Guard, GuardError, contents
+from .guard import Guard, GuardError, GuardWarning, contents
 from .guard_logs import enter_at_once, enter_logged
 from .recipes import sort_recipes
 
@@ -62,7 +62,7 @@ class UntrackedGuard(Guard):
             raise error
         if not self.told:
             self.told.append(True)
-            source_lines.warn_at(source_lines.user_frame(2), message)
+            warn_user(message, GuardWarning)
 
 
 @dataclass(eq=False, slots=True)
@@ -95,7 +95,7 @@ class UnchangedGuard(Guard):
         if self.is_strict:
             raise GuardError(message)
         self.told.append(True)
-        source_lines.warn_at(source_lines.user_frame(2), message)
+        warn_user(message, GuardWarning)
 
 
 def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:

@@ -298,7 +298,7 @@ hash_scalars_by_value()
 class UnsizedError(TypeError, AttributeError):
     """A number has no length and no elements: ``hasattr(x, "__len__")`` is False, and ``len(x)`` raises a TypeError."""
 
-    __module__ = "compgraph"
+    __module__ = "compgraph.errors"  # the public module
 
 
 def _of_arrays(name: str, message: str) -> property:

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ..context import layered_variable
-from ..frames import is_raised_by, source_lines, walk_frames
+from ..frames import is_raised_by, source_lines, walk_frames, warn_user
 from .leak_messages import COMPILED, is_library, leak_message, names_tracer, note_of_cython, note_of_package, position_of_user
 
 _UNMATCHED = "No matching signature found"  # a function that Cython compiled for arrays of several dtypes got no array
@@ -26,6 +26,29 @@ class LeakError(TypeError):
     __module__ = "compgraph"  # as users know it, in a traceback
 
     place: tuple[Any, int] | None = None  # the user's code and instruction, which identify an error that C code raises instead
+
+    def __reduce__(self) -> Any:
+        return type(self), self.args  # without the place, which cannot be pickled
+
+
+class LeakWarning(RuntimeWarning):
+    """Numbers of a node left its graph, so results computed from them lack a derivative.
+
+    It is issued for ``float(x)`` and similar conversions within an operator; by `autodiff.reverse.gradient` and other operators,
+    if constants of the graph seem to come from such numbers; and where code caught a `LeakError`. Compute with the node itself.
+    If a constant is intended, write ``x.value`` or ``cg.stop_gradient(x)``, which do not warn.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import compgraph as cg
+    >>> with warnings.catch_warnings(), cg.strict():
+    ...     warnings.filterwarnings("ignore", category=cg.errors.LeakWarning)
+    ...     float(cg.variable(2.0))
+    2.0
+    """
+
+    __module__ = "compgraph.errors"  # the public module
 
 
 def leak_error(frame: FrameType | None, which: str | None = None, text: str | None = None) -> LeakError:
@@ -48,10 +71,7 @@ def leak_error(frame: FrameType | None, which: str | None = None, text: str | No
 
 def warn_caught(refusals: list[LeakError]) -> None:
     """Warn, when a context is left, that code caught a LeakError and continued."""
-    place = source_lines.user_frame(2)
-    source_lines.warn_at(
-        place, f"code caught the error of a conversion to numbers; its result may lack a derivative: {refusals[0]}"
-    )
+    warn_user(f"code caught the error of a conversion to numbers; its result may lack a derivative: {refusals[0]}", LeakWarning)
 
 
 class LeakLog(list["LeakError"]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.context import recording_on
+from compgraph.frames import warn_user
 from compgraph.values import Value
 
 from ... import operators
@@ -143,7 +143,7 @@ class Linearized:
                 self.trace.leaves[k] = floating(getval(leaf))
         self.outs = self.trace.outs()
         if self.is_independent:
-            warnings.warn("Output seems independent of input.", UserWarning, stacklevel=4)
+            warn_user("Output seems independent of input.", UserWarning)
         with recording_on():
             self.joined = operators.concatenated(self.outs)
 
@@ -439,7 +439,7 @@ def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Function:
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         for position in (argnum,) if isinstance(argnum, int) else argnum:
             if np.asarray(getval(args[position])).dtype.kind != "c":
-                warnings.warn("Input to holomorphic_grad is not complex", UserWarning, stacklevel=3)
+                warn_user("Input to holomorphic_grad is not complex", UserWarning)
         return grad(lambda *a, **k: np.real(fun(*a, **k)), argnum)(*args, **kwargs)
 
     return _nary(holomorphic_grad, derive, fun, argnum)

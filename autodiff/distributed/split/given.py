@@ -55,7 +55,7 @@ def graph_of(output: Any) -> list[Any]:
     if output.level:
         raise TypeError("Split cannot run a value that carries tangents")
     guards, escaped = guards_of(needed([output], origins_of))
-    warn_leaks(escaped, stacklevel=4)
+    warn_leaks(escaped)
     asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
     return needed([output, *asked], origins_of)
 

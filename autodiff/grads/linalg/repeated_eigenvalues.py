@@ -13,7 +13,6 @@ undefined part gives a warning.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,10 +20,11 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
+from compgraph.frames import warn_user
 from compgraph.graph import to_values
 from compgraph.guards import evaluate_guarded
 
-from ...rules import linear
+from ...rules import DerivativeWarning, linear
 
 
 def _rounding(w: Any) -> Any:
@@ -63,12 +63,11 @@ def _zero_pairs(w: Any) -> Any:
 def check_independent(opname: str, v: Any) -> None:
     """Warn if eigenvectors are nearly dependent, that is, the matrix is nearly defective."""
     if evaluate_guarded("whether eigenvectors are nearly dependent", _are_dependent, v):
-        warnings.warn(
+        warn_user(
             f"a matrix that is nearly defective in the derivative of {opname}: its eigenvectors are nearly dependent, so the "
             "derivatives of eigenvalues and vectors are infinite, and those of functions of them are lost. Use a function that "
             "needs no decomposition (np.linalg.inv, solve, matrix_power, trace, det, scipy.linalg.expm)",
-            RuntimeWarning,
-            stacklevel=4,
+            DerivativeWarning,
         )
 
 
@@ -95,11 +94,10 @@ def _plus_conj_transpose(table: Any, sign: int) -> Any:
 
 def _warn(opname: str, what: str) -> None:
     values = "singular values" if opname == "linalg_svd" else "eigenvalues"
-    warnings.warn(
+    warn_user(
         f"equal {values} in the derivative of {opname}: {what}. Keep the {values} apart, or use a function that needs "
         "no decomposition (np.linalg.inv, solve, matrix_power, norm, det)",
-        RuntimeWarning,
-        stacklevel=4,
+        DerivativeWarning,
     )
 
 
@@ -163,11 +161,10 @@ def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
 
 
 def _warn_of_zeros(what: str) -> None:
-    warnings.warn(
+    warn_user(
         f"singular values of 0 in the derivative of linalg_svd of a matrix that is not square: {what}. Leave them out "
         "(u[:, :k] * s[:k] @ vh[:k]), or use a function that needs no decomposition (np.linalg.norm, det, solve)",
-        RuntimeWarning,
-        stacklevel=4,
+        DerivativeWarning,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from ...executor import NumPyBackend, Schedule, ScheduleInterpreter, TripCountFa
 from ...guards import EvaluationGuard, Guard, GuardError, OtherProgramError
 from ...storage import Write, window
 from ...values import MultiOutput, Node
+from ..compile_errors import warn_compile
 from . import thread_pool
 from .buffer_ir import Buffer, BufferView, NumPyCall
 from .emission import DATA_OFFSET, FLAGS, UNDERFLOW, emit_kernel, emit_record_loop, emit_tiled_nest
@@ -59,7 +59,7 @@ class LLVMBackend:
             processor()
             _require_array_layout()
         except NoCompilerError as error:
-            warnings.warn(f"compgraph.jit runs functions as NumPy: {error}", RuntimeWarning, stacklevel=2)
+            warn_compile(f"compgraph.jit runs functions as NumPy: {error}")
             return False
         return True
 

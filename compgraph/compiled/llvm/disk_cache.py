@@ -15,8 +15,9 @@ import os
 import re
 import stat
 import tempfile
-import warnings
 from pathlib import Path
+
+from ..compile_errors import warn_compile
 
 MAX_FILES = 2000  # files; the least recently used ones are removed
 _SECRET, _SECRET_SIZE = "secret", 32
@@ -95,8 +96,7 @@ def _usable_folder() -> Path | None:
             why = "it belongs to another user"
         else:
             why = f"other users can write to it; run chmod 700 {place}"
-        message = f"compgraph.jit does not use the cache {place}: {why}, or set COMPGRAPH_CACHE to another folder"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warn_compile(f"compgraph.jit does not use the cache {place}: {why}, or set COMPGRAPH_CACHE to another folder")
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from ....frames import warn_user
 from ....graph import stack_nested, to_values
 from ....interception import argument_has_node, unpatched
 from ....protocols import primitive, unsupported
@@ -88,7 +88,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
         A = scipy.sparse.csc_array(stack_nested(A))  # noqa: N806
     if A.format not in ("csc", "csr"):
         message = "spsolve requires A be CSC or CSR matrix format"
-        warnings.warn(message, scipy.sparse.SparseEfficiencyWarning, stacklevel=4)
+        warn_user(message, scipy.sparse.SparseEfficiencyWarning)
     b = stack_nested(b)
     _require_square("spsolve", A, b)
     data, pattern = parts_of(A)
