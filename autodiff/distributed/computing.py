@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from concurrent.futures import CancelledError
 from typing import Any
@@ -11,6 +12,7 @@ from distributed import Client, wait
 
 from .cluster import Roll
 
+_log = logging.getLogger(__name__)
 _LOOK = 1.0  # seconds between looks at who is there
 _WHO, _LOST = "distributed.value_and_grad", "The running computation is lost. Call again with another cluster"
 
@@ -36,6 +38,7 @@ def result_of(task: Any, patience: float) -> Any:
     if not isinstance(client, Client):
         return task.compute()
     where = str(getattr(client.scheduler, "address", "an address that is gone"))
+    _log.debug("%d tasks are sent to the scheduler at %s", len(task.dask), where)
     future = client.compute(task)
     try:
         _wait(client, future, patience, where)

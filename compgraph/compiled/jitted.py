@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from .node_calls import record_call
 from .report import report
 from .specializations import Specializations
 
+_log = logging.getLogger(__name__)
 ndarray = np.ndarray
 MAX_SIGNATURES = 256  # call signatures with programs
 MAX_STATIC_VALUES = 16  # values of static arguments compiled for the same shapes
@@ -161,6 +163,8 @@ class Jitted:
         return self._by_signature.setdefault(call.key, self.specializations(self, call))
 
     def _note(self, message: str) -> None:
+        if message not in self._notes:
+            _log.info("%s runs as NumPy: %s", self.called_as(), message)
         self._notes[message] = self._notes.get(message, 0) + 1
 
     def roots(self, call: Call) -> Iterator[tuple[Any, str]]:
@@ -247,13 +251,14 @@ class Jitted:
         The verdict is "compiled", "compiled, with N NumPy calls in each run", or "runs as NumPy" with the reason. Each NumPy
         call is listed with its line, its reason, and what to use instead.
         """
-        return report(self._called_as(), self.backend, list(self._by_signature.values()), list(self._notes))
+        return report(self.called_as(), self.backend, list(self._by_signature.values()), list(self._notes))
 
-    def _called_as(self) -> str:
+    def called_as(self) -> str:
+        """Return the qualified name of the function, for messages."""
         return str(getattr(self, "__qualname__", None) or repr(self.__wrapped__))
 
     def __repr__(self) -> str:
-        return f"<jit of {self._called_as()}>"
+        return f"<jit of {self.called_as()}>"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an object, as functions do; the object is a static argument."""

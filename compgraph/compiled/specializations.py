@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -21,6 +22,7 @@ from .function_trace import Trace, trace_function
 from .loops import LoopMismatchError
 from .result_trees import require_close_results, snapshot_results
 
+_log = logging.getLogger(__name__)
 MAX_RETRACED = 3000  # operations of the largest trace that is repeated with nan-safe derivatives
 NUMPY_CALLS = 2  # calls of a signature that run as NumPy before it is compiled
 MAX_SPECIALIZATIONS, MAX_CHANGES, MAX_TRIES = 16, 8, 3
@@ -215,8 +217,18 @@ class Specializations:
         else:
             self._tries = 0
             self.variants = (variant, *self.variants)
+            self._log_program(variant)
         finally:
             self._pending = None
+
+    def _log_program(self, variant: Specialization) -> None:
+        name, times = self.jitted.called_as(), variant.times
+        _log.info(
+            "compiled %s(%s): %d operations, traced in %.3f s, compiled in %.3f s",
+            *(name, self.title, variant.size, times["trace"], times["compile"]),
+        )
+        if reason := getattr(variant.program, "numpy_reason", ""):
+            _log.info("%s(%s) runs as NumPy calls: %s", name, self.title, reason)
 
     def _specialize(self, call: Call, captured: CapturedState, expected: Any) -> Specialization:
         if (label := captured.first_change()) is not None:
@@ -270,8 +282,10 @@ class Specializations:
         self._tries += 1
         if error.is_lasting or self._tries >= MAX_TRIES:
             self.rejection = str(error)
+            _log.info("%s(%s) runs as NumPy: %s", self.jitted.called_as(), self.title, error)
         else:
             self.notes.append(str(error))
+            _log.info("%s(%s) is not compiled so far: %s", self.jitted.called_as(), self.title, error)
 
     def _drop(self, variant: Specialization) -> None:
         """Discard a program whose derivatives returned nan; later programs use nan-safe derivatives."""

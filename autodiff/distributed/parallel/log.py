@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+_log = logging.getLogger(__name__)
 KEPT = 100_000
 SHOWN = 20
 LEAST_SHOWN = 0.02  # of the width of a picture
@@ -57,7 +59,12 @@ class Log:
         return time.monotonic() - self._start
 
     def add(self, step: int, machine: str, rows: range, begin: float, end: float, fault: str = "") -> None:
-        """Add a record."""
+        """Add a record, also to the logger: shares at debug level, events at info level, lost machines as warnings."""
+        if len(rows):
+            took, answer = 1e3 * (end - begin), fault or "done"
+            _log.debug("step %d: rows %d to %d by %s in %.1f ms: %s", step, rows.start, rows.stop - 1, machine, took, answer)
+        else:
+            _log.log(logging.WARNING if fault.startswith("lost") else logging.INFO, "step %d: %s: %s", step, machine, fault)
         with self._adding:
             self._records.append(Record(step, machine, rows, begin, end, fault))
             self._count += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..cluster import Actor, Roll
 from .log import Log
 from .machine import Machine
 
+_log = logging.getLogger(__name__)
 LOOK_EVERY = 1.0  # seconds from one request for the list of workers to the next
 READY_WITHIN = 60.0  # seconds for a machine to import, and to load the loss
 AGAIN_AFTER = 5.0  # seconds after which a machine that was lost, or not ready, is tried again
@@ -166,8 +168,14 @@ class Machines:
         for key, array in list(self.kept.items()):
             if key not in member.held:
                 within = READY_WITHIN + array.nbytes / SLOWEST
-                await asyncio.wait_for(member.actor.call("keep", key, array), within)
-                member.held.add(key)
+                await asyncio.wait_for(self.keep(member, key), within)
+
+    async def keep(self, member: Member, key: str) -> None:
+        """Send a machine a kept array."""
+        array = self.kept[key]
+        _log.debug("array %s (%d bytes) is sent to %s", key, array.nbytes, member.address)
+        await member.actor.call("keep", key, array)
+        member.held.add(key)
 
     def lose(self, address: str, fault: str) -> None:
         """Drop a machine, and note why."""
@@ -187,6 +195,7 @@ class Machines:
         for task in [*self._joining.values(), *[m.busy for m in self.members.values() if m.busy], self._looking]:
             if task is not None:
                 task.cancel()
+        _log.info("%d machines are released", len(self.members))
         self.members.clear()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from .grains import Run, Sums, dealt
 from .machine import Failed, Found, Part, Request, Share, Warned
 from .machines import Machines, Member
 
+_log = logging.getLogger(__name__)
 LEAST_PATIENCE = 0.5  # seconds before a machine is overtaken: the system may delay a short step
 UNKNOWN = 1.0  # seconds that a share is expected to take where nothing was measured yet
 MOST = 5  # machines lost on the same grains after which the loss is blamed
@@ -128,12 +130,12 @@ class Step:
         """Send a machine the arrays that it lacks, then the request; return its answer."""
         for key in self.needed:
             if key not in member.held:
-                await member.actor.call("keep", key, self.machines.kept[key])
-                member.held.add(key)
+                await self.machines.keep(member, key)
         gone = sorted(member.held - set(self.machines.kept))
         member.held -= set(gone)
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
+        _log.debug("step %d: rows %d to %d are sent to %s", self.machines.step, rows.start, rows.stop - 1, member.address)
         answer = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
         if isinstance(answer, Found):
             member.measured(len(rows), answer.took)
@@ -175,6 +177,8 @@ class Step:
                 f"Do they run out of memory, or does the loss end its process? (the last one: {error})"
             ) from error
         if asked.task not in self.overtaken and not self.is_there[part].all():
+            rows = self._rows(asked.run)
+            _log.info("step %d: rows %d to %d are computed by other machines", self.machines.step, rows.start, rows.stop - 1)
             self.open.append(asked.run)
 
     # ------------------------------------------------------------------------------------------------ silence

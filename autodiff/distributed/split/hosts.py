@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import threading
 import time
 import uuid
@@ -15,6 +16,7 @@ from typing import Any
 from ..cluster import Actor, Roll
 from .parts import LostError, Machine, Order, Passed, Resident, unwrapped
 
+_log = logging.getLogger(__name__)
 LOOK = 0.25  # seconds after which a call that has not ended checks whether its machine is alive
 LEFT_ALONE = 5.0  # seconds for which a machine that could not be reached is not tried again
 SILENT = 3.0  # seconds without a heartbeat (there are two a second) that do not mean a machine is lost
@@ -126,7 +128,12 @@ class Machines:
         return now - self._roll.heard[address] < max(self.wait, SILENT)
 
     def _lose(self, address: str) -> None:
+        if address in self._actors:
+            _log.warning("%s is lost, with parts %s", address, [part for part, where in self.address.items() if where == address])
         self._left[address] = time.monotonic() + LEFT_ALONE
+        self._release(address)
+
+    def _release(self, address: str) -> None:
         future = self._actors.pop(address, None)
         if future is not None:
             future.release()
@@ -181,6 +188,7 @@ class Machines:
 
     async def _let_go(self, part: int) -> None:
         where = self.address.pop(part)
+        _log.info("part %d moves away from %s", part, where)
         with suppress(LostError):
             unwrapped(await self._asked(where, "drop", part))
 
@@ -190,7 +198,9 @@ class Machines:
                 Resident, actor=True, workers=[where], allow_other_workers=False, pure=False, key=f"split-{uuid.uuid4().hex}"
             )
             await self._ended(where, asyncio.ensure_future(future.result()))
+        _log.debug("part %d (%d bytes) is sent to %s", part, len(shipped), where)
         unwrapped(await self._asked(where, "install", part, shipped))
+        _log.info("part %d runs on %s", part, where)
         self.address[part] = where
         self.fresh.add(part)
 
@@ -245,4 +255,5 @@ class Machines:
     async def close(self) -> None:
         """Drop all parts."""
         for address in list(self._actors):
-            self._lose(address)
+            self._release(address)
+            _log.info("%s is released", address)

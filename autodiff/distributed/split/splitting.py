@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -24,6 +25,7 @@ from .pipeline import Pipeline
 from .plan import Plan
 from .states import clip_of, divided, first_state, loaded, require_separable, united
 
+_log = logging.getLogger(__name__)
 LOSSES = 10  # lost machines after which a call gives up
 
 
@@ -273,6 +275,7 @@ class Split:
         if self._hosts.fresh or not self._whole:
             self._whole, self._taken = False, 0
             states = divided(self._kept, self._plan_now.homes)
+            _log.info("all parts load the kept state, and repeat the %d steps since then", len(self._since))
             await together(self._call(part, "load", state) for part, state in states.items())
             self._whole = True
             self._hosts.fresh.clear()

@@ -83,4 +83,4 @@ class EngineJitted(Jitted):
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])
 
     def _note(self, message: str) -> None:
-        raise NotImplementedError(f"{self._called_as()} does not run on backend={self.library.name!r}: {message}")
+        raise NotImplementedError(f"{self.called_as()} does not run on backend={self.library.name!r}: {message}")

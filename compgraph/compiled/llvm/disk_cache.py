@@ -58,14 +58,16 @@ def load(key: str) -> bytes | None:
     return code
 
 
-def store(key: str, code: bytes) -> None:
-    """Store object code under a key, atomically."""
+def store(key: str, code: bytes) -> bool:
+    """Store object code under a key, atomically; return whether that succeeded."""
     with contextlib.suppress(OSError):
         place = _usable_folder()
         secret = None if place is None else _secret(place)
         if place is not None and secret is not None:
             _write(place / _file_name(key), _authentication(secret, key, code) + code)
             _evict()
+            return True
+    return False
 
 
 def _file_name(key: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import logging
 import os
 import threading
 import weakref
@@ -16,6 +17,7 @@ from ...context import reset_after_fork
 from .. import compiler_thread
 from . import disk_cache
 
+_log = logging.getLogger(__name__)
 _lock = reset_after_fork(threading.RLock())
 compiler_thread.compiling.append(_lock)
 
@@ -114,10 +116,13 @@ def compile_module(text: str, is_kept: bool = False) -> bytes:
     name, features, _ = processor()
     parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _llvmlite_version())
     made = disk_cache.load(repr(parts)) if is_kept else None
-    if made is None:
-        made = _emit_object(text)
-        if is_kept:
-            disk_cache.store(repr(parts), made)
+    if made is not None:
+        _log.debug("loaded %d bytes of object code from the cache in %s", len(made), disk_cache.cache_folder())
+        return made
+    made = _emit_object(text)
+    if is_kept:
+        is_stored = disk_cache.store(repr(parts), made)
+        _log.debug("object code was not in the cache; %s %d bytes", "stored" if is_stored else "could not store", len(made))
     return made
 
 

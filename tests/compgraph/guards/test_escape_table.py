@@ -200,7 +200,7 @@ def test_at_the_top_level(route: Route) -> None:
         warnings.simplefilter("always", RuntimeWarning)
         result = run(route.code, node())
         found = at_top(function_of(route))
-    messages = [str(w.message) for w in warned if w.category is RuntimeWarning]
+    messages = [str(w.message) for w in warned if w.category is cg.errors.LeakWarning]
     assert all(m.startswith("gradient: numbers of nodes") for m in messages)
     assert not messages or route.top == "noticed"  # elsewhere the program may intend to use the numbers
     if route.within == "meant":
@@ -312,7 +312,7 @@ def test_what_takes_numbers_by_name_warns(route: Route, mode: str) -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         found = MODES[mode](function_of(route))
-    told = [str(w.message) for w in warned if w.category is RuntimeWarning]
+    told = [str(w.message) for w in warned if w.category is cg.errors.LeakWarning]
     assert told
     assert len(told) == len(set(told)) * (3 if mode == "jvp" else 1)  # one a line
     assert all(names_the_line(text, route) for text in told)
