@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .context import watcher
+from .context import full_tracebacks, watcher
 from .interpreters import Observed
 from .ops import opname_of
 from .storage import memory_of, root_of
@@ -58,14 +58,16 @@ class NonFiniteError(ArithmeticError):
 class Debug(Strict):
     """A context in which every operation and every derivative is checked. Made by `debug`."""
 
-    __slots__ = ("_checks",)
+    __slots__ = ("_checks", "_full_tracebacks")
 
-    def __init__(self) -> None:
+    def __init__(self, tracebacks: str = "short") -> None:
+        if tracebacks not in ("short", "full"):
+            raise ValueError(f'debug: tracebacks must be "short" or "full", not {tracebacks!r}')
         super().__init__()
-        self._checks = Checks()
+        self._checks, self._full_tracebacks = Checks(), tracebacks == "full"
 
     def __enter__(self) -> Debug:
-        self._enter_tracing({watcher: self._checks})
+        self._enter_tracing({watcher: self._checks, full_tracebacks: self._full_tracebacks})
         return self
 
 
@@ -119,12 +121,18 @@ class Checks:
             )
 
 
-def debug() -> Debug:
+def debug(*, tracebacks: str = "short") -> Debug:
     """Stop at the first NaN or infinity, forward or backward, and where a value leaves its graph; a context manager.
 
     Inside, each operation is checked as it is recorded, and each derivative as it is computed. Results have checksums: a gradient
     raises if one was changed through its memory.
     New values are tracers, as within `strict`: code that takes their numbers raises.
+
+    Parameters
+    ----------
+    tracebacks : str
+        "full": errors that leave an operator (`autodiff.grad`, `autodiff.vmap` ...) keep all frames of this package in their
+        tracebacks. By default, "short", only the innermost one stays, and all frames of other code.
 
     Returns
     -------
@@ -139,7 +147,7 @@ def debug() -> Debug:
     LeakError
         Inside, from code that takes the numbers of a node.
     ValueError
-        From a gradient, if an array was changed behind the graph's back.
+        From a gradient, if an array was changed behind the graph's back; and if `tracebacks` is unknown.
 
     Examples
     --------
@@ -154,7 +162,7 @@ def debug() -> Debug:
     operand 0: var 'x' (shape (2,)): [1. 0.]
     File ...
     """
-    return Debug()
+    return Debug(tracebacks)
 
 
 def _checksum(array: Any) -> int:

@@ -10,7 +10,7 @@ from compgraph.trees import flatten, unflatten
 
 from .argnums import Argnums, Arguments
 from .class_checks import find_class_check, require_same_by_label, require_same_value
-from .derived_functions import function_operator, pickle_as_call
+from .derived_functions import function_operator, pickle_as_call, short_tracebacks
 from .labelled_arrays import is_labelled, require_aligned
 from .shared_memory import call_with_locked, find_shared, is_locked, lock
 from .validation import (
@@ -28,6 +28,6 @@ from .validation import (
 __all__ = [
     "Argnums", "Arguments", "LostGraphError", "as_argument", "as_constant", "as_direction", "as_result", "call_with_locked",
     "find_class_check", "find_shared", "flatten", "function_operator", "is_labelled", "is_locked", "lock", "lost_graph_error",
-    "pickle_as_call", "require_aligned", "require_array", "require_same_by_label", "require_same_value", "split_aux",
-    "unflatten", "warn_zero_derivative",
+    "pickle_as_call", "require_aligned", "require_array", "require_same_by_label", "require_same_value", "short_tracebacks",
+    "split_aux", "unflatten", "warn_zero_derivative",
 ]  # fmt: skip

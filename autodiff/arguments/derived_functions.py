@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, TypeVar
 
+from compgraph.context import full_tracebacks
+from compgraph.frames import frame_up, is_called_by_packages, shorten_traceback
 from compgraph.serialization import PICKLED_WHOLE
 from compgraph.values import Value, describe
 
@@ -36,6 +38,26 @@ def function_operator(operator: Operator) -> Operator:
     return applied  # type: ignore[return-value]
 
 
+def short_tracebacks(operator: Operator) -> Operator:
+    """Decorate an operator that calls the user's function: tracebacks of its errors lack the frames of the packages."""
+
+    @functools.wraps(operator)
+    def applied(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return operator(*args, **kwargs)
+        except Exception as error:
+            _shorten_outermost(error)
+            raise
+
+    return applied  # type: ignore[return-value]
+
+
+def _shorten_outermost(error: Exception) -> None:
+    """Shorten the traceback of an error, in the outermost operator: the inner ones read it to explain the error."""
+    if not full_tracebacks.get() and not is_called_by_packages(frame_up(1)):
+        shorten_traceback(error)
+
+
 class DerivedFunction:
     """A function made by an operator, which can be called, used as a method, and pickled as the operator call.
 
@@ -60,7 +82,11 @@ class DerivedFunction:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        return self.__func__(*args, **kwargs)
+        try:
+            return self.__func__(*args, **kwargs)
+        except Exception as error:
+            _shorten_outermost(error)
+            raise
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -41,6 +41,7 @@ from ..arguments import (
     require_aligned,
     require_same_by_label,
     require_same_value,
+    short_tracebacks,
     split_aux,
     unflatten,
     warn_zero_derivative,
@@ -50,6 +51,7 @@ from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
 
+@short_tracebacks
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.
 

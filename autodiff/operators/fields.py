@@ -11,7 +11,7 @@ import numpy as np
 from compgraph.graph import to_values
 from compgraph.values import Value
 
-from ..arguments import Argnums, Arguments, function_operator
+from ..arguments import Argnums, Arguments, function_operator, short_tracebacks
 from ..forward import jvp
 from ..reverse import complex_jacobian
 from .grad import grad
@@ -100,6 +100,7 @@ def _require_same(weighted: Any, expected: Any) -> None:
         )
 
 
+@short_tracebacks
 def directional_derivative(f: Function, x: Any, v: Any) -> Any:
     """Compute the derivative of ``f(x + t * v)`` with respect to t at 0.
 

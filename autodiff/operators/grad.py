@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.context import recording_on
 
-from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator
+from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, short_tracebacks
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, concatenated
@@ -160,6 +160,7 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
     return differentiated
 
 
+@short_tracebacks
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its vector-Jacobian product.
 

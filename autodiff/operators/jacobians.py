@@ -21,7 +21,7 @@ from compgraph.context import active_watcher
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
-from ..arguments import Argnums, Arguments, as_direction, function_operator, unflatten
+from ..arguments import Argnums, Arguments, as_direction, function_operator, short_tracebacks, unflatten
 from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, holds_nan, without_tangents
@@ -307,6 +307,7 @@ def directions_of(trace: Trace, tree: Any) -> list[Any]:
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 
+@short_tracebacks
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its derivative at that point as a linear function of tangents.
 

@@ -17,7 +17,7 @@ from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import Value
 
-from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph_error, unflatten
+from ..arguments import as_argument, as_constant, as_direction, flatten, lost_graph_error, short_tracebacks, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import jvp
 from ..reverse import Tape, collect, depends_on_outside
@@ -28,6 +28,7 @@ from .trace import argument_tracer
 Function = Callable[..., Any]
 
 
+@short_tracebacks
 def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     """Compute the Taylor coefficients of a function along a direction.
 

@@ -14,6 +14,7 @@ from .settings import (
     default_dtype,
     default_float,
     following,
+    full_tracebacks,
     holding_constants,
     is_blocked_level,
     is_deriving,
@@ -43,9 +44,9 @@ from .settings import (
 __all__ = [
     "Context", "NoGraph", "Setting", "active_profiler", "active_watcher", "automatic_name", "buffers_wrapped", "call_function",
     "call_wrapper", "callbacks_lock", "collector", "constant_holder", "default_dtype", "default_float", "following",
-    "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_following", "is_quick", "is_recording",
-    "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording", "recording_derivative",
-    "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork", "restart_names",
-    "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing", "sync_variables", "trace_guards",
-    "watcher", "with_default_dtype", "wrappers",
+    "full_tracebacks", "holding_constants", "import_lazily", "is_blocked_level", "is_deriving", "is_following", "is_quick",
+    "is_recording", "layered_variable", "next_level", "no_graph", "observers", "open_scopes", "profiler", "recording",
+    "recording_derivative", "recording_for_replay", "recording_on", "records_for_replay", "rerecording", "reset_after_fork",
+    "restart_names", "run_isolated", "run_isolated_once", "scope", "scope_change", "sealed_until", "sealing", "sync_variables",
+    "trace_guards", "watcher", "with_default_dtype", "wrappers",
 ]  # fmt: skip

@@ -18,6 +18,8 @@ from .layers import Context, Setting, is_quick, layer_of, layered_variable, sync
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Whether errors keep the frames of the packages in their tracebacks; see `debugging`.
+full_tracebacks: ContextVar[bool] = layered_variable("full_tracebacks", False)
 recording: ContextVar[bool] = layered_variable("recording", True, is_quick=True)
 # Checks each new node and each derivative; see `debugging`.
 watcher: ContextVar[Any] = layered_variable("watcher", None, is_quick=True)
