@@ -46,7 +46,7 @@ def _imported_names() -> list[tuple[str, list[str]]]:
     imports = [each for each in statements if isinstance(each, ast.ImportFrom) and each.level]
     at_once = [(each.module or "", [alias.name for alias in each.names]) for each in imports]
     late = vars(compgraph)["_LATE"]
-    return [*at_once, ("", [name for name in late if name in compgraph.__all__]), *sorted(late.items())]
+    return [*at_once, ("", [name for name in late if name in vars(compgraph)["__all__"]]), *sorted(late.items())]
 
 
 def module_stub_text(module: str) -> str:
