@@ -12,12 +12,13 @@ PyTorch's gradient, is its conjugate, ``np.conj(g)``.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import compgraph
 from compgraph import ops
 from compgraph.context import import_lazily
-from compgraph.protocols import stop_gradient
+from compgraph.protocols import NAMES_ELSEWHERE, stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
 from .arguments import LostGraphError
@@ -59,6 +60,7 @@ __all__ = [
 
 # Names that other packages have.
 _ELSEWHERE = {
+    **{name: advice for name, advice in NAMES_ELSEWHERE.items() if name not in __all__},
     **dict.fromkeys(("backward", "gradients"), "autodiff.gradient(loss) gives the derivatives with respect to all variables"),
     "jit": "compgraph.jit compiles a function, or what an operator made of it",
     "make_vjp": "value, pull = autodiff.vjp(f, *args)",
@@ -67,18 +69,19 @@ _ELSEWHERE = {
     **dict.fromkeys(("deriv", "egrad", "derivative"), "autodiff.elementwise_grad differentiates element by element"),
     "holomorphic_grad": "autodiff.grad takes complex arguments of real functions; autodiff.jacobian those of analytic ones",
     **dict.fromkeys(("multigrad", "multigrad_dict", "grad_named"), "autodiff.grad(f, argnums=(0, 1)), or by names"),
-    "gradcheck": "autodiff.check_grads(f, args)",
     "jet": "autodiff.taylor",
-    "no_grad": "with compgraph.no_graph(): records nothing; autodiff.stop_gradient(x) lets no derivative through",
-    "numpy": "import numpy as np: its functions record",
-    **dict.fromkeys(("lax", "scan", "fori_loop", "cond"), "for, while and if are recorded as they are"),
-    **dict.fromkeys(("tree_map", "tree_util"), "arguments nest in lists, tuples, dictionaries and dataclasses as they are"),
+    "extend": "cg.primitive and autodiff.rule declare an operation with its derivative",
+    **dict.fromkeys(
+        ("tree", "tree_map", "tree_util"), "arguments nest in lists, tuples, dictionaries and dataclasses as they are"
+    ),
     **dict.fromkeys(("pmap", "shard_map"), "autodiff.distributed runs on several processes and machines"),
     **dict.fromkeys(("variable", "Variable", "tensor", "no_graph", "visualize_at"), "this is in compgraph (cg.variable ...)"),
     **dict.fromkeys(
         ("custom_vjp", "custom_jvp", "primitive", "defvjp"), "autodiff.custom_gradient, or cg.primitive and autodiff.rule"
     ),
 }
+
+sys.meta_path.append(ops.AdviceFinder(__name__, _ELSEWHERE))
 
 # Names that are imported on first use, with their packages, so that `import autodiff` is fast.
 _LATE = {"latex": "formulas", "minimize": "optimizers"}

@@ -91,6 +91,7 @@ _LATE = {
     "serialization.parameters": ["load", "save"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}
+sys.meta_path.append(ops.AdviceFinder(__name__, NAMES_ELSEWHERE))
 
 
 # Names of an earlier release, which work until the next one.

@@ -32,6 +32,7 @@ from .values import (
     Node,
     UntrackedNode,
     Value,
+    describe,
     is_operator_tracer,
     mark_used,
     ndarray,
@@ -102,6 +103,8 @@ class Recording:
         except (ArithmeticError, ValueError) as error:
             for tell in on_operation_error:
                 tell(function, args, options, error)
+            if not hasattr(error, "__notes__"):
+                error.add_note(f"in {ops.opname_of(function)} of {', '.join(map(_describe_operand, args[:4]))}")
             raise
         if has_arrays or options:
             args, options = save_operands(args, options)
@@ -118,6 +121,15 @@ class Recording:
                 mark_used(args[i])
         active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
         return _attach(value, function, args, options, edges, active)
+
+
+def _describe_operand(operand: Any) -> str:
+    """An operand in the note on an error of NumPy."""
+    if isinstance(operand, Value):
+        return f"the {describe(operand)}"
+    if isinstance(operand, ndarray):
+        return f"an array (shape {operand.shape}, {operand.dtype})"
+    return str(operand) if isinstance(operand, (int, float, complex, np.generic)) else f"a {type(operand).__name__}"
 
 
 RECORDING = Recording()

@@ -21,6 +21,8 @@ from .validation import (
     as_result,
     lost_graph_error,
     require_array,
+    require_function,
+    require_primals,
     split_aux,
     warn_zero_derivative,
 )
@@ -28,6 +30,6 @@ from .validation import (
 __all__ = [
     "Argnums", "Arguments", "LostGraphError", "as_argument", "as_constant", "as_direction", "as_result", "call_with_locked",
     "find_class_check", "find_shared", "flatten", "function_operator", "is_labelled", "is_locked", "lock", "lost_graph_error",
-    "pickle_as_call", "require_aligned", "require_array", "require_same_by_label", "require_same_value", "short_tracebacks",
-    "split_aux", "unflatten", "warn_zero_derivative",
+    "pickle_as_call", "require_aligned", "require_array", "require_function", "require_primals", "require_same_by_label",
+    "require_same_value", "short_tracebacks", "split_aux", "unflatten", "warn_zero_derivative",
 ]  # fmt: skip

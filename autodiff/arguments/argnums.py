@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,13 +11,24 @@ import numpy as np
 
 from compgraph.interception import as_borrowed
 from compgraph.trees import flatten, unflatten
-from compgraph.values import Borrowed
+from compgraph.values import Borrowed, Value
 
 from .labelled_arrays import is_labelled, named_labels, require_aligned, with_labels
 from .shared_memory import find_shared, lock_views
 from .validation import as_argument
 
 Argnums = int | str | Sequence[int | str]
+
+
+def require_argnums(operator: str, argnums: object) -> None:
+    """Raise a TypeError unless `argnums` consists of positions and names; arguments of the function are a frequent mistake."""
+    several = argnums if isinstance(argnums, Sequence) else (argnums,)
+    if any(isinstance(argument, Value) or not isinstance(argument, (int, str, np.integer)) for argument in several):
+        point = "x, v" if operator in ("hvp", "hessian_vector_product") else "x"
+        raise TypeError(
+            f"{operator}: argnums must be a position, a name, or a sequence of them, not {reprlib.repr(argnums)}. {operator}(f) "
+            f"returns a function, which takes the arguments: write {operator}(f)({point})"
+        )
 
 
 class Arguments:
@@ -56,8 +68,9 @@ class Arguments:
         self, operator: str, f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], argnums: Argnums
     ) -> None:
         self.operator, self.f, self.args, self.kwargs = operator, f, tuple(args), dict(kwargs)
+        require_argnums(operator, argnums)
         self.single = isinstance(argnums, (int, str, np.integer))
-        several: Any = (argnums,) if self.single or not isinstance(argnums, Sequence) else argnums
+        several: Any = (argnums,) if self.single else argnums
         self.selected = [self._locate(argument) for argument in several]
         if len(set(self.selected)) < len(self.selected):
             raise ValueError(f"{operator}: argnums {argnums} contains the same argument twice")
@@ -87,12 +100,13 @@ class Arguments:
                     f"the positional parameters {names}"
                 )
             return names.index(argument)
-        if not isinstance(argument, (int, np.integer)):
-            raise TypeError(f"{self.operator}: argnums must be a position, a name, or a sequence of them, not {argument!r}")
         if not -len(self.args) <= argument < len(self.args):
+            instead = (
+                f"Write {self.operator}(f)(x)" if argument == 0 and not self.kwargs else "Select a keyword argument by its name"
+            )
             raise ValueError(
                 f"{self.operator}: argnums {argument} is out of range, because the function was called with {len(self.args)} "
-                "positional arguments. Select a keyword argument by its name"
+                f"positional arguments. {instead}"
             )
         return int(argument) % len(self.args)
 
@@ -148,11 +162,15 @@ class Arguments:
         if self.shared:
             views: list[Any] = [x for x in flatten((args, kwargs))[0] if type(x) is Borrowed]
             lock_views(views, [self.leaves[position] for position in self.shared])
-        if not self.labelled:
-            return self.f(*args, **kwargs)
         try:
             return self.f(*args, **kwargs)
+        except TypeError as error:
+            if self.advice:
+                error.add_note(self.operator + self.advice.replace(".", ":", 1))
+            raise
         except (AttributeError, IndexError) as error:
+            if not self.labelled:
+                raise
             error.add_note(
                 f"{self.operator} passes the values of {named_labels(self.leaves)} to the function as plain arrays, without "
                 "labels and methods. Select elements by position; look up labels (x.index.get_loc) outside the function"

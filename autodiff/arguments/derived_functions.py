@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 from compgraph.context import full_tracebacks
 from compgraph.frames import frame_up, is_called_by_packages, shorten_traceback
 from compgraph.serialization import PICKLED_WHOLE
-from compgraph.values import Value, describe
+
+from .argnums import require_argnums
+from .validation import require_function
 
 Operator = TypeVar("Operator", bound=Callable[..., Any])
 
@@ -19,20 +21,18 @@ Operator = TypeVar("Operator", bound=Callable[..., Any])
 def function_operator(operator: Operator) -> Operator:
     """Decorate an operator on functions: its results can be pickled, and ``argnum=`` of HIPS/autograd is accepted.
 
-    A node in place of the function raises a TypeError.
+    Another object in place of the function raises a TypeError, and so do the function's arguments in place of ``argnums``.
     """
 
     @functools.wraps(operator)
     def applied(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], Value):
-            raise TypeError(
-                f"{operator.__name__} takes a function, not the {describe(args[0])}. Use autodiff.gradient(node, wrt) for the "
-                "derivatives of a node"
-            )
+        if args:
+            require_function(operator.__name__, args[0])
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")
             kwargs["argnums"] = kwargs.pop("argnum")
+        require_argnums(operator.__name__, args[1] if len(args) > 1 else kwargs.get("argnums", 0))
         return pickle_as_call(applied, operator(*args, **kwargs), args, kwargs)
 
     return applied  # type: ignore[return-value]

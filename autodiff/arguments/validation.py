@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from compgraph.context import default_float, with_default_dtype
 from compgraph.frames import warn_user
 from compgraph.guards import format_leaks
 from compgraph.tracing import LeakWarning
-from compgraph.values import ConstantNode, Value, require_computed, require_history, unwrap_buffer
+from compgraph.values import ConstantNode, Value, describe, require_computed, require_history, unwrap_buffer
 
 from .class_checks import function_of
 
@@ -52,6 +53,25 @@ def as_argument(value: Any, name: str = "an argument", instead: str = "exclude i
     if array.dtype.kind in "biu" and isinstance(value, (bool, int, float)):
         return array.astype(default_float())[()]
     raise TypeError(f"{name} has dtype {array.dtype}, which is not differentiable. Convert it (x.astype(float)), or {instead}")
+
+
+def require_function(operator: str, f: object) -> None:
+    """Raise a TypeError if the first argument of an operator is not a function."""
+    if isinstance(f, Value):
+        raise TypeError(
+            f"{operator} takes a function, not the {describe(f)}. Use autodiff.gradient(node, wrt) for the derivatives of a node"
+        )
+    if not callable(f):
+        raise TypeError(
+            f"{operator} takes a function, not {reprlib.repr(f)} (a {type(f).__name__}). Pass the function without calling it"
+        )
+
+
+def require_primals(operator: str, f: object, primals: Sequence[Any]) -> None:
+    """Raise a TypeError unless an operator has a function and arguments of it."""
+    require_function(operator, f)
+    if not primals:
+        raise TypeError(f"{operator} takes the arguments of the function too. Write {operator}(f, x)")
 
 
 def as_direction(value: ArrayLike, like: NDArray[Any], name: str, of: str) -> Any:

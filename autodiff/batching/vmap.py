@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ from ..arguments import (
     pickle_as_call,
     require_aligned,
     require_array,
+    require_function,
     require_same_by_label,
     require_same_value,
     unflatten,
@@ -133,6 +135,8 @@ def vmap(
     >>> bool(np.ptp(noisy(np.zeros(3))) == 0)
     True
     """
+    require_function("vmap", f)
+    _require_axes(in_axes)
     if randomness not in RANDOMNESS:
         raise ValueError(f"vmap: randomness must be 'error', 'different' or 'same', not {randomness!r}")
 
@@ -257,18 +261,26 @@ _VARIABLES = VARYING | ARGUMENTS
 # ------------------------------------------------------------------------------------------------- arguments
 
 
+def _require_axes(in_axes: Axes) -> None:
+    """Raise a TypeError unless `in_axes` consists of axes; arguments of the function are a frequent mistake."""
+    leaves = flatten(in_axes)[0] if isinstance(in_axes, (tuple, list)) else [in_axes]
+    if any(isinstance(leaf, Value) or not isinstance(leaf, (int, np.integer, type(None))) for leaf in leaves):
+        raise TypeError(
+            f"vmap: in_axes must be an int, None, or a sequence with an entry for each argument, not "
+            f"{reprlib.repr(in_axes)}. vmap(f) returns a function, which takes the arguments: write vmap(f)(x)"
+        )
+
+
 def _argument_axes(in_axes: Axes, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int | None]:
     """The batch axis of each leaf of the arguments."""
     if in_axes is None or isinstance(in_axes, (int, np.integer)):
         entries: Sequence[Any] = [in_axes] * len(args)
-    elif isinstance(in_axes, (tuple, list)):
+    else:
         if len(in_axes) != len(args):
             raise ValueError(
                 f"vmap: in_axes has {len(in_axes)} entries, but the function was called with {len(args)} positional arguments"
             )
         entries = in_axes
-    else:
-        raise TypeError(f"vmap: in_axes must be an int, None, or a sequence with an entry for each argument, not {in_axes!r}")
     axes: list[int | None] = []
     for entry, arg in zip(entries, args, strict=True):
         leaves, structure = flatten(arg)
@@ -323,7 +335,10 @@ def _batch_size(arrays: Sequence[Any], axes: Sequence[int | None], axis_size: in
     if len(sizes) > 1:
         shapes = ", ".join(f"{x.shape} along axis {axis}" for x, axis in zip(arrays, axes, strict=True) if axis is not None)
         and_size = "" if axis_size is None else f"; axis_size is {axis_size}"
-        raise ValueError(f"vmap: the arguments have different batch sizes: shapes {shapes}{and_size}")
+        raise ValueError(
+            f"vmap: the arguments have different batch sizes: shapes {shapes}{and_size}. in_axes=(0, None) shares the second "
+            "argument among all batch elements"
+        )
     return int(sizes.pop())
 
 

@@ -39,6 +39,7 @@ from ..arguments import (
     lock,
     lost_graph_error,
     require_aligned,
+    require_function,
     require_same_by_label,
     require_same_value,
     short_tracebacks,
@@ -86,6 +87,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> print(round(float(tangent), 6))
     0.077004
     """
+    require_function("jvp", f)
     for what, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, (tuple, list)):
             raise TypeError(

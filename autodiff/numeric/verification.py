@@ -40,10 +40,15 @@ def require_differentiable(operator: str, node: Any) -> None:
     require_history(node)
     if not isinstance(node, Value):
         if callable(node):
-            raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f) gives the derivative")
+            raise TypeError(f"{operator} takes a node, not a function; of a function, autodiff.grad(f)(x) is the derivative")
+        if isinstance(node, (list, tuple, dict)):
+            raise TypeError(
+                f"{operator} takes one node, not a {type(node).__name__}. Add the nodes, or call {operator} for each of them"
+            )
         raise TypeError(
-            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph, was computed "
-            f"under no_graph, or never depended on a variable.{format_leaks(recent_leaks())}"
+            f"{operator} needs a node, not a plain {type(node).__name__}: the value has lost its graph (plain[...] = node writes "
+            "numbers; make the array by cg.zeros or np.zeros_like(node)), was computed under no_graph, is a derivative without "
+            f"create_graph=True, or never depended on a variable.{format_leaks(recent_leaks())}"
         )
     require_unbatched(operator, node)
     if node.level:

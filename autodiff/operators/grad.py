@@ -7,7 +7,7 @@ from typing import Any
 
 from compgraph.context import recording_on
 
-from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, short_tracebacks
+from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, require_primals, short_tracebacks
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
 from .trace import Function, Trace, concatenated
@@ -201,6 +201,7 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
+    require_primals("vjp", f, primals)
     trace = Trace(Arguments("vjp", f, primals, {}, range(len(primals))), has_aux)
     outs = trace.outs()
     with recording_on():

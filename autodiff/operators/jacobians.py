@@ -21,7 +21,7 @@ from compgraph.context import active_watcher
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unchanged
 
-from ..arguments import Argnums, Arguments, as_direction, function_operator, short_tracebacks, unflatten
+from ..arguments import Argnums, Arguments, as_direction, function_operator, require_primals, short_tracebacks, unflatten
 from ..batching import active_levels, base_of
 from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, holds_nan, without_tangents
@@ -349,6 +349,7 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     >>> push(np.array([1.0, 10.0]))
     array([ 2., 40.])
     """
+    require_primals("linearize", f, primals)
     trace = Trace(Arguments("linearize", f, primals, {}, range(len(primals))), has_aux)
     linearizations = {o: trace.linearized(o) for out in trace.outs() for o in without_tangents(base_of(out))}
     warn_of_unreached(trace)

@@ -66,7 +66,10 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         clip: Clip | None = None,
     ) -> None:
-        first, second = betas
+        try:
+            first, second = betas
+        except (TypeError, ValueError):
+            raise TypeError(f"betas must be a pair of numbers, such as (0.9, 0.999), not {betas!r}") from None
         self.betas = (in_range("betas[0]", first, 0, 1), in_range("betas[1]", second, 0, 1))
         self.epsilon, self.weight_decay = in_range("epsilon", epsilon, 0), in_range("weight_decay", weight_decay, 0)
         super().__init__(parameters, learning_rate, ("mean", "square", "greatest") if amsgrad else ("mean", "square"), clip)

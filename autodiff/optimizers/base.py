@@ -64,7 +64,10 @@ class Optimizer:
     """
 
     zero_grad = ops.Missing("gradients are values that are handed to step; nothing gathers in the parameters")
-    param_groups = ops.Missing("one optimiser has one learning rate; make an optimiser for each group of parameters")
+    minimize = ops.Missing("optimizer.step(autodiff.gradient(loss)) is one step; autodiff.minimize(f, x0) runs SciPy's methods")
+    apply_gradients = ops.Missing("optimizer.step(gradients) updates the parameters")
+    update = ops.Missing("optimizer.step(gradients) updates the parameters in place, and keeps the state of the optimizer")
+    param_groups = ops.Missing("one optimizer has one learning rate; make an optimizer for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Create an optimizer; settings by the names of other packages raise, with the name here."""
@@ -257,7 +260,7 @@ class Optimizer:
 
 
 def in_range(name: str, value: Any, low: float, high: float = np.inf) -> float:
-    """Return a setting as a float, which must be in ``low <= value < high``."""
+    """Return a setting, a number, as a float, which must be in ``low <= value < high``."""
     if not hasattr(value, "__float__") or np.shape(value) or np.asarray(value).dtype.kind not in "biufO":
         raise TypeError(f"{name} must be a number, not {value!r}")
     number = float(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,10 @@ def _parameter(leaf: Any, place: str) -> Parameter:
     if isinstance(leaf, (float, int, np.floating)) and not isinstance(leaf, bool):
         number = float if isinstance(leaf, (float, int)) and not isinstance(leaf, np.generic) else type(leaf)
         return Parameter(place, np.array(leaf, dtype=number), number=number)
-    raise TypeError(f"the parameter {place} is a {type(leaf).__name__}, not a variable, a floating-point array or a number")
+    advice = ". Pass a list of parameters" if isinstance(leaf, Iterable) and not isinstance(leaf, str) else ""
+    raise TypeError(
+        f"the parameter {place} is a {type(leaf).__name__}, not a variable, a floating-point array or a number{advice}"
+    )
 
 
 def _floating(parameter: Parameter) -> Parameter:
@@ -163,11 +166,25 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
     else:
         found, given = flatten(gradients)
         if given != structure:
-            raise ValueError(f"the gradients nest as {given}, the parameters as {structure}; a gradient for each is needed")
+            raise _nesting_error(gradients, given, structure)
     owners = {id(owner_of(p.array)) for p in parameters}
     checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
     # The gradient of p * q with respect to q is p itself, which the step may update before it reads it as a gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
+
+
+def _nesting_error(gradients: Any, given: Any, structure: Any) -> Exception:
+    """The error for an argument of `step` that nests differently from the parameters."""
+    if isinstance(gradients, Value) or callable(gradients):
+        what = f"the {describe(gradients)}" if isinstance(gradients, Value) else "a function"
+        return TypeError(f"step takes the gradients, not {what}. Write optimizer.step(autodiff.gradient(loss))")
+    is_pair = isinstance(gradients, tuple) and len(gradients) == 2 and flatten(gradients[1])[1] == structure
+    advice = (
+        "value_and_grad returns (value, gradients): pass the second"
+        if is_pair
+        else "Pass autodiff.gradient(loss), or gradients nested as the parameters, as autodiff.grad(f)(parameters) returns them"
+    )
+    return ValueError(f"the gradients nest as {given}, the parameters as {structure}. {advice}")
 
 
 def _looked_up(gradients: Gradients, parameter: Parameter) -> Any:
@@ -197,7 +214,10 @@ def gradient_for(gradient: Any, parameter: Parameter, squared: bool) -> Array:
         raise TypeError(f"the gradient of parameter {parameter.name} is a masked array; fill it first (gradient.filled(0))")
     array = np.asarray(gradient)
     if array.shape != parameter.array.shape:
-        raise ValueError(f"parameter {parameter.name} has shape {parameter.array.shape}, its gradient {array.shape}")
+        raise ValueError(
+            f"parameter {parameter.name} has shape {parameter.array.shape}, its gradient {array.shape}. Pass "
+            "autodiff.gradient(loss), or gradients in the order of the parameters"
+        )
     if array.dtype.kind not in "fiu":
         raise TypeError(f"the gradient of parameter {parameter.name} has dtype {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -12,6 +12,7 @@ from compgraph.context import recording_on
 from compgraph.graph import to_values
 from compgraph.values import Value, require_unbatched
 
+from ..arguments import require_function
 from ..batching import any_batched, map_elements, outside_vmap
 from ..custom import parameters
 from ..operators import grad, hessian, linearize, value_and_grad
@@ -125,6 +126,7 @@ def minimize(
     >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p).x)(3.0)), 6))
     0.5
     """
+    require_function("minimize", f)
     params = parameters("minimize", params, args)
     options = {
         "method": method, "bounds": bounds, "constraints": constraints, "tol": tol, "options": options, "callback": callback,

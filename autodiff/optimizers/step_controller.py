@@ -10,6 +10,7 @@ import numpy as np
 from compgraph.graph import to_values
 from compgraph.values import require_history
 
+from ..reverse import Gradients
 from .base import Clip, Optimizer
 from .former_name import accepts_rate, former_rate
 from .parameters import Array
@@ -155,8 +156,8 @@ class StepController(Optimizer):
         ValueError
             If the loss is not one finite number, or as in `Optimizer.step`; nothing is changed then.
         """
-        if loss is None:
-            raise TypeError("StepController needs the loss as well: optimizer.step(gradients, loss)")
+        if loss is None or isinstance(loss, Gradients):
+            raise TypeError("StepController.step takes the gradients and the loss: optimizer.step(autodiff.gradient(loss), loss)")
         require_history(loss)
         number = np.asarray(to_values(loss))
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):

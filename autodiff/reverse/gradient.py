@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -50,14 +50,24 @@ class Gradients(Mapping[str, Any]):
         if isinstance(key, Value):
             if key in self._cotangents:
                 return self._cotangents[key]
-            raise KeyError(f"{self._output} does not depend on the {describe(key)}, or its gradient was not asked for")
+            raise KeyError(_missing_gradient(self._output, key))
+        known = ", ".join(map(repr, self._named)) or "none"
+        if not isinstance(key, str):
+            raise KeyError(
+                f"gradients are found by a variable or its name, not by an object of type {type(key).__name__}; known: {known}"
+            )
         if key not in self._named:
-            known = ", ".join(map(repr, self._named)) or "none"
             raise KeyError(f"{self._output} depends on no variable called {key!r}; known: {known}")
         node = self._named[key]
         if node is None:
             raise KeyError(f"several variables are called {key!r}; ask by the variable itself")
         return self._cotangents[node]
+
+    def _refuse_arithmetic(self, other: Any = None) -> NoReturn:
+        raise TypeError("Gradients is a mapping, without arithmetic. Take the gradient of one variable: w -= 0.1 * gradients[w]")
+
+    __array_ufunc__ = None  # arrays leave their operators to these methods
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _refuse_arithmetic
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._named)
@@ -76,6 +86,18 @@ class Gradients(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._cotangents.items()}!r})"
+
+
+def _missing_gradient(output: str, node: Any) -> str:
+    """The message for a node that has no gradient."""
+    if node.function is not None:
+        line = f" ({node.line})" if node.line else ""
+        return (
+            f"the {describe(node)} is not a variable, and its gradient was not requested{line}. `w = w - step` binds w to a new "
+            "node: write `w -= step` to update a variable. The derivative with respect to a node is gradient(loss, node)"
+        )
+    advice = "gradient(loss, variables, unused='zero') gives zeros" if isinstance(node, VariableNode) else "Make it a cg.variable"
+    return f"{output} does not depend on the {describe(node)}, or its gradient was not requested. {advice}"
 
 
 @ops.saying({"retain_graph": "a graph stays as long as its nodes do"})
@@ -197,7 +219,8 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
         raise ValueError(f"unused is 'raise' or 'zero', not {unused!r}")
     if wrt is None:
         return [n for n in reversed(nodes) if isinstance(n, VariableNode)]
-    asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) else wrt
+    is_plain = not isinstance(wrt, Iterable) or (isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject)
+    asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_plain else wrt
     present = set(map(id, nodes))
     called: dict[str, list[Any]] | None = None
     found: list[Any] = []
@@ -215,11 +238,16 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
                 )
             found += named
         elif not isinstance(key, Value):
-            raise TypeError(f"wrt takes nodes and names, not {type(key).__name__}")
+            raise TypeError(
+                f"wrt takes nodes and names, not a plain {type(key).__name__}. Pass the variable x itself, not x.value"
+            )
         elif id(key) not in present and unused == "raise":
+            again = (
+                "" if key.function is None else " Each call makes a new node: pass the node that the result was computed from."
+            )
             raise ValueError(
                 f"the {describe(node)} does not depend on the {describe(key)}; unused='zero' gives zeros where that is "
-                f"meant.{format_leaks(escapes_about(recent_leaks(), key))}"
+                f"meant.{again}{format_leaks(escapes_about(recent_leaks(), key))}"
             )
         else:
             found.append(key)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ref
 
 import numpy as np
@@ -360,6 +360,10 @@ def _number(by_numpy: Any, name: str, node: Value) -> Any:
         if name in ASKED_AGAIN and hasattr(node, "raw_value"):
             note_error(ASKED_AGAIN[name], (node,), {}, error, source_lines.user_frame(3))
         raise
+    except TypeError as error:
+        if name == "index" and hasattr(node, "raw_value"):
+            error.add_note(f"the {describe(node)} is used as an index or a length; int(x) converts a number")
+        raise
 
 
 def _inert_conversion(name: str) -> Any:
@@ -451,6 +455,10 @@ def _value(self: Value) -> np.ndarray[Any, Any]:
     if type(self) in BLANK and not self.raw_value.any():  # a blank array may be filled through .value, which is intended
         mark_used(self)
     return np.asarray(self.raw_value)
+
+
+def _refuse_value(self: Value, value: Any) -> NoReturn:
+    raise AttributeError("value cannot be set. Write x[...] = array or x -= step, which updates a variable in place")
 
 
 def _asks_for_attribute(frame: Any) -> bool:
@@ -562,7 +570,7 @@ def methods() -> dict[str, Any]:
         "__bytes__": _plain_method("tobytes"),  # ``bytes(x)``, which else would be the bytes of the body
         **{name: _plain_attribute(name) for name in PLAIN_ATTRIBUTES},
         "__conform__": _stored,
-        "value": property(_value),
+        "value": property(_value, _refuse_value),
     }
 
 

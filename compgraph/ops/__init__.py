@@ -34,7 +34,7 @@ from .callables import (
 )
 from .compositions import ensure_array
 from .families import OPERATIONS, UNDISPATCHED
-from .hints import Missing, missing, refuse_options, saying, without_missing
+from .hints import AdviceFinder, Missing, missing, refuse_options, saying, without_missing
 from .opnames import (
     PUBLIC_NAMES,
     _by_opname,
@@ -104,11 +104,11 @@ __all__ = [
     "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS",
     "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES",
     "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS",
-    "UNARY_OPERATORS", "UNDISPATCHED", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "Configured", "Keyworded",
-    "Missing", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at", "astype", "complex_sign",
-    "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers", "einsum", "ensure_array", "enter",
-    "enter_piecewise", "enter_users", "flatten", "function_named", "getitem", "implementation", "input_of", "is_elementwise",
-    "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes", "operand_count", "operand_names", "opname_of",
-    "output", "power", "public_functions", "refuse_options", "saying", "sequence_of_arrays", "spec_of", "stacked_matmul",
-    "stop_gradient", "ufunc_method", "view", "without_missing",
+    "UNARY_OPERATORS", "UNDISPATCHED", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder",
+    "Configured", "Keyworded", "Missing", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
+    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers",
+    "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem",
+    "implementation", "input_of", "is_elementwise", "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes",
+    "operand_count", "operand_names", "opname_of", "output", "power", "public_functions", "refuse_options", "saying",
+    "sequence_of_arrays", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "without_missing",
 ]  # fmt: skip

@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from .opnames import public_functions
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -64,5 +66,27 @@ def saying(advice: Mapping[str, str]) -> Callable[[F], F]:
 
 def missing(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
     """The error for a name that a module does not have."""
-    told = f": {advice[name]}" if name in advice else ""
-    return AttributeError(f"{module} has no {name!r}{told}", name=name)
+    instead = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
+    return AttributeError(f"{module} has no {name!r}" + (f": {instead}" if instead else ""), name=name)
+
+
+class AdviceFinder:
+    """A finder, to be put last in ``sys.meta_path``: imports of other packages' modules raise with the equivalent here.
+
+    Parameters
+    ----------
+    package : str
+        The package without these modules.
+    advice : mapping
+        The equivalents, by the names of the modules.
+    """
+
+    def __init__(self, package: str, advice: Mapping[str, str]) -> None:
+        self._package, self._advice = package, advice
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Raise for ``import package.name`` and ``from package import name``; return None for other modules."""
+        package, _, module = name.rpartition(".")
+        if package == self._package and module in self._advice:
+            # Without `name=`: the import system ignores errors with it after ``from``, and raises one without the advice.
+            raise ModuleNotFoundError(f"cannot import {module!r} from {package!r}: {self._advice[module]}")

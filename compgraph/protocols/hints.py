@@ -26,6 +26,27 @@ _ATTRIBUTES = {
     "detach": "cg.stop_gradient(x) lets no derivative through; x.value is the plain array",
     "numpy": "a node is an np.ndarray already; x.value is the plain array",
     "clone": "np.copy(x) is recorded",
+    **dict.fromkeys(("cpu", "cuda", "is_cuda"), "arrays are in main memory; x.value is the plain array"),
+    "to": "x.astype(dtype) converts; arrays are in main memory, and cg.jit(f, backend='torch') runs on a GPU",
+    **dict.fromkeys(("double", "float", "half", "type"), "x.astype(np.float64), x.astype(np.float32)"),
+    **dict.fromkeys(("int", "long"), "x.astype(int), which has no derivative"),
+    "assign": "x[...] = value writes into a variable",
+    "assign_add": "x += value updates a variable in place",
+    "assign_sub": "x -= value updates a variable in place",
+    **dict.fromkeys(("add_", "sub_", "mul_", "div_"), "x += value, x -= value, x *= value, x /= value"),
+    **dict.fromkeys(("copy_", "fill_", "zero_", "normal_", "uniform_"), "x[...] = value writes in place"),
+    "clamp_": "np.clip(x, low, high, out=x)",
+    "clamp": "np.clip(x, low, high); np.maximum(x, low) for one bound",
+    **{name: f"cg.{name}(x)" for name in ("log_softmax", "logsumexp", "relu", "sigmoid", "softmax", "softplus")},
+    "grad_fn": "x.function and x.operands are the operation that computed it and its operands",
+    "dim": "x.ndim",
+    "contiguous": "np.ascontiguousarray(x)",
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), "np.broadcast_to(x, shape)"),
+    "flip": "np.flip(x, axis)",
+    "gather": "np.take_along_axis(x, indices, axis)",
+    "masked_fill": "np.where(mask, value, x)",
+    "index_select": "np.take(x, indices, axis)",
+    "view_as": "x.reshape(y.shape)",
     "at": "write in place, x[i] = value or np.add.at(x, i, value); derivatives go through it",
     "unsqueeze": "np.expand_dims(x, axis), or x[:, None]",
     "permute": "np.transpose(x, axes)",
@@ -33,10 +54,8 @@ _ATTRIBUTES = {
     "pow": "x ** y",
     "abs": "np.abs(x)",
     "norm": "np.linalg.norm(x)",
-    "matmul": "x @ y",
+    **dict.fromkeys(("bmm", "matmul", "mm", "mv"), "x @ y"),
     "numel": "x.size",
-    **dict.fromkeys(("double", "float"), "x.astype(np.float64), x.astype(np.float32)"),
-    **dict.fromkeys(("cpu", "cuda"), "arrays are in main memory; x.value is the plain array"),
     "block_until_ready": "values are computed at once",
 }
 
@@ -52,6 +71,9 @@ for _name, _advice in _ATTRIBUTES.items():
 Value.__dir__ = _names  # type: ignore[method-assign, assignment]
 
 
+# Options that other packages' functions of arrays have.
+OPTIONS_ELSEWHERE = {"dim": "NumPy calls it axis=", "keepdim": "NumPy calls it keepdims="}
+
 # Names that other packages' modules have.
 _OF_AUTODIFF = "grad value_and_grad jacobian hessian vjp jvp vmap jacrev jacfwd hvp elementwise_grad checkpoint"
 NAMES_ELSEWHERE = {
@@ -64,13 +86,37 @@ NAMES_ELSEWHERE = {
     "compile": "cg.jit(f)",
     **dict.fromkeys(("draw", "plot", "visualize"), "cg.visualize_at(node) draws a graph"),
     "make_jaxpr": "print(cg.program(node)) writes a graph as lines of code",
-    "manual_seed": "rng = np.random.default_rng(seed)",
-    "cat": "cg.concatenate",
-    "lax": "for, while and if are recorded as they are",
-    "jnp": "import numpy as np: its functions record",
+    **dict.fromkeys(
+        ("PRNGKey", "manual_seed", "normal", "rand", "randn", "random", "seed", "uniform"),
+        "rng = np.random.default_rng(seed), then rng.normal(size=shape)",
+    ),
+    "cat": "np.concatenate",
+    **dict.fromkeys(("bmm", "mm"), "x @ y"),
+    **{f"reduce_{name}": f"np.{name}(x, axis)" for name in ("max", "mean", "min", "prod", "sum")},
+    "cast": "x.astype(dtype)",
+    **dict.fromkeys(
+        ("cond", "fori_loop", "lax", "scan", "switch", "while_loop"), "Python's for, while and if are recorded as they are"
+    ),
+    "scipy": "write `import scipy`; its functions are recorded",
+    **dict.fromkeys(("jnp", "numpy"), "write `import numpy as np`; its functions are recorded"),
+    **dict.fromkeys(
+        ("GradientTape", "autograd", "eager"),
+        "operations on variables are always recorded; gradients = autodiff.gradient(loss), then gradients[x]",
+    ),
+    "function": "cg.jit(f)",
+    **{name: f"write `from autodiff.optimizers import {name}`" for name in ("AdaGrad", "Adam", "AdamW", "RMSProp", "SGD")},
+    **dict.fromkeys(("optax", "optim", "optimizers"), "write `from autodiff.optimizers import Adam`"),
+    **dict.fromkeys(
+        ("Conv2d", "Linear", "Module", "Sequential", "functional", "keras", "layers", "nn"),
+        "a network is a function of its parameters, np.tanh(x @ w + b); cg.relu, cg.softmax and cg.conv are functions",
+    ),
+    **dict.fromkeys(
+        ("cuda", "device", "device_put", "devices"), "arrays are in main memory; cg.jit(f, backend='torch') runs on a GPU"
+    ),
+    **dict.fromkeys(("config", "set_default_dtype"), "variables are float64; with cg.default_dtype(np.float32): changes it"),
+    **dict.fromkeys(("test_util", "gradcheck"), "autodiff.check_grads(f, args)"),
     "from_numpy": "cg.variable(array, copy=False) shares the array's memory",
     "custom_vjp": "autodiff.custom_gradient declares a derivative; cg.primitive and autodiff.rule an operation with a rule",
-    "numpy": "import numpy as np: its functions record",
 }
 
 

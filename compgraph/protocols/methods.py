@@ -30,6 +30,7 @@ from ..values import (
 )
 from .binding import settled_order
 from .functions import HANDLERS, array_function
+from .hints import OPTIONS_ELSEWHERE
 from .ufuncs import array_ufunc
 
 ndarray = np.ndarray
@@ -38,6 +39,8 @@ ndarray = np.ndarray
 def _method(function: Any) -> Any:
     @functools.wraps(function)
     def method(self: Value, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            ops.refuse_options(function.__name__, kwargs, OPTIONS_ELSEWHERE)
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
 
     handler = HANDLERS.get(function)
@@ -105,6 +108,8 @@ def _astype(self: Value, dtype: Any, order: Any = "K", casting: Any = "unsafe", 
 
 
 def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
+    if isinstance(dtype, (int, np.integer, tuple)):
+        raise TypeError("x.view(dtype) reads the memory as another dtype. x.reshape(shape) changes the shape")
     if type is not None or (inspect.isclass(dtype) and issubclass(dtype, ndarray)):
         raise TypeError("a view as another class of arrays is not supported on nodes: it would lose the graph; use node.value")
     require_history(self)

@@ -62,7 +62,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                     return record_active(compute(self.raw_value, other.raw_value), function, (self, other), BOTH)
             except AttributeError as error:
                 recover_history(error, self, other)
-            except ArithmeticError:
+            except (ArithmeticError, ValueError):
                 pass  # `bind` raises it again, with a note
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
@@ -86,7 +86,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                     return record_active(value, function, (save_operand(other) if type(other) in ARRAYS else other, self), RIGHT)
                 except AttributeError as error:
                     recover_history(error, self)
-                except ArithmeticError:
+                except (ArithmeticError, ValueError):
                     pass  # `bind` raises it again, with a note
             return bind(function, (other, self))
         if repeats and _is_repeated(self, other):
@@ -172,7 +172,7 @@ def _in_place(name: str, forward: Any) -> Any:
             rebinds = self.is_scalar
         except AttributeError as error:
             recover_history(error, self)
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):
             pass  # `bind` raises it again, with a note
         if rebinds:
             return forward(self, other)
@@ -218,7 +218,7 @@ def _unary(ufunc: np.ufunc) -> Any:
                 return record_active(ufunc(self.raw_value), ufunc, (self,), LEFT)
             except AttributeError as error:
                 recover_history(error, self)
-            except ArithmeticError:
+            except (ArithmeticError, ValueError):
                 pass  # `bind` raises it again, with a note
         return bind(ufunc, (self,))
 

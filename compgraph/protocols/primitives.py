@@ -17,6 +17,7 @@ from ..interpreters import inert_leaf
 from ..tracing import without_tracing
 from ..values import ConstantNode, Value
 from .functions import call_on_nodes
+from .hints import OPTIONS_ELSEWHERE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +40,11 @@ class Primitive:
             if len(args) == 1 and isinstance(args[0], Value):
                 return bind(self.function, args)
             return bind(self.function, as_operands(args))
-        bound = self._signature.bind(*args, **options)
+        try:
+            bound = self._signature.bind(*args, **options)
+        except TypeError as error:
+            ops.refuse_options(self.opname, options.keys() - self._signature.parameters.keys(), OPTIONS_ELSEWHERE)
+            raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
         args, options = bound.args, bound.kwargs
@@ -136,6 +141,8 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        if kwargs:
+            ops.refuse_options(function.__name__, kwargs, OPTIONS_ELSEWHERE)
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
             if function in ops.INSTEAD_FUNCTIONS:
                 return _called(name, _known(function, args, kwargs, name))

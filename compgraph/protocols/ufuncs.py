@@ -59,7 +59,7 @@ def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **optio
                         return record_active(ufunc(a, b.raw_value), ufunc, inputs, RIGHT)
         except AttributeError as error:
             recover_history(error, *inputs)
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):
             pass  # `bind` raises it again, with a note
     if not _FAMILIAR.issuperset(map(type, inputs)):
         if any(overrides_protocol(x, "__array_ufunc__") for x in inputs):

@@ -281,7 +281,8 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
     require_computed(value, "the value of a node")
     array = with_default_dtype(_asarray(value), value)
     if array.dtype.kind not in "biufc":
-        raise TypeError(f"a node holds numbers, not dtype {array.dtype}")
+        advice = ". The value comes first: cg.variable(3.0, 'x')" if isinstance(value, str) else ""
+        raise TypeError(f"a node holds numbers, not dtype {array.dtype}{advice}")
     return array
 
 

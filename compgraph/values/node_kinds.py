@@ -92,7 +92,7 @@ class VariableNode(Node):
             raise TypeError(
                 f"a node cannot be written into variable {self.name!r}: the variable is a leaf of the graph and "
                 "would lose where its value came from. To update it by plain numbers, write inside "
-                "`with cg.no_graph():`, or write node.value."
+                "`with cg.no_graph():`, or write node.value. np.copy(variable) is an array that nodes can be written into."
             )
         require_unsealed(self)
         if not self.raw_value.flags.writeable:

@@ -192,7 +192,12 @@ def visualize_at(
         require_history(node)
         # To a type checker x * 3 is an array, so the signature takes one and the class is checked here.
         if not isinstance(node, Value):
-            raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; only results of nodes have a graph")
+            instead = (
+                "the node comes first, visualize_at(node, path)"
+                if isinstance(filename, Value)
+                else "only results of nodes have a graph"
+            )
+            raise TypeError(f"visualize_at draws a node, not a {type(node).__name__}; {instead}")
     if direction not in DIRECTIONS:
         raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if limit is not None and limit < 1:
@@ -218,7 +223,8 @@ def _checked_format(path: Path, format: str | None) -> str:
     chosen = (format if format is not None else path.suffix[1:]).lower()
     if chosen not in FORMATS:
         origin = "" if format is not None else f", the suffix of {path.name!r},"
-        raise ValueError(f"format {chosen!r}{origin} is not one of {', '.join(FORMATS)}")
+        advice = "" if chosen else f". Write a path such as '{path.name}.svg'"
+        raise ValueError(f"format {chosen!r}{origin} is not one of {', '.join(FORMATS)}{advice}")
     return chosen
 
 

@@ -10,12 +10,14 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from autodiff.optimizers import SGD, Adam, RMSProp
+from autodiff.optimizers import SGD, Adam, RMSProp, StepController
 from tests.support.for_each import for_each
 
 X = cg.variable(3.0, "x")
 V = cg.variable([1.0, 2.0], "v")
 LOSS = X * X
+GRADIENTS = ad.gradient(LOSS)
+REBOUND = X - 0.1
 
 
 def set_on(node: Any, name: str) -> None:
@@ -72,6 +74,91 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "in_dims": (lambda: ad.vmap(np.sin, in_dims=0), TypeError, "in_axes="),
     "static_argnums": (lambda: cg.jit(np.sin, static_argnums=0), TypeError, "static_argnames="),
     "step without gradients": (lambda: Adam([V]).step(), TypeError, r"optimizer\.step\(autodiff\.gradient\(loss\)\)"),
+    "a variable that was rebound": (lambda: GRADIENTS[REBOUND], KeyError, r"sub .*test_hints.*: write `w -= step`"),
+    "a gradient by an unused variable": (lambda: GRADIENTS[V], KeyError, r"variable 'v'.*unused='zero'"),
+    "a gradient by a constant": (lambda: GRADIENTS[cg.constant(1.0, "c")], KeyError, r"constant 'c'.*Make it a cg\.variable"),
+    "a gradient by position": (
+        lambda: GRADIENTS[0],
+        KeyError,
+        "by a variable or its name, not by an object of type int; known: 'x'",
+    ),
+    "a gradient by a value": (
+        lambda: GRADIENTS[V.value],
+        KeyError,
+        "by a variable or its name, not by an object of type ndarray",
+    ),
+    "a step along all gradients": (lambda: X - 0.1 * GRADIENTS, TypeError, r"w -= 0\.1 \* gradients\[w\]"),
+    "gradients less a number": (lambda: np.ones(2) - GRADIENTS, TypeError, r"mapping, without arithmetic"),
+    "wrt a value": (lambda: ad.gradient(LOSS, X.value), TypeError, "plain ndarray. Pass the variable x itself"),
+    "wrt a plain array": (lambda: ad.gradient(LOSS, np.ones(2)), TypeError, "plain ndarray. Pass the variable x itself"),
+    "wrt a number": (lambda: ad.gradient(LOSS, 3.0), TypeError, "plain float. Pass the variable x itself"),
+    "wrt a new node": (lambda: ad.gradient(LOSS, V[0]), ValueError, r"result of getitem.*Each call makes a new node: pass"),
+    "a gradient of a gradient": (lambda: ad.gradient(GRADIENTS["x"]), TypeError, "a derivative without create_graph=True"),
+    "a gradient of losses": (
+        lambda: ad.gradient([LOSS]),
+        TypeError,
+        "one node, not a list. Add the nodes, or call gradient for each",
+    ),
+    "grad of a name": (lambda: ad.grad("x"), TypeError, r"grad takes a function, not 'x' \(a str\)\. Pass the function without"),
+    "grad of a number": (lambda: ad.grad(3.0), TypeError, "Pass the function without calling it"),
+    "vmap of a number": (lambda: ad.vmap(3.0), TypeError, "vmap takes a function, not 3.0"),
+    "vjp of a node": (lambda: ad.vjp(LOSS, 1.0), TypeError, "vjp takes a function, not the result of mul"),
+    "jvp of a node": (lambda: ad.jvp(LOSS, (1.0,), (1.0,)), TypeError, "jvp takes a function, not the result of mul"),
+    "minimize, swapped": (lambda: ad.minimize(np.ones(2), np.sum), TypeError, "minimize takes a function, not array"),
+    "grad(f, x)": (lambda: ad.grad(np.sum, np.ones(2)), TypeError, r"argnums must be.*write grad\(f\)\(x\)"),
+    "grad(f, x) of a variable": (lambda: ad.grad(np.sum, X), TypeError, r"argnums must be.*write grad\(f\)\(x\)"),
+    "jacobian(f, (x, y))": (lambda: ad.jacobian(np.dot, (V, V)), TypeError, r"write jacobian\(f\)\(x\)"),
+    "hessian(f, argnums=x)": (lambda: ad.hessian(np.sum, argnums=[1.0, 2.0]), TypeError, r"write hessian\(f\)\(x\)"),
+    "hvp(f, x, v)": (lambda: ad.hvp(np.sum, V, V), TypeError, r"write hvp\(f\)\(x, v\)"),
+    "vmap(f, x)": (lambda: ad.vmap(np.sin, np.ones(2)), TypeError, r"in_axes must be.*write vmap\(f\)\(x\)"),
+    "grad(f)()": (lambda: ad.grad(np.sum)(), ValueError, r"0 positional arguments\. Write grad\(f\)\(x\)"),
+    "vjp(f)(x)": (lambda: ad.vjp(np.sin)(1.0), TypeError, r"takes the arguments of the function too\. Write vjp\(f, x\)"),
+    "linearize(f)(x)": (lambda: ad.linearize(np.sin)(1.0), TypeError, r"Write linearize\(f, x\)"),
+    "vmap of shared arguments": (lambda: ad.vmap(np.dot)(np.ones((3, 2)), V), ValueError, r"in_axes=\(0, None\) shares"),
+    "a list as an array": (lambda: ad.grad(lambda x: sum(x**2))([1.0, 2.0]), TypeError, r"grad: A list of numbers.*np\.array"),
+    "step of a loss": (lambda: Adam([V]).step(LOSS), TypeError, r"not the result of mul.*step\(autodiff\.gradient\(loss\)\)"),
+    "step of a closure": (lambda: SGD([V], 0.1).step(lambda: LOSS), TypeError, r"not a function.*autodiff\.gradient\(loss\)"),
+    "step of a number": (lambda: Adam([V]).step(3.0), ValueError, r"Pass autodiff\.gradient\(loss\)"),
+    "step of a loss, one parameter": (lambda: Adam(V).step(LOSS), ValueError, r"its gradient \(\)\. Pass autodiff\.gradient"),
+    "step of a pair": (lambda: Adam([V]).step((1.0, [V.value])), ValueError, r"value_and_grad returns.*pass the second"),
+    "step without a loss": (lambda: StepController([V]).step(GRADIENTS), TypeError, r"step\(autodiff\.gradient\(loss\), loss\)"),
+    "step, swapped": (lambda: StepController([V]).step(LOSS, GRADIENTS), TypeError, r"step\(autodiff\.gradient\(loss\), loss\)"),
+    "a generator of parameters": (lambda: Adam(v for v in [V]), TypeError, "a generator.*Pass a list of parameters"),
+    "rate as text": (lambda: Adam([V], rate="0.1"), TypeError, "rate must be a number, not '0.1'"),
+    "rate as text, SGD": (lambda: SGD([V], rate="0.1"), TypeError, "rate must be a number, not '0.1'"),
+    "no rate": (lambda: StepController([V], rate=None), TypeError, "rate must be a number, not None"),
+    "rate that is no number": (lambda: Adam([V], rate="fast"), TypeError, "rate must be a number, not 'fast'"),
+    "one beta": (lambda: Adam([V], betas=0.9), TypeError, r"betas must be a pair of numbers, such as \(0\.9, 0\.999\)"),
+    "minimize of an optimizer": (lambda: Adam([V]).minimize(LOSS), AttributeError, r"autodiff\.minimize"),
+    "update": (lambda: Adam([V]).update(GRADIENTS), AttributeError, r"optimizer\.step\(gradients\)"),
+    "to": (lambda: V.to("cuda"), AttributeError, r"x\.astype\(dtype\)"),
+    "clamp": (lambda: V.clamp(0), AttributeError, r"np\.clip"),
+    "cpu": (lambda: V.cpu(), AttributeError, "main memory"),
+    "relu": (lambda: V.relu(), AttributeError, r"cg\.relu\(x\)"),
+    "assign_sub": (lambda: V.assign_sub(1.0), AttributeError, "x -= value"),
+    "zero_": (lambda: V.zero_(), AttributeError, r"x\[\.\.\.\] = value"),
+    "view of a shape": (lambda: V.view(-1), TypeError, r"x\.reshape\(shape\)"),
+    "value, set": (lambda: setattr(V, "value", 1.0), AttributeError, r"Write x\[\.\.\.\] = array"),
+    "mean(dim=)": (lambda: V.mean(dim=0), TypeError, "mean takes no dim=: NumPy calls it axis="),
+    "cg.sum(keepdim=)": (lambda: cg.sum(V, keepdim=True), TypeError, "NumPy calls it keepdims="),
+    "cg.softmax(dim=)": (lambda: cg.softmax(V, dim=0), TypeError, "softmax takes no dim=: NumPy calls it axis="),
+    "an unknown option": (lambda: cg.softmax(V, ax=0), TypeError, r"softmax\(\) got an unexpected keyword argument 'ax'"),
+    "a name as a value": (lambda: cg.variable("x", 3.0), TypeError, r"The value comes first: cg\.variable\(3\.0, 'x'\)"),
+    "a node into a variable": (lambda: V.__setitem__(0, X), TypeError, r"np\.copy\(variable\)"),
+    "range": (lambda: range(X), TypeError, r"variable 'x'.*int\(x\) converts"),
+    "range in grad": (lambda: ad.grad(lambda x: sum(x for _ in range(x)))(3.0), TypeError, r"int\(x\) converts"),
+    "no suffix": (lambda: cg.visualize_at(LOSS, "g"), ValueError, r"Write a path such as 'g\.svg'"),
+    "visualize_at, swapped": (
+        lambda: cg.visualize_at("g.svg", LOSS),
+        TypeError,
+        r"the node comes first, visualize_at\(node, path\)",
+    ),
+    "cg.scan": (lambda: cg.scan, AttributeError, "for, while and if"),
+    "ad.random": (lambda: ad.random, AttributeError, r"np\.random\.default_rng"),
+    "ad.sin": (lambda: ad.sin, AttributeError, r"np\.sin is recorded"),
+    "cg.GradientTape": (lambda: cg.GradientTape, AttributeError, r"autodiff\.gradient\(loss\)"),
+    "ad.nn": (lambda: ad.nn, AttributeError, "a network is a function of its parameters"),
+    "cg.SGD": (lambda: cg.SGD, AttributeError, "from autodiff.optimizers import SGD"),
     "no vector": (lambda: ad.hessian_vector_product(np.sin)(1.0), TypeError, "the last argument"),
 }
 
@@ -81,6 +168,47 @@ def test_what_is_meant_is_said(name: str) -> None:
     wrong, error, message = RAISING[name]
     with pytest.raises(error, match=message):
         wrong()
+
+
+IMPORTS = {
+    "import autodiff.numpy as np": "cannot import 'numpy' from 'autodiff': write `import numpy as np`",
+    "import autodiff.numpy.random": "write `import numpy as np`",
+    "from autodiff import numpy": "write `import numpy as np`",
+    "from autodiff import lax": "for, while and if are recorded",
+    "import compgraph.numpy": "cannot import 'numpy' from 'compgraph': write `import numpy as np`",
+    "from compgraph import no_grad": r"with cg\.no_graph\(\)",
+    "import autodiff.optim": "from autodiff.optimizers import Adam",
+    "import autodiff.nothing": "No module named 'autodiff.nothing'",
+    "from compgraph import nothing": "cannot import name 'nothing'",
+}
+
+
+@for_each("statement", IMPORTS)
+def test_imports_of_other_packages_modules_raise_with_advice(statement: str) -> None:
+    error = ImportError if "name" in IMPORTS[statement] else ModuleNotFoundError
+    with pytest.raises(error, match=IMPORTS[statement]):
+        exec(statement)
+
+
+W, U = cg.variable(np.ones((3, 4)), "W"), cg.variable(np.ones(3), "U")
+WRONG_SHAPES: dict[str, tuple[Callable[[], Any], str]] = {
+    "matmul": (lambda: W @ U, r"in matmul of the variable 'W' \(shape \(3, 4\), float64\), the variable 'U' \(shape \(3,\)"),
+    "matmul with an array": (lambda: W @ np.ones(3), r"in matmul of the variable 'W' .*, an array \(shape \(3,\), float64\)"),
+    "an array at the left": (lambda: np.ones(3) + W, r"in add of an array .*, the variable 'W'"),
+    "a ufunc": (lambda: np.hypot(W, U), "in hypot of the variable 'W'"),
+    "a function": (lambda: np.dot(W, U), "in dot of the variable 'W'"),
+    "a method": (lambda: W.reshape(5, 2), "in reshape of the variable 'W'"),
+    "a result": (lambda: np.tanh(W) * U, r"in mul of the result of tanh \(shape \(3, 4\)"),
+    "in grad": (lambda: ad.grad(lambda w: np.sum(w @ np.ones(3)))(np.ones((3, 4))), r"in matmul of the value \(shape \(3, 4\)"),
+}
+
+
+@for_each("name", WRONG_SHAPES)
+def test_errors_of_numpy_name_the_operands(name: str) -> None:
+    wrong, note = WRONG_SHAPES[name]
+    with pytest.raises(ValueError, match=note) as raised:
+        wrong()
+    assert len(raised.value.__notes__) == 1
 
 
 def test_missing_attributes_are_missing() -> None:
