@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, TypeVar
 
+from compgraph import ops
 from compgraph.context import full_tracebacks
 from compgraph.frames import frame_up, is_called_by_packages, shorten_traceback
 from compgraph.serialization import PICKLED_WHOLE
@@ -16,6 +17,15 @@ from .argnums import require_argnums
 from .validation import require_function
 
 Operator = TypeVar("Operator", bound=Callable[..., Any])
+
+
+# Options of other packages' operators.
+_ELSEWHERE = {
+    "wrt": "use argnums=",
+    "holomorphic": "autodiff.jacobian takes analytic functions of complex arguments",
+    "allow_int": "convert integer arguments to floats (x.astype(float))",
+    "create_graph": "operators compose, autodiff.grad(autodiff.grad(f))",
+}
 
 
 def function_operator(operator: Operator) -> Operator:
@@ -28,6 +38,7 @@ def function_operator(operator: Operator) -> Operator:
     def applied(*args: Any, **kwargs: Any) -> Any:
         if args:
             require_function(operator.__name__, args[0])
+        ops.refuse_options(operator.__name__, kwargs, _ELSEWHERE)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")

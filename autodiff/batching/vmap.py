@@ -321,7 +321,8 @@ def _as_batched_argument(value: Any, axis: int | None) -> Any:
             "functools.partial"
         )
     if not -array.ndim <= axis < array.ndim:
-        raise ValueError(f"vmap: axis {axis} of in_axes is out of range for an argument of shape {array.shape}")
+        advice = "" if array.ndim else ". A list is passed as several arguments: use np.array(...), or in_axes None for a number"
+        raise ValueError(f"vmap: axis {axis} of in_axes is out of range for an argument of shape {array.shape}{advice}")
     return array
 
 

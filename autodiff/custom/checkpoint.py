@@ -15,7 +15,7 @@ from compgraph.graph import to_values
 from compgraph.storage import memory_of
 from compgraph.values import INERT, BlankNode, OperationalNode, Value, describe
 
-from ..arguments import flatten, unflatten
+from ..arguments import flatten, require_function, unflatten
 from ..batching import LiftedFunction, active_levels, outside_vmap
 from ..forward import TangentNode
 from ..operators import as_joint
@@ -66,6 +66,7 @@ def checkpoint(f: Function) -> Function:
     >>> print(y.opname, gradient(y)["w"].round(6))
     checkpoint 0.454649
     """
+    require_function("checkpoint", f)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:

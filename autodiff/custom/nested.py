@@ -10,7 +10,7 @@ import numpy as np
 
 from compgraph.values import require_unbatched
 
-from ..arguments import as_argument, flatten, unflatten
+from ..arguments import as_argument, flatten, require_function, unflatten
 
 Function = Callable[..., Any]
 
@@ -57,10 +57,11 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
     Raises
     ------
     TypeError
-        If parameters are passed in both ways, or `x0` contains no array.
+        If `f` is not a function, parameters are passed in both ways, or `x0` contains no array.
     ValueError
         When the function is called: if its result does not nest as `x0`.
     """
+    require_function(name, f)
     leaves, structure = flatten(parameters(name, params, args))
     starts, unknown = flatten(x0)
     if not starts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,7 +52,7 @@ class Gradients(Mapping[str, Any]):
                 return self._cotangents[key]
             raise KeyError(_missing_gradient(self._output, key))
         known = ", ".join(map(repr, self._named)) or "none"
-        if not isinstance(key, str):
+        if not isinstance(key, Hashable) or (key not in self._named and not isinstance(key, str)):
             raise KeyError(
                 f"gradients are found by a variable or its name, not by an object of type {type(key).__name__}; known: {known}"
             )
@@ -100,7 +100,15 @@ def _missing_gradient(output: str, node: Any) -> str:
     return f"{output} does not depend on the {describe(node)}, or its gradient was not requested. {advice}"
 
 
-@ops.saying({"retain_graph": "a graph stays as long as its nodes do"})
+@ops.saying(
+    {
+        "retain_graph": "a graph stays as long as its nodes do",
+        "grad_outputs": "use adjoint=",
+        "inputs": "use wrt=",
+        "allow_unused": "use unused='zero'",
+        "unconnected_gradients": "use unused='zero'",
+    }
+)
 def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool = False, unused: str = "raise") -> Gradients:
     """Differentiate a node with respect to its variables, by reverse accumulation.
 

@@ -17,6 +17,7 @@ from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value,
     {
         "requires_grad": "a cg.variable has derivatives, a cg.constant has none",
         "constant": "a cg.variable has derivatives, a cg.constant has none",
+        "device": "arrays are in main memory",
         "trainable": "an optimiser updates the variables that it is given",
     }
 )

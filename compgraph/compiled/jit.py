@@ -16,6 +16,7 @@ from .. import ops
     {
         "static_argnums": "use static_argnames= with parameter names",
         **dict.fromkeys(("donate_argnums", "donate_argnames"), "arguments are never modified"),
+        "device": "backend='jax', 'torch' or 'cupy' runs on a GPU",
         **dict.fromkeys(("fullgraph", "dynamic", "mode"), "uncompiled code runs as NumPy; report() lists it"),
     }
 )

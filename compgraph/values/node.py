@@ -281,7 +281,7 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
     require_computed(value, "the value of a node")
     array = with_default_dtype(_asarray(value), value)
     if array.dtype.kind not in "biufc":
-        advice = ". The value comes first: cg.variable(3.0, 'x')" if isinstance(value, str) else ""
+        advice = ". The value comes before the name" if isinstance(value, str) else ""
         raise TypeError(f"a node holds numbers, not dtype {array.dtype}{advice}")
     return array
 

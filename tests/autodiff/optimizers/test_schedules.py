@@ -313,7 +313,7 @@ def test_a_fixed_step() -> None:
 def test_the_loss_is_needed() -> None:
     x = cg.variable(1.0, "x")
     optimizer = StepController([x])
-    with pytest.raises(TypeError, match=r"optimizer.step\(gradients, loss\)"):
+    with pytest.raises(TypeError, match=r"optimizer.step\(autodiff\.gradient\(loss\), loss\)"):
         optimizer.step([1.0])
     wrong: list[Any] = [np.nan, np.inf, np.ones(2), "a", 1j]
     for loss in wrong:
