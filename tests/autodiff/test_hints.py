@@ -127,7 +127,7 @@ RAISING: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "rate as text": (lambda: Adam([V], rate="0.1"), TypeError, "rate must be a number, not '0.1'"),
     "rate as text, SGD": (lambda: SGD([V], rate="0.1"), TypeError, "rate must be a number, not '0.1'"),
     "no rate": (lambda: StepController([V], rate=None), TypeError, "rate must be a number, not None"),
-    "rate that is no number": (lambda: Adam([V], rate="fast"), TypeError, "rate must be a number, not 'fast'"),
+    "rate in words": (lambda: Adam([V], rate="fast"), TypeError, "rate must be a number, not 'fast'"),
     "one beta": (lambda: Adam([V], betas=0.9), TypeError, r"betas must be a pair of numbers, such as \(0\.9, 0\.999\)"),
     "minimize of an optimizer": (lambda: Adam([V]).minimize(LOSS), AttributeError, r"autodiff\.minimize"),
     "update": (lambda: Adam([V]).update(GRADIENTS), AttributeError, r"optimizer\.step\(gradients\)"),
