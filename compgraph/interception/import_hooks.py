@@ -87,7 +87,8 @@ _ADAPTERS: dict[str, Callable[[], None]] = {
     "dask.tokenize": library_adapters.adapt_dask,
     "distributed.protocol.serialize": library_adapters.adapt_distributed,
     "h5py": library_adapters.adapt_h5py,
-    "matplotlib.units": library_adapters.adapt_matplotlib,
+    "joblib.memory": library_adapters.adapt_joblib,
+    "matplotlib.axes": library_adapters.adapt_matplotlib,
     "numba": library_adapters.adapt_numba,
     "pyfftw": library_adapters.adapt_pyfftw,
 }

@@ -1,11 +1,12 @@
 """Adapters of other libraries, registered with each of them when it is imported.
 
 =============  ============================================================================================================
-matplotlib     draws the data of a node
+matplotlib     draws the values of a node
 Dask           tokenizes each node differently: nodes with equal values differ in history
 distributed    pickles a node, with its graph; it would send arrays as plain data
 numba          runs the Python function that it compiled on traced nodes
 h5py           stores the values of nodes
+joblib         hashes the values of nodes; its caches compute calls with nodes
 pyFFTW         its interfaces call NumPy and SciPy for traced nodes; the rest raises
 hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
 =============  ============================================================================================================
@@ -23,7 +24,9 @@ import functools
 import hashlib
 import importlib
 import inspect
+import io
 import os
+import pickle
 import sys
 import zlib
 from collections.abc import Callable, Iterable
@@ -37,7 +40,7 @@ from ..frames import frame_up
 from ..graph import flatten_sequences, to_values
 from ..guards import note_saved
 from ..tracing import OPAQUE_CLASSES, leak_error
-from ..values import BLOCKS, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffers
+from ..values import BLOCKS, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
 
 Function = Callable[..., Any]
@@ -51,8 +54,16 @@ def _module(name: str) -> Any:
 
 
 def adapt_matplotlib() -> None:
-    """Let axes draw the data of nodes."""
-    units = _module("matplotlib.units")
+    """Let axes draw the values of nodes.
+
+    Values along an axis pass the registry of units. All arguments of the plotting methods pass `sanitize_sequence`, the data of
+    images and collections `safe_masked_invalid`, and those of triangulations and arrows functions of their own.
+    """
+    units, cbook, quiver = _module("matplotlib.units"), _module("matplotlib.cbook"), _module("matplotlib.quiver")
+    triangulation = _module("matplotlib.tri").Triangulation.get_from_args_and_kwargs
+    arrows = quiver.Quiver.set_UVC, quiver.Barbs.set_UVC
+    for function in (cbook.sanitize_sequence, cbook.safe_masked_invalid, triangulation, *arrows):
+        patch_code(function, _calling_with_values)
 
     class Plain(units.ConversionInterface):  # type: ignore[misc, name-defined]
         @staticmethod
@@ -60,6 +71,10 @@ def adapt_matplotlib() -> None:
             return np.asarray(to_values(value))
 
     units.registry[Value] = Plain()
+
+
+def _calling_with_values(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return original(*to_values(args), **to_values(kwargs))
 
 
 # ---------------------------------------------------------------------------------------------------------- Dask
@@ -241,6 +256,70 @@ def _storing_values(method: Function, name: str) -> Function:
         return method(self, *args, **kwargs)
 
     return store
+
+
+# -------------------------------------------------------------------------------------------------------- joblib
+
+
+def adapt_joblib() -> None:
+    """Let joblib hash the values of nodes. A cached function runs whenever an argument holds a node.
+
+    A result loaded from the cache would be a graph with variables of its own, and derivatives would lack its part.
+    """
+    memory, hasher = _module("joblib.memory"), _module("joblib.hashing").NumpyHasher
+    digest, save = hasher.hash, hasher.save
+
+    @functools.wraps(digest)
+    def digest_untraced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.tracer = None
+        result = digest(self, *args, **kwargs)
+        if self.tracer is not None:  # an error within `save` would be caught by joblib
+            raise leak_error(frame_up(1), f"the {describe(self.tracer)}")
+        return result
+
+    @functools.wraps(save)
+    def save_values(self: Any, value: object) -> None:
+        if is_tracer(value):
+            self.tracer, value = value, None
+        save(self, ("node", to_values(value)) if isinstance(value, Value) else unwrap_buffer(value))
+
+    hasher.hash, hasher.save = digest_untraced, save_values
+    for cached in (memory.MemorizedFunc, memory.AsyncMemorizedFunc):
+        cached.__call__ = _computing_for_nodes(cached.__call__, lambda result: result)
+    memory.MemorizedFunc.call_and_shelve = _computing_for_nodes(memory.MemorizedFunc.call_and_shelve, memory.NotMemorizedResult)
+
+
+def _computing_for_nodes(call: Function, wrap: Function) -> Function:
+    """Wrap a method of a cached function so that it computes the result of arguments with nodes."""
+
+    @functools.wraps(call)
+    def computed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrap(self.func(*args, **kwargs)) if _NodeFinder.finds_node((args, kwargs)) else call(self, *args, **kwargs)
+
+    return computed
+
+
+class _NodeFinder(pickle.Pickler):
+    """Visits what a pickle would hold, without the contents of arrays and functions, up to the first node."""
+
+    class _NodeError(Exception):
+        pass
+
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, Value):
+            raise self._NodeError
+        is_skipped = inspect.isfunction(value) or (type(value) is np.ndarray and value.dtype != object)
+        return (int, ()) if is_skipped else NotImplemented
+
+    @classmethod
+    def finds_node(cls, values: object) -> bool:
+        try:
+            cls(io.BytesIO()).dump(values)
+        except cls._NodeError:
+            return True
+        except Exception:  # joblib cannot hash them either, and its error says why
+            pass
+        return False
 
 
 # -------------------------------------------------------------------------------------------------------- pyFFTW

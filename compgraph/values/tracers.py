@@ -82,7 +82,7 @@ def is_operator_tracer(value: Any) -> bool:
 
 
 ndarray = np.ndarray
-_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba", "matplotlib"))
+_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
 
 
 class _ReadsNodes(dict[str, bool]):

@@ -1,4 +1,4 @@
-"""Compiled libraries that read the memory of arrays get no node's: numba, h5py, pyFFTW, iminuit, sqlite3."""
+"""Libraries that read the memory of arrays get no node's: numba, h5py, joblib, pyFFTW, iminuit, sqlite3."""
 
 from __future__ import annotations
 
@@ -185,6 +185,130 @@ def test_h5py_attributes_and_reading(tmp_path: Path) -> None:
         x = cg.variable(X)  # at the top level a node is an array
         file["y"] = x
         assert np.array_equal(file["y"][...], X)
+
+
+@pytest.mark.parametrize("kind", ["variable", "operation"])
+def test_files_store_the_values_of_nodes(kind: str, tmp_path: Path) -> None:
+    """At the top level nodes are arrays; the files need no compgraph to be read."""
+    h5py = pytest.importorskip("h5py", reason="needs h5py")
+    x: Any = cg.variable(X) if kind == "variable" else cg.variable(X / 2) * 2
+    with h5py.File(tmp_path / "file.h5", "w") as file:
+        file.attrs["x"], file["item"], file["scalar"] = x, x, np.sum(x)
+        file.create_dataset("compressed", data=x, compression="gzip", chunks=True)
+        file.create_dataset("single", data=x, dtype="f4")
+        part = file.create_dataset("part", (3,), "f8")
+        part[:2], part[2] = x[:2], x[2]
+        for name in ("item", "compressed", "single", "part"):
+            assert np.array_equal(file[name][()], X), name
+        assert np.array_equal(file.attrs["x"], X)
+        assert file["scalar"][()] == 7.5
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "list.npy", [x, 2 * x])
+    np.savez(tmp_path / "x.npz", x, total=np.sum(x))
+    np.savez_compressed(tmp_path / "compressed.npz", x=x)
+    loaded = np.load(tmp_path / "x.npy", allow_pickle=False)
+    assert type(loaded) is np.ndarray
+    assert np.array_equal(loaded, X)
+    assert np.array_equal(np.load(tmp_path / "list.npy", allow_pickle=False), [X, 2 * X])
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as file:
+        assert np.array_equal(file["arr_0"], X)
+        assert file["total"] == 7.5
+    with np.load(tmp_path / "compressed.npz", allow_pickle=False) as file:
+        assert np.array_equal(file["x"], X)
+
+
+SAVES: dict[str, Callable[[Path, Any], object]] = {
+    "save": lambda path, x: np.save(path / "x.npy", x),
+    "savez": lambda path, x: np.savez(path / "x.npz", x=x),
+    "savez_compressed": lambda path, x: np.savez_compressed(path / "x.npz", x=x),
+    "tofile": lambda path, x: x.tofile(path / "x.bin"),
+}
+
+
+@pytest.mark.parametrize("name", SAVES)
+@pytest.mark.parametrize("operator", [ad.grad, ad.jacfwd])
+def test_saving_a_traced_value_warns(name: str, operator: Any, tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        SAVES[name](tmp_path, x)
+        return np.sum(x * x)
+
+    with pytest.warns(RuntimeWarning, match="this number has no derivative"):
+        assert np.allclose(operator(f)(X), 2 * X)
+
+
+@pytest.mark.parametrize("operator", [ad.grad, ad.jacfwd])
+def test_joblib_dump_of_a_traced_value_raises(operator: Any, tmp_path: Path) -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        operator(lambda x: joblib.dump(x, tmp_path / "x.pkl") and np.sum(x))(X)
+    x = joblib.load(joblib.dump(cg.variable(X, "x"), tmp_path / "x.pkl")[0])
+    assert x.name == "x"
+    assert np.array_equal(x, X)
+
+
+# -------------------------------------------------------------------------------------------------- joblib
+
+
+def test_joblib_hash_of_nodes_depends_on_their_values() -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    x: Any = cg.variable(X, "x")
+    assert joblib.hash(x) == joblib.hash(x) == joblib.hash(cg.variable(X)) == joblib.hash(x * 1.0)
+    assert joblib.hash({"a": [x, 2 * x]}) == joblib.hash({"a": [x, x + x]})
+    assert joblib.hash(x[0]) == joblib.hash(x[0])
+    different = [joblib.hash(each) for each in (x, 2 * x, x[:2], x.astype(np.float32), x[0], X, 2 * X, [x, x])]
+    assert len(set(different)) == len(different)
+
+
+def test_joblib_hash_of_a_traced_value_raises() -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    with pytest.raises(cg.LeakError, match=r"joblib\.hash\(\)"):
+        ad.grad(lambda x: len(joblib.hash(x)) * np.sum(x))(X)
+    with pytest.raises(cg.LeakError, match=r"joblib\.hash\(\)"):
+        ad.grad(lambda x: len(joblib.hash({"x": [x]})) * np.sum(x))(X)
+
+
+class Model:
+    """Holds a node in an attribute."""
+
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+
+def energy(x: Any, options: Any = None) -> Any:
+    """The function that is cached."""
+    CALLS.append(1)
+    x = x.weights if isinstance(x, Model) else x["x"][0] if isinstance(x, dict) else x
+    return np.sum(np.sin(x) ** 2)
+
+
+CALLS: list[int] = []
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: {"x": [x]}, Model], ids=["node", "nest", "attribute"])
+def test_joblib_memory_computes_calls_with_nodes(wrap: Any, tmp_path: Path) -> None:
+    """A stored result would have variables of its own, and the derivative would lack its part."""
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    cached = joblib.Memory(tmp_path, verbose=0).cache(energy)
+    x: Any = cg.variable(X, "x")
+    for _ in range(2):
+        CALLS.clear()
+        total = cached(wrap(x), options=len) + cached(wrap(x), len) + np.sum(x)
+        assert len(CALLS) == 2
+        assert np.allclose(ad.reverse.gradient(total)[x], 2 * np.sin(2 * X) + 1)
+    assert not cached.check_call_in_cache(wrap(x), len)
+    assert np.allclose(ad.reverse.gradient(cached.call_and_shelve(wrap(x)).get())[x], np.sin(2 * X))
+
+
+def test_joblib_memory_in_operators_and_on_arrays(tmp_path: Path) -> None:
+    joblib = pytest.importorskip("joblib", reason="needs joblib")
+    memory = joblib.Memory(tmp_path, verbose=0)
+    cached, derivative = memory.cache(energy), memory.cache(ad.grad(energy))
+    assert np.allclose(ad.grad(lambda x: cached(x) * 2)(X), 2 * np.sin(2 * X))
+    CALLS.clear()
+    assert cached(X) == cached(X) == energy(X)
+    assert len(CALLS) == 2  # once by the cache, and once without it
+    assert np.allclose(derivative(X), np.sin(2 * X))
+    assert np.allclose(derivative(X), np.sin(2 * X))
 
 
 def test_pyfftw_interfaces_keep_the_graph_and_plans_raise() -> None:
