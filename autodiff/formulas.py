@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compgraph.graph import operands_of, walk
 from compgraph.printing import Equation, Formula, converter_for, formula_of, latex_name
+from compgraph.values import PlaceholderNode, VariableNode
 
 from .numeric import require_differentiable
 from .reverse import gradient
@@ -17,7 +19,8 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     r"""Write a scalar and its derivatives as mathematics, in LaTeX.
 
     The derivative is the one that reverse mode computes, recorded as a graph. SymPy simplifies it by algebra that holds wherever
-    both sides are defined; see `compgraph.latex`.
+    both sides are defined; see `compgraph.latex`. Derivatives of functions of several variables are partial ones, also if `wrt`
+    is one of them.
 
     Parameters
     ----------
@@ -65,7 +68,8 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     free = next(letter for letter in UNNAMED if letter not in converter.symbols)
     called = latex_name(result.name if _is_named(result) else free)
     names_of = [latex_name(converter.name_of(variable)) for variable in variables]
-    lefts = [_derivative(called, by, variable.ndim, len(variables)) for by, variable in zip(names_of, variables, strict=True)]
+    is_partial = _argument_count(result, variables) > 1
+    lefts = [_derivative(called, by, variable.ndim, is_partial) for by, variable in zip(names_of, variables, strict=True)]
     equations = [Equation(left, right) for left, right in zip([called, *lefts], values, strict=True)]
     return formula_of(equations, converter)
 
@@ -75,9 +79,16 @@ def _is_named(node: Any) -> bool:
     return node._name is not None and not node._name.startswith(f"{node.opname}_")
 
 
-def _derivative(called: str, by: str, ndim: int, count: int) -> str:
+def _argument_count(result: Any, variables: list[Any]) -> int:
+    """Count the variables of a function: `variables`, and the leaves that `result` depends on by other ways."""
+    known = set(map(id, variables))
+    behind = walk([result], lambda node: () if id(node) in known else operands_of(node))
+    return len({*variables, *(node for node in behind if isinstance(node, (VariableNode, PlaceholderNode)))})
+
+
+def _derivative(called: str, by: str, ndim: int, is_partial: bool) -> str:
     """The sign for a derivative: of a scalar by a scalar a quotient, by an array a gradient."""
     if ndim:
         return f"\\nabla_{{{by}}} {called}"
-    d = "d" if count == 1 else r"\partial"
+    d = r"\partial" if is_partial else "d"
     return f"\\frac{{{d} {called}}}{{{d} {by}}}"

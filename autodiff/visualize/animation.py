@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.graph import breadth_first, operands_of
-from compgraph.view import DIRECTIONS, GraphDrawing, draw_graph, notebook_frame, page_of
+from compgraph.view import DIRECTIONS, GraphDrawing, draw_graph, notebook_frame, page_of, require_resolution
 
 from ..numeric import require_differentiable
 from .equations import Writer, has_chosen_name, letter, named, on_node, short
@@ -69,7 +69,7 @@ class Animation:
         data = {**self._drawing.page_data(self._direction), "frames": frames, "seconds": seconds, "mode": self.sweep.mode}
         return page_of("animation", self._title, data)
 
-    def save(self, filename: str | os.PathLike[str], seconds: float = 1.5) -> None:
+    def save(self, filename: str | os.PathLike[str], seconds: float = 1.5, *, dpi: float | None = None) -> None:
         """Write the animation to a file: a page with controls, or a GIF.
 
         Parameters
@@ -78,11 +78,13 @@ class Animation:
             The file, which ends in ``.html`` or ``.gif``; an existing one is replaced.
         seconds : float
             The duration of a frame while the animation plays.
+        dpi : float, optional
+            The resolution of a GIF, in dots per inch; by default 150, or less for wide graphs.
 
         Raises
         ------
         ValueError
-            If the file has a different ending, or the duration is not positive.
+            If the file has a different ending, or the duration or `dpi` is not positive; if `dpi` is set for a page.
         ImportError
             For a GIF, if Matplotlib is not installed.
         """
@@ -91,18 +93,22 @@ class Animation:
         if ending not in FORMATS:
             raise ValueError(f"an animation is saved as .html or .gif, not {path.name!r}; single pictures by save_frames(folder)")
         if ending == "html":
+            if dpi is not None:
+                raise ValueError("dpi is the resolution of a GIF or of frames; a page has none and is drawn sharply at each size")
             path.write_text(self.html(seconds), encoding="utf-8")
         else:
             _require_positive(seconds)
-            save_gif(path, self._images(), seconds)
+            save_gif(path, self._images(dpi), seconds)
 
-    def save_frames(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def save_frames(self, folder: str | os.PathLike[str], *, dpi: float | None = None) -> list[Path]:
         """Write each frame as a PNG.
 
         Parameters
         ----------
         folder : str or path
             The folder to write into, which is created if needed.
+        dpi : float, optional
+            The resolution, in dots per inch; by default 150, or less for wide graphs.
 
         Returns
         -------
@@ -111,19 +117,24 @@ class Animation:
 
         Raises
         ------
+        ValueError
+            If `dpi` is not positive.
         ImportError
             If Matplotlib is not installed.
         """
+        images = self._images(dpi)
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
-        for count, image in enumerate(self._images()):
+        for count, image in enumerate(images):
             paths.append(folder / f"frame-{count:03d}.png")
             image.save(paths[-1])
         return paths
 
-    def _images(self) -> Iterator[Any]:
-        return images_of(self._title, self._drawing, self._direction, self.frames)
+    def _images(self, dpi: float | None = None) -> Iterator[Any]:
+        if dpi is not None:
+            require_resolution(dpi)
+        return images_of(self._title, self._drawing, self._direction, self.frames, dpi)
 
 
 def animate(

@@ -81,7 +81,7 @@ def lay_out(drawing: Drawing, direction: str) -> Layout:
     return Layout(width, height, [o for o in objects if "pos" not in o], nodes, {e["id"]: e for e in layout.get("edges", ())})
 
 
-def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Frame]) -> Iterator[Any]:
+def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Frame], dpi: float | None = None) -> Iterator[Any]:
     """Draw each frame as a ``PIL.Image.Image``, all of the same size."""
     try:
         from matplotlib import rc_context
@@ -98,10 +98,11 @@ def images_of(title: str, drawing: Drawing, direction: str, frames: Sequence[Fra
     width = max(layout.width, min(longest * 6.2, 800)) + 2 * MARGIN
     below = 2 * MARGIN + ROW * rows
     height = layout.height + TITLE_HEIGHT + 2 * MARGIN + below
+    dpi = min(RESOLUTION, 72 * MAX_WIDTH / width) if dpi is None else dpi
     for count in range(1, len(frames) + 1):
         with rc_context(FONT), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")  # a name in letters that the font lacks
-            figure = Figure(figsize=(width / 72, height / 72), dpi=min(RESOLUTION, 72 * MAX_WIDTH / width))
+            figure = Figure(figsize=(width / 72, height / 72), dpi=dpi)
             canvas = FigureCanvasAgg(figure)
             axes = figure.add_axes((0, 0, 1, 1))
             left = (width - layout.width) / 2

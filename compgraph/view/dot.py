@@ -37,24 +37,27 @@ NODE_STYLE = {
 EDGE_STYLE = {"arrowsize": "0.7", "penwidth": "1.2", "fontname": FONT, "fontsize": "11"}
 LABEL_STYLE = {"shape": "plaintext", "style": "", "fontsize": "11", "width": "0", "height": "0.2", "margin": "0.04,0.01"}
 BOX_STYLE = {"style": "rounded,filled", "fontname": FONT, "fontsize": "12", "labeljust": "l", "margin": "10"}
-ROUND = ("variable", "constant", "result")  # kinds of entries that are ellipses if their text is short
+ROUND = ("variable", "placeholder", "constant", "result")  # kinds of entries that are ellipses if their text is short
 LONG = 12  # characters
+FILLS = {"write": "operation", "placeholder": "variable"}  # of kinds without a color of their own
 OUTLINED = {"called": "operation", "result": "variable"}  # entries that are not filled, and the color of their frames
 SIGN_SIZE = "19"
 MOST_PORTS = 4  # operations of more operands have none; Graphviz orders their operands as far as possible
 PORTED_SIZE = 32  # points: the least height and width of an operation with ports
 
+SVG_TITLE = re.compile(r'(<g id="([^"]*)" class="\w+"[^>]*>\n)<title>.*?</title>\n', re.DOTALL)
 # Characters that SVG cannot hold, that end a C string, or that would break the line.
 UNSHOWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
-def dot_of(drawing: Drawing, direction: str, theme: Theme) -> str:
+def dot_of(drawing: Drawing, direction: str, theme: Theme, legend: bool = False) -> str:
     """Write a drawing in DOT. DOT nodes are named by the numbers of their entries, because names of nodes need not be unique."""
     import graphviz
 
     style = {"rankdir": direction, **GRAPH_STYLE, **({} if theme.background == "white" else {"bgcolor": theme.background})}
     style |= HASTE if len(drawing.entries) > MANY else {}
     style |= STRAIGHT if len(drawing.entries) > MANY and _crossed_layers(drawing) > FAR else {}
+    style |= {"label": _legend(drawing, direction, theme), "fontname": FONT, "fontsize": "11"} if legend else {}
     edge_style = {**EDGE_STYLE, "color": theme.arrow, "fontcolor": theme.adjoint}
     dot = graphviz.Digraph(graph_attr=style, node_attr=NODE_STYLE, edge_attr=edge_style)
     writer = _Writer(drawing, direction, theme)
@@ -161,6 +164,37 @@ class _Writer:
         return next(iter(common[hiding[-1] + 1 :] if hiding else common), None)
 
 
+def _legend(drawing: Drawing, direction: str, theme: Theme) -> str:
+    """Return the legend as a label of the graph, which Graphviz places below it: in a row, or in a column."""
+    cells = []
+    for kind, name in drawing.legend.items():
+        if kind == "adjoint":
+            swatch = f'<td><font color="{theme.adjoint}"><b>∂</b></font></td>'
+        else:
+            outline = getattr(theme, OUTLINED[kind]) if kind in OUTLINED else theme.box_line
+            fill = theme.background if kind in OUTLINED else getattr(theme, FILLS.get(kind, kind))
+            style = "rounded,dashed" if kind == "placeholder" else "rounded"
+            swatch = (
+                f'<td><table border="1" cellborder="0" cellspacing="0" cellpadding="0" style="{style}" color="{outline}" '
+                f'bgcolor="{fill}"><tr><td width="12" height="10"></td></tr></table></td>'
+            )
+        cells.append(f'{swatch}<td align="left"><font color="{theme.text}">{name}&#160;&#160;</font></td>')
+    rows = ["".join(cells)] if direction == "LR" else cells
+    table = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{table}</table>>'
+
+
+def with_tooltips(svg: bytes, drawing: Drawing) -> bytes:
+    """Give each element of Graphviz's SVG its tooltip as title, and remove the names that Graphviz wrote there."""
+
+    def replaced(match: re.Match[str]) -> str:
+        number = re.fullmatch(r"node-(\d+)", html.unescape(match[2]))
+        tooltip = drawing.entries[int(number[1])].tooltip if number else ""
+        return match[1] + (f"<title>{html.escape(showable(tooltip), quote=False)}</title>\n" if tooltip else "")
+
+    return SVG_TITLE.sub(replaced, svg.decode()).encode()
+
+
 def _crossed_layers(drawing: Drawing) -> int:
     """Return the number of layers that the arrows cross, in total."""
     uses: dict[int, list[int]] = defaultdict(list)
@@ -245,8 +279,10 @@ def _style(entry: Entry, theme: Theme) -> dict[str, str]:
     if entry.kind in OUTLINED:
         frame = {"color": getattr(theme, OUTLINED[entry.kind]), "penwidth": "2"}
         return {**shape, "fillcolor": theme.background, "fontcolor": theme.text, **frame}
-    kind = "operation" if entry.kind == "write" else entry.kind
+    kind = FILLS.get(entry.kind, entry.kind)
     style = {**shape, "fillcolor": getattr(theme, kind)}
+    if entry.kind == "placeholder":
+        style |= {"style": f"{shape.get('style', 'filled')},dashed", "penwidth": "1.5", "color": theme.box_line}
     if getattr(theme, f"{kind}_text") != "black":
         style["fontcolor"] = getattr(theme, f"{kind}_text")
     return {**style, "penwidth": "4", "color": theme.mark} if entry.marked else style
@@ -274,6 +310,8 @@ import sys
 import pygraphviz
 graph = pygraphviz.AGraph()
 graph.from_string(sys.stdin.buffer.read().decode())
+if len(sys.argv) > 2:
+    graph.graph_attr["dpi"] = sys.argv[2]
 sys.stdout.buffer.write(graph.draw(format=sys.argv[1], prog="dot"))
 """
 
@@ -283,29 +321,37 @@ def can_render() -> bool:
     return shutil.which("dot") is not None or importlib.util.find_spec("pygraphviz") is not None
 
 
-def render(source: str, format: str) -> bytes:
+def render(source: str, format: str, dpi: float | None = None) -> bytes:
     """Render a DOT text as the bytes of a file, in one of Graphviz's formats (``"svg"``, ``"png"``, ``"pdf"``, ``"json"``).
 
     Raises
     ------
     ModuleNotFoundError
         If Graphviz is not installed.
+    ValueError
+        If the picture is larger than Graphviz draws at so many `dpi`.
     """
-    if shutil.which("dot") is not None:
-        import graphviz
+    import graphviz
 
-        picture: bytes = graphviz.pipe("dot", format, source.encode(), quiet=True)
-        return picture
-    if not can_render():
+    resolution = [] if dpi is None else [f"{dpi:g}"]
+    if shutil.which("dot") is not None:
+        command = ["dot", "-Kdot", f"-T{format}", *[f"-Gdpi={each}" for each in resolution]]
+        done = subprocess.run(command, input=source.encode(), capture_output=True, check=False)
+        if done.returncode:
+            raise graphviz.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+    elif not can_render():
         raise ModuleNotFoundError(
             f"{'the layout' if format == 'json' else format.upper()} is made by Graphviz, which is not installed: pip install "
             '"compgraph[pictures]", or install Graphviz\'s program dot (apt install graphviz, brew install graphviz). Without it '
             "a graph is drawn as an HTML page: visualize_at(node, 'graph.html')"
         )
-    # -P and PYTHONPATH: the same modules as in this process, and none from the current folder.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format]
-    done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
-    if done.returncode:
-        raise RuntimeError(f"pygraphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
+    else:
+        # -P and PYTHONPATH: the same modules as in this process, and none from the current folder.
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-P", "-c", BUNDLED_RENDERER, format, *resolution]
+        done = subprocess.run(command, input=source.encode(), capture_output=True, env=environment, check=False)
+        if done.returncode:
+            raise RuntimeError(f"pygraphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
+    if dpi is not None and b"too large" in done.stderr:
+        raise ValueError(f"at dpi={dpi:g} the picture has more pixels than Graphviz draws; use a smaller dpi, or SVG")
     return done.stdout

@@ -13,12 +13,17 @@ from typing import Any, TypeAlias
 
 from ..graph import GraphNode
 from ..storage import Write
-from ..values import ConstantNode, Node, Value
+from ..values import ConstantNode, Node, PlaceholderNode, Value
 from . import short_texts
 from .labels import Labels, is_array_to_fill, merged
 from .repeats import Fold, common_length, folds_of
 from .write_history import Item, Steps, Uses, steps_behind, value_then
 
+# Names of the kinds of entries in legends and tooltips. Writes are drawn as operations.
+KINDS = {
+    "variable": "variable", "placeholder": "placeholder", "constant": "constant", "operation": "operation",
+    "write": "write in place", "called": "left to NumPy", "result": "result", "adjoint": "adjoint",
+}  # fmt: skip
 REST = -1  # as the source of an arrow: the nodes that are not drawn
 FOLDED_FROM = 60  # nodes; smaller graphs are folded only on request
 MAX_PARALLEL = 8  # arrows from one entry to another; more are drawn as one with a count
@@ -34,7 +39,7 @@ class Entry:
     Attributes
     ----------
     kind : str
-        "variable", "constant", "operation", "write", "called" (left to NumPy) or "result".
+        A key of `KINDS`, except for "adjoint".
     label : str
         The text on it.
     details : dict
@@ -56,6 +61,15 @@ class Entry:
     marked: bool = False
     sign: bool = False
     slot: str = ""
+
+    @property
+    def tooltip(self) -> str:
+        """The title, shape and dtype, value and line of code, one below the other."""
+        title, shape, dtype, value, line, code = (
+            self.details.get(key, "") for key in ("title", "shape", "dtype", "brief", "line", "code")
+        )
+        texts = title, f"{shape} {dtype}".strip(), value if value != title else "", f"{line}: {code}" if code else line
+        return "\n".join(filter(None, texts))
 
 
 @dataclass
@@ -95,10 +109,17 @@ class Drawing:
         parts += [f"{self.unseen} more {'arrow' if self.unseen == 1 else 'arrows'}"] if self.unseen else []
         return "… " + ", ".join(parts) if parts else ""
 
-    def page_data(self, direction: str) -> dict[str, object]:
+    @property
+    def legend(self) -> dict[str, str]:
+        """The kinds that are drawn, and their names, in the order of `KINDS`."""
+        kinds = {"operation" if entry.kind == "write" else entry.kind for entry in self.entries}
+        kinds |= {"adjoint" for entry in self.entries if entry.details.get("adjoint")}
+        return {kind: name for kind, name in KINDS.items() if kind in kinds}
+
+    def page_data(self, direction: str, legend: bool = True) -> dict[str, object]:
         """Return the data of an HTML page of the kind "graph"."""
-        has_adjoints = any(entry.details.get("adjoint") for entry in self.entries)
-        return {**asdict(self), "more": self.more, "direction": direction, "adjoints": has_adjoints}
+        data = {**asdict(self), "tooltips": [entry.tooltip for entry in self.entries], "more": self.more}
+        return {**data, "direction": direction, "kinds": KINDS, "legend": list(self.legend) if legend else []}
 
 
 @dataclass(frozen=True)
@@ -188,6 +209,7 @@ def _entry(item: Item, label: str, labels: Labels, shown: Shown, is_marked: bool
         "opname": item.opname or "",
         "formula": labels.formula(item),
         "value": "" if value is None else short_texts.shown(value, elements=24, digits=6),
+        "brief": "" if value is None else short_texts.shown(value),
         "shape": "" if value is None else str(getattr(value, "shape", ())),
         "dtype": "" if value is None else str(getattr(value, "dtype", type(value).__name__)),
         "line": short_texts.place_of(item.line),
@@ -206,6 +228,8 @@ def _kind(item: Item) -> str:
         return "constant"
     if isinstance(item, Write):
         return "write"
+    if isinstance(item, PlaceholderNode):
+        return "placeholder"
     return "operation" if item.opname is not None else "variable"
 
 

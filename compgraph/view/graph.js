@@ -49,7 +49,7 @@ function sized(item, w, h) {
 
 function entryItem(number) {
   const entry = data.entries[number], lines = entry.label.split("\n"), { sign } = entry, slot = entry.slot ? 25 : 0;
-  const soft = ["variable", "constant", "result"].includes(entry.kind);
+  const soft = ["variable", "placeholder", "constant", "result"].includes(entry.kind);
   const round = soft && !slot && lines.length === 1 && lines[0].length <= 12;
   const widths = lines.map((line, i) => (i ? widthOf(line) : widthOf(line, "600", sign ? SIGN : 13)));
   const width = Math.max(...widths, slot && widthOf("∂ " + entry.slot, "600") + 10);
@@ -293,6 +293,7 @@ function choose(number) {
   panel.hidden = false;
   hideHint();
   mark();
+  refit();
   bringIn(items[number]);
 }
 
@@ -308,6 +309,7 @@ dismiss = () => {
   chosen = null;
   panel.hidden = true;
   mark();
+  refit();
   if (last !== null) items[last].node.focus({ preventScroll: true });
 };
 
@@ -317,6 +319,7 @@ Object.assign(search, {
   show(number) {
     reveal(number);
     mark();
+    moved = true; // the match stays in view
     bringIn(items[number], true);
     if (!panel.hidden) choose(number);
   },
@@ -335,8 +338,7 @@ makeMovable(byId("graph"), byId("view"), (target) => {
 });
 
 function hintAt(number, x, y) {
-  const { title, shape, dtype, value } = data.entries[number].details;
-  showHint([title, [shape, dtype].filter(Boolean).join(" "), value].filter(Boolean).join("\n"), x, y);
+  showHint(data.tooltips[number], x, y);
 }
 view.addEventListener("pointerover", (event) => {
   if (placeOf(event.target) !== undefined && event.pointerType !== "touch") hintAt(+placeOf(event.target), event.clientX, event.clientY);
@@ -353,8 +355,8 @@ graph.addEventListener("focusin", ({ target }) => {
 graph.addEventListener("focusout", hideHint);
 
 addTools(
-  button("−", "Zoom out (−)", () => zoom(0.8), { "aria-label": "Zoom out" }),
-  button("+", "Zoom in (+)", () => zoom(1.25), { "aria-label": "Zoom in" }),
+  button("−", "Zoom out (−)", () => zoomByReader(0.8), { "aria-label": "Zoom out" }),
+  button("+", "Zoom in (+)", () => zoomByReader(1.25), { "aria-label": "Zoom in" }),
   button("Fit", "Show all (0)", fit),
   button("Turn", "From left to right, or from top to bottom", () => {
     across = !across;
@@ -365,8 +367,7 @@ addTools(
   ...[["Open all", "Open all boxes", false, "open"], ["Close all", "Close all boxes", true, "close"]].map(([text, title, closed, id]) =>
     button(text, title, () => setAll(closed), { id, hidden: data.boxes.length ? undefined : "" })));
 
-const kinds = new Set(data.entries.map(({ kind }) => (kind === "write" ? "operation" : kind)));
-showLegend(Object.keys(LEGEND).filter((kind) => kinds.has(kind) || (kind === "adjoint" && data.adjoints)));
+showLegend(data.legend);
 
 /* On a narrow screen the graph lies in the direction in which it is larger, unless the reader has chosen one. */
 function turnToFit() {
@@ -386,10 +387,24 @@ function turnToFit() {
 /* Everything if it is legible, otherwise the result. */
 let legible = 0.3, focus = () => bringIn(items[0], true);
 function start() {
-  turnToFit();
+  const { width, height } = graph.getBoundingClientRect();
+  if (!width || !height) return; // within a hidden tab
+  if (panel.hidden) turnToFit();
   fit();
   if (eye.scale < legible) focus();
 }
+
+/* Fits again when the size of the drawing has changed: with the window, the panel, or a tab that was hidden. */
+let fitted = "";
+function refit() {
+  const { width, height } = graph.getBoundingClientRect(), now = `${width} ${height}`;
+  if (now === fitted) return;
+  fitted = now;
+  if (moved) return;
+  start();
+  if (chosen !== null) bringIn(items[chosen]);
+}
+
 show();
 start();
-addEventListener("resize", start);
+new ResizeObserver(refit).observe(graph);

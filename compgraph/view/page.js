@@ -32,8 +32,7 @@ function inUnits(number, units) {
 /* ---------------------------------------------------------------------------------------- theme and legend */
 
 const LEGEND = {
-  variable: "variable", constant: "constant", operation: "operation", write: "write in place", called: "left to NumPy",
-  result: "result", active: "at work", adjoint: "adjoint", tangent: "tangent", forward: "forward", backward: "backward",
+  ...data.kinds, active: "at work", tangent: "tangent", forward: "forward", backward: "backward",
   scope: "scopes, functions, lines", rest: "between operations", alive: "bytes alive", sweep: "derivatives are passed back",
 };
 const showLegend = (kinds) => byId("legend").append(...kinds.map((kind) => element("li", {}, element("i", { class: kind }), LEGEND[kind])));
@@ -93,6 +92,7 @@ document.addEventListener("keydown", (event) => {
 const eye = { x: 0, y: 0, scale: 1 };
 let graph, view, size = { w: 0, h: 0 }; // the SVG, the group in it that moves, and the size of what it shows
 let travelled = 0;                       // pixels since the pointer went down: a click is no drag
+let moved = false;                       // whether the reader has panned or zoomed since everything was last fitted
 
 function look() {
   view.setAttribute("transform", `translate(${eye.x} ${eye.y}) scale(${eye.scale})`);
@@ -105,6 +105,7 @@ function fitting() {
 }
 
 function fit() {
+  moved = false;
   const { width, height } = graph.getBoundingClientRect();
   eye.scale = fitting();
   eye.x = (width - size.w * eye.scale) / 2;
@@ -137,9 +138,20 @@ function bringIn({ x, y, w, h }, centred) {
   if (!within || centred) move(width / 2 - (left + right) / 2, height / 2 - (top + bottom) / 2);
 }
 
+/* The same by the reader, whose view is kept when the size of the drawing changes. */
+function zoomByReader(...how) {
+  moved = true;
+  zoom(...how);
+}
+function moveByReader(x, y) {
+  moved = true;
+  move(x, y);
+}
+
 const KEYS = {
-  "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: fit,
-  ArrowLeft: () => move(60, 0), ArrowRight: () => move(-60, 0), ArrowUp: () => move(0, 60), ArrowDown: () => move(0, -60),
+  "+": () => zoomByReader(1.25), "=": () => zoomByReader(1.25), "-": () => zoomByReader(0.8), 0: fit,
+  ArrowLeft: () => moveByReader(60, 0), ArrowRight: () => moveByReader(-60, 0),
+  ArrowUp: () => moveByReader(0, 60), ArrowDown: () => moveByReader(0, -60),
 };
 
 /* Lets mouse, touch and keys move an SVG; `activate(target)` handles Enter and Space on an element in it. */
@@ -162,12 +174,12 @@ function makeMovable(svg, group, activate) {
     travelled += Math.hypot(now[0] - last[0], now[1] - last[1]);
     if (other) {
       const apart = (point) => Math.hypot(point[0] - other[1][0], point[1] - other[1][1]);
-      zoom(apart(now) / Math.max(apart(last), 1), (now[0] + other[1][0]) / 2, (now[1] + other[1][1]) / 2);
-      move((now[0] - last[0]) / 2, (now[1] - last[1]) / 2);
+      zoomByReader(apart(now) / Math.max(apart(last), 1), (now[0] + other[1][0]) / 2, (now[1] + other[1][1]) / 2);
+      moveByReader((now[0] - last[0]) / 2, (now[1] - last[1]) / 2);
     } else if (travelled > 4) {
       graph.setPointerCapture(event.pointerId);
       graph.classList.add("moving");
-      move(now[0] - last[0], now[1] - last[1]);
+      moveByReader(now[0] - last[0], now[1] - last[1]);
     }
     fingers.set(event.pointerId, now);
   });
@@ -180,7 +192,7 @@ function makeMovable(svg, group, activate) {
   }
   graph.addEventListener("wheel", (event) => {
     event.preventDefault();
-    zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...local(event));
+    zoomByReader(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)), ...local(event));
   }, { passive: false });
   graph.addEventListener("click", (event) => { if (travelled <= 4) activate(event.target); });
   graph.addEventListener("keydown", (event) => {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from dataclasses import fields
 from pathlib import Path
 
@@ -65,6 +66,12 @@ def require_folder(path: Path) -> None:
     """Raise a `FileNotFoundError` if the folder of a file does not exist."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
+
+
+def require_resolution(dpi: float) -> None:
+    """Raise a `ValueError` unless a number of dots per inch is positive and finite."""
+    if not 0 < dpi < math.inf:
+        raise ValueError(f"dpi must be positive and finite, not {dpi}")
 
 
 def _read(name: str) -> str:

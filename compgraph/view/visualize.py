@@ -13,9 +13,9 @@ import numpy as np
 from ..graph import GraphNode
 from ..values import Value, require_history
 from .colors import LIGHT, THEMES
-from .dot import can_render, dot_of, render
+from .dot import can_render, dot_of, render, with_tooltips
 from .drawing import Drawing, Shown, draw_graph
-from .page import notebook_frame, page_of, require_folder
+from .page import notebook_frame, page_of, require_folder, require_resolution
 
 FORMATS = ("svg", "png", "pdf", "dot", "html")
 DIRECTIONS = ("LR", "TB")
@@ -34,19 +34,26 @@ class GraphPicture:
         The graph in DOT, Graphviz's language.
     """
 
-    __slots__ = ("_direction", "_drawing", "_theme", "source")
+    __slots__ = ("_direction", "_drawing", "_legend", "_theme", "source")
 
-    def __init__(self, source: str, drawing: Drawing | None = None, direction: str = "LR", theme: str | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        drawing: Drawing | None = None,
+        direction: str = "LR",
+        theme: str | None = None,
+        legend: bool | None = None,
+    ) -> None:
         if not isinstance(source, str) or not isinstance(drawing, Drawing | None):
             raise TypeError("GraphPicture takes DOT text. Use visualize_at(node) for the picture of a node.")
         self.source = source
-        self._drawing, self._direction, self._theme = drawing, direction, theme
+        self._drawing, self._direction, self._theme, self._legend = drawing, direction, theme, legend
 
     def __repr__(self) -> str:
         return "<GraphPicture: a notebook shows it, .save('graph.svg') writes it to a file>"
 
     def _repr_svg_(self) -> str | None:
-        return render(self.source, "svg").decode() if can_render() or self._drawing is None else None
+        return self._rendered("svg").decode() if can_render() or self._drawing is None else None
 
     def _repr_html_(self) -> str | None:
         """Without Graphviz: the page, in a frame of its own."""
@@ -66,9 +73,14 @@ class GraphPicture:
         """
         if self._drawing is None:
             raise ValueError("a picture made from DOT text alone has no HTML page; make it with visualize_at")
-        return page_of("graph", TITLE, self._drawing.page_data(self._direction), self._theme)
+        data = self._drawing.page_data(self._direction, self._legend is not False)
+        return page_of("graph", TITLE, data, self._theme)
 
-    def save(self, filename: str | os.PathLike[str], format: str | None = None) -> None:
+    def _rendered(self, format: str, dpi: float | None = None) -> bytes:
+        picture = render(self.source, format, dpi)
+        return with_tooltips(picture, self._drawing) if format == "svg" and self._drawing is not None else picture
+
+    def save(self, filename: str | os.PathLike[str], format: str | None = None, *, dpi: float | None = None) -> None:
         """Write the picture to a file.
 
         Parameters
@@ -77,11 +89,13 @@ class GraphPicture:
             The file; an existing one is replaced.
         format : {"svg", "png", "pdf", "dot", "html"}, optional
             The format of the file; by default the suffix of `filename`.
+        dpi : float, optional
+            The resolution of a PNG, in dots per inch; by default 96.
 
         Raises
         ------
         ValueError
-            If the format is none of these.
+            If the format is none of these, or `dpi` does not apply to it, is not positive, or is too large for Graphviz.
         FileNotFoundError
             If the folder does not exist.
         ModuleNotFoundError
@@ -89,11 +103,15 @@ class GraphPicture:
         """
         path = Path(filename)
         chosen = _checked_format(path, format)
+        if dpi is not None:
+            if chosen != "png":
+                raise ValueError(f"dpi is the resolution of a PNG; {chosen.upper()} has none and is drawn sharply at each size")
+            require_resolution(dpi)
         require_folder(path)
         if chosen in ("dot", "html"):
             path.write_bytes((self.source if chosen == "dot" else self.html()).encode())
         else:
-            path.write_bytes(render(self.source, chosen))
+            path.write_bytes(self._rendered(chosen, dpi))
 
 
 def visualize_at(
@@ -112,13 +130,16 @@ def visualize_at(
     scopes: str | Iterable[str] = "open",
     fold: bool | None = None,
     theme: str | None = None,
+    legend: bool | None = None,
+    dpi: float | None = None,
 ) -> GraphPicture:
     r"""Draw the graph that ends at a node, or a compiled program.
 
-    Variables are light blue, constants orange, operations purple. An arrow leads from each operand to the operation that uses
-    it. Operations are labelled with their sign or opname, and the name if the user gave one. A variable without a name has the
-    name of the Python variable it was assigned to; a constant shows its number. Names are typeset: ``W_1`` with a subscript,
-    ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the array before it to later readers of the array.
+    Variables are light blue, placeholders light blue with a dashed border, constants orange, operations purple. An arrow leads
+    from each operand to the operation that uses it. Operations are labelled with their sign or opname, and the name if the user
+    gave one. A variable without a name has the name of the Python variable it was assigned to; a constant shows its number.
+    Names are typeset: ``W_1`` with a subscript, ``alpha`` as a Greek letter. A write, as ``y[0] =``, leads from the array before
+    it to later readers of the array. In SVG and HTML, each node has a tooltip: its formula, shape, dtype, value and line of code.
 
     For a compiled function, the program compiled last is drawn. Operations of one pass through memory share a box, whose title
     is the number of elements. A box with a thick border is a loop, titled with its number of iterations; dashed arrows lead from
@@ -157,6 +178,10 @@ def visualize_at(
         than 60 nodes are folded. For a compiled program: whether boxes of operations of one pass are closed.
     theme : {"light", "dark"}, optional
         The colors. By default light; an HTML page then follows the browser's setting.
+    legend : bool, optional
+        Whether a legend of the colors is drawn below the graph. By default only HTML pages have one.
+    dpi : float, optional
+        The resolution of a PNG, in dots per inch; by default 96.
 
     Returns
     -------
@@ -169,7 +194,8 @@ def visualize_at(
         If `node` is not a node.
     ValueError
         If the direction, the format, the theme or a scope is unknown, the limit is less than 1, or none of the adjoints belongs
-        to the graph; if a compiled function has no machine code, or an option does not apply to programs.
+        to the graph; if `dpi` is not positive, or the file is not a PNG; if a compiled function has no machine code, or an option
+        does not apply to programs.
     FileNotFoundError
         If the folder of `filename` does not exist.
 
@@ -206,14 +232,17 @@ def visualize_at(
         raise ValueError(f"theme must be one of {', '.join(THEMES)}, not {theme!r}")
     if format is not None and filename is None:
         raise ValueError(f"format={format!r} is the format of a file; give a filename too")
+    if dpi is not None and filename is None:
+        raise ValueError(f"dpi={dpi!r} is the resolution of a PNG file; give a filename too, or call save(filename, dpi=)")
     if is_compiled:
         options = ProgramOptions(limit, shapes, dtypes, scopes, fold)  # type: ignore[arg-type]
         drawing = drawing_of_program(node, options, mark=mark, values=values, lines=lines, adjoints=adjoints)  # type: ignore[arg-type]
     else:
         drawing = draw_graph(node, limit, mark, Shown(values, shapes, dtypes, lines), adjoints, scopes, fold).drawing  # type: ignore[arg-type]
-    picture = GraphPicture(dot_of(drawing, direction, LIGHT if theme is None else THEMES[theme]), drawing, direction, theme)
+    source = dot_of(drawing, direction, LIGHT if theme is None else THEMES[theme], legend=bool(legend))
+    picture = GraphPicture(source, drawing, direction, theme, legend)
     if filename is not None:
-        picture.save(filename, format)
+        picture.save(filename, format, dpi=dpi)
     return picture
 
 

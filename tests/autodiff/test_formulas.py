@@ -64,8 +64,25 @@ def test_shapes_and_letters() -> None:
     assert ad.latex(f * variable(5.0, "f")).equations[2].startswith(r"\frac{\partial F}{\partial f'} = ")
     y = variable(3.0, "y")
     assert ad.latex(cg.multiply(f, y, name="loss"), wrt=[y]).equations == [
-        r"\mathrm{loss} = f y", r"\frac{d \mathrm{loss}}{d y} = f",
+        r"\mathrm{loss} = f y", r"\frac{\partial \mathrm{loss}}{\partial y} = f",
     ]  # fmt: skip
+
+
+def test_functions_of_several_variables_have_partial_derivatives() -> None:
+    x, y, v = variable(2.0, "x"), variable(3.0, "y"), variable([1.0, 2.0], "v")
+    z = np.multiply(x, y)
+    z.name = "z"
+    signs = {
+        r"\frac{d f}{d x}": ad.latex(x * cg.constant(5.0, "k")),
+        r"\frac{\partial f}{\partial x}": ad.latex(x * y, wrt=x),
+        r"\frac{\partial f}{\partial y}": ad.latex(x * y, wrt=["y"]),
+        r"\frac{\partial f}{\partial z}": ad.latex(z * x, wrt=z),
+        r"\frac{d f}{d z}": ad.latex(z * z, wrt=z),
+        r"\nabla_{v} f": ad.latex(np.sum(v * v) * x, wrt=v),
+    }
+    for sign, formula in signs.items():
+        assert formula.equations[1].startswith(f"{sign} = "), formula.equations
+    assert ad.latex(np.sum(v) * x, wrt=x).equations[1].startswith(r"\frac{\partial f}{\partial x} = ")
 
 
 def test_what_is_no_scalar_is_refused() -> None:
