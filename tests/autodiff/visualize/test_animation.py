@@ -720,3 +720,24 @@ def test_a_phone_turns_the_graph(page_file: Path) -> None:
             assert (page.evaluate("size.w / size.h") < 1) is is_turned
             page.click("#forward")
             assert state(page)["active"] == ["sub_0"]
+
+
+def test_dpi_is_the_resolution_of_frames(tmp_path: Path) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    animation = animate(cg.multiply(variable(3.0, "x"), 5.0, name="f"))
+    sizes = []
+    for dpi in (75, 150, None):
+        path = animation.save_frames(tmp_path / f"frames{dpi}", dpi=dpi)[0]
+        with pillow.open(path) as image:
+            sizes.append(image.size)
+    assert sizes[1] == sizes[2]
+    np.testing.assert_allclose(np.array(sizes[0]) * 2, sizes[1], atol=2)
+    animation.save(tmp_path / "f.gif", dpi=75)
+    with pillow.open(tmp_path / "f.gif") as image:
+        assert image.size == sizes[0]
+    with pytest.raises(ValueError, match="dpi must be positive"):
+        animation.save_frames(tmp_path / "none", dpi=0)
+    with pytest.raises(ValueError, match="a page has none"):
+        animation.save(tmp_path / "f.html", dpi=75)
+    assert not (tmp_path / "none").exists()
+    assert not (tmp_path / "f.html").exists()

@@ -267,7 +267,9 @@ def test_hover_tells_value_and_shape(tmp_path: Path) -> None:
     with shown(tmp_path, expression()) as page:
         page.get_by_role("button", name=re.compile("^y₁, variable")).hover()
         hint = page.get_by_role("tooltip")
-        assert hint.text_content() == "y₁\n(2,) float64\n[1 2]"
+        first, line = (hint.text_content() or "").rsplit("\n", 1)
+        assert first == "y₁\n(2,) float64\n[1 2]"
+        assert re.match(r"test_page\.py:\d+: x, y = variable", line)
         page.keyboard.press("Escape")
         assert hint.is_hidden()
         page.get_by_role("button", name=re.compile("^sin, ")).hover()
@@ -404,7 +406,9 @@ def test_a_phone_turns_the_page(tmp_path: Path) -> None:
         page.get_by_role("button", name="Turn").click()
         assert not page.evaluate("across")
         assert scale(page) < turned
-        page.evaluate("dispatchEvent(new Event('resize'))")
+        page.set_viewport_size({"width": 400, "height": 820})
+        page.wait_for_function("graph.getBoundingClientRect().width > 390")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         assert not page.evaluate("across")
     with shown(tmp_path, expression()) as page:
         assert not page.evaluate("across")
@@ -428,3 +432,47 @@ def test_labels_lie_free(tmp_path: Path) -> None:
             });
         }).length""")
         assert crossed == 0
+
+
+@pytest.mark.slow
+def test_the_graph_is_fitted_again_when_its_size_changes(tmp_path: Path) -> None:
+    """With the window and the panel, unless the reader has moved the view."""
+    with shown(tmp_path, expression()) as page:
+        whole = scale(page)
+        page.set_viewport_size({"width": 700, "height": 500})
+        page.wait_for_function(f"eye.scale < {whole} && Math.abs(eye.scale - fitting()) < 1e-9")
+        small = scale(page)
+        page.get_by_role("button", name=re.compile("^mul, θ")).click()
+        page.wait_for_function(f"eye.scale < {small} && Math.abs(eye.scale - fitting()) < 1e-9")
+        page.keyboard.press("Escape")  # closes the hint, if there is one, then the panel
+        page.keyboard.press("Escape")
+        page.wait_for_function(f"Math.abs(eye.scale - {small}) < 1e-9")
+        page.get_by_role("button", name="Zoom in").click()
+        chosen = scale(page)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.wait_for_function("graph.getBoundingClientRect().width > 1200")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert scale(page) == chosen
+        page.get_by_role("button", name="Fit").click()
+        assert scale(page) == pytest.approx(whole)
+
+
+@pytest.mark.slow
+def test_a_page_in_a_hidden_tab_is_fitted_when_the_tab_opens(tmp_path: Path) -> None:
+    cg.visualize_at(expression(), tmp_path / "graph.html")
+    frame = '<iframe src="graph.html" width="900" height="500"></iframe>'
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f'<!doctype html><meta charset=utf-8><title>n</title><div id="tab" style="display:none">{frame}</div>')
+    with opened(notebook) as page:
+        page.evaluate("document.getElementById('tab').style.display = 'block'")
+        inner = page.frames[1]
+        inner.wait_for_function("graph.getBoundingClientRect().width > 800 && Math.abs(eye.scale - fitting()) < 1e-9")
+        assert inner.evaluate("eye.scale") > 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("legend", [None, False])
+def test_the_legend_can_be_switched_off(tmp_path: Path, legend: bool | None) -> None:
+    with shown(tmp_path, expression(), legend=legend) as page:
+        assert page.locator("#legend").is_visible() == (legend is None)
+        assert page.locator("#legend li").all_inner_texts() == ([] if legend is False else ["variable", "constant", "operation"])

@@ -1015,3 +1015,126 @@ def test_long_arrows_of_a_large_graph_are_drawn_in_time(tmp_path: Path) -> None:
     start = os.times().children_user
     visualize_at(turns(60), tmp_path / "turns.svg", fold=False)
     assert os.times().children_user - start < 8
+
+
+# ------------------------------------------------------------------------------------ resolution, tooltips, legend
+
+
+def png_size(picture: bytes) -> tuple[int, int]:
+    """The width and the height in the header of a PNG."""
+    return int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])
+
+
+@needs_graphviz
+@pytest.mark.usefixtures("bundled")
+def test_dpi_scales_a_png(tmp_path: Path) -> None:
+    picture = visualize_at(np.sin(variable(1.0, "x")), tmp_path / "f.png")
+    width, height = png_size((tmp_path / "f.png").read_bytes())
+    for dpi in (48, 192, 288.0):
+        picture.save(tmp_path / "g.png", dpi=dpi)
+        sizes = png_size((tmp_path / "g.png").read_bytes())
+        assert np.allclose(sizes, (width * dpi / 96, height * dpi / 96), atol=3)
+    visualize_at(np.sin(variable(1.0, "x")), tmp_path / "h", "png", dpi=288)
+    assert png_size((tmp_path / "h").read_bytes()) == sizes
+
+
+def test_an_installed_dot_gets_the_resolution(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install_dot(monkeypatch, tmp_path / "bin", "print(*sys.argv[1:])")
+    visualize_at(variable(1.0, "x"), tmp_path / "f.png", dpi=300)
+    assert (tmp_path / "f.png").read_text() == "-Kdot -Tpng -Gdpi=300\n"
+
+
+@needs_graphviz
+@pytest.mark.usefixtures("bundled")
+def test_a_dpi_that_does_not_apply_raises(tmp_path: Path) -> None:
+    picture = visualize_at(np.sin(variable(1.0, "x")))
+    for format in ("svg", "pdf", "dot", "html"):
+        with pytest.raises(ValueError, match=f"dpi is the resolution of a PNG; {format.upper()} has none"):
+            picture.save(tmp_path / f"f.{format}", dpi=200)
+    for dpi in (0, -96, np.nan, np.inf):
+        with pytest.raises(ValueError, match="dpi must be positive and finite"):
+            picture.save(tmp_path / "f.png", dpi=dpi)
+    with pytest.raises(ValueError, match="more pixels than Graphviz draws"):
+        picture.save(tmp_path / "f.png", dpi=100_000)
+    with pytest.raises(ValueError, match="dpi=200 is the resolution of a PNG file; give a filename"):
+        visualize_at(variable(1.0), dpi=200)
+    assert not list(tmp_path.glob("f.*"))
+
+
+def titles(picture: GraphPicture) -> dict[str | None, str | None]:
+    """The titles in an SVG, by the id of the element."""
+    return {group.get("id"): group.findtext(f"{SVG}title") for group in drawn(picture).iter(f"{SVG}g")}
+
+
+@needs_graphviz
+@pytest.mark.usefixtures("bundled")
+def test_svg_nodes_have_tooltips() -> None:
+    """Formula, shape and dtype, abbreviated value, and the user's line; nothing on arrows and boxes."""
+    x = variable(np.arange(100.0), "x <&>")
+    with cg.scope("layer"):
+        y = np.sin(x) * 2.0
+    picture = visualize_at(y, adjoints=gradient(cg.sum(y), wrt=[y]))
+    texts = {(text or "").split("\n")[0]: (text or "").split("\n")[1:] for text in titles(picture).values() if text}
+    assert texts.keys() == {"x <&>", "2", "sin(x <&>)", "sin(x <&>) · 2"}
+    line = rf"{re.escape(Path(__file__).name)}:\d+: "
+    for title, facts, code in (
+        ("x <&>", ["(100,) float64", "[0 1 … 98 99]"], r"x = variable\(.*"),
+        ("sin(x <&>) · 2", ["(100,) float64", "[0 1.683 … −1.147 −1.998]"], r"y = np\.sin\(x\) \* 2\.0"),
+        ("2", ["() float64"], r"y = .*"),  # the number is not repeated
+    ):
+        *others, last = texts[title]
+        assert others == facts
+        assert re.fullmatch(line + code, last)
+    assert not any(text for name, text in titles(picture).items() if not (name or "").startswith("node"))
+    assert "<title>a</title>" in (GraphPicture("digraph { a }")._repr_svg_() or "")  # of DOT text, as Graphviz writes it
+
+
+@needs_graphviz
+@pytest.mark.usefixtures("bundled")
+def test_tooltips_show_names_as_they_are() -> None:
+    node = np.stack([variable(1.0, name) for name in NAMES])
+    shown = [text.partition("\n() float64")[0] for name, text in titles(visualize_at(node)).items() if text and name != "node-0"]
+    assert set(NAMES) - {""} <= set(shown)
+
+
+def test_placeholders_have_a_dashed_border() -> None:
+    (_, line) = declared(visualize_at(np.sin(cg.placeholder((2,), name="p", example=[1.0, 2.0]))))
+    assert "fillcolor=lightblue" in line
+    assert 'style="filled,dashed"' in line
+    assert "dashed" not in visualize_at(np.sin(variable(1.0, "x"))).source
+
+
+@needs_graphviz
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("direction", ["LR", "TB"])
+def test_the_legend_names_the_kinds_that_are_drawn(theme: str, direction: str) -> None:
+    x, p = variable([1.0, 2.0], "x"), cg.placeholder((2,), name="p", example=[1.0, 2.0])
+    with cg.scope("layer"):
+        f = np.sum(x * p + 3.0)
+    picture = visualize_at(f, legend=True, theme=theme, direction=direction)
+    (graph,) = [group for group in drawn(picture).iter(f"{SVG}g") if group.get("class") == "graph"]
+    words = [(text.text or "").strip("\xa0") for text in graph.findall(f"{SVG}text")]
+    assert words == ["variable", "placeholder", "constant", "operation"]
+    fills = {hex_of(shape.get("fill") or "") for shape in graph.findall(f"{SVG}path")}
+    colors = DARK if theme == "dark" else LIGHT
+    assert {hex_of(color) for color in (colors.variable, colors.constant, colors.operation)} <= fills
+    assert labels(picture) == labels(visualize_at(f, theme=theme, direction=direction))
+    assert "placeholder" not in visualize_at(f).source
+
+
+def test_the_legend_has_adjoints_if_they_are_drawn() -> None:
+    x = variable([1.0, 2.0], "x")
+    f = np.sum(x * x)
+    assert "adjoint" in visualize_at(f, adjoints=gradient(f), legend=True).source
+    assert "adjoint" not in visualize_at(f, legend=True).source
+    written: Any = cg.zeros(2)
+    written[0] = x[0]
+    assert "write in place" not in visualize_at(np.sum(written), legend=True).source  # writes are drawn as operations
+
+
+@pytest.mark.parametrize(("legend", "kinds"), [(None, ["variable", "operation"]), (True, ["variable", "operation"]), (False, [])])
+def test_pages_have_a_legend_unless_it_is_switched_off(legend: bool | None, kinds: list[str]) -> None:
+    page = visualize_at(np.sin(variable(1.0, "x")), legend=legend).html()
+    (data,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data)["legend"] == kinds
