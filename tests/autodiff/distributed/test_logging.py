@@ -66,7 +66,7 @@ def test_data_parallel_logs_shares_and_machines(caplog: pytest.LogCaptureFixture
 
 def test_split_logs_parts_and_lost_machines(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     output, parameters = split_network()
-    options: dict[str, Any] = {"place": {"first": 0, "second": 1}, "optimizer": partial(Adam, rate=0.01)}
+    options: dict[str, Any] = {"place": {"first": 0, "second": 1}, "optimizer": partial(Adam, learning_rate=0.01)}
     with threads_of(2) as client, caplog.at_level(logging.DEBUG, LOGGER):
         with dist.Split(output, parameters, client, **options) as net:
             net.step(rows(10, 0))
