@@ -24,7 +24,7 @@ default_role = "autolink"  # a link where the name is documented, else italics
 nitpicky = True
 # Names in backquotes and under See Also are parameters, or NumPy's, as often as our own; those are no links.
 nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(numpy|collections)\..*")]
-nitpick_ignore_regex += [("py:class", r"compgraph\.(storage|context|values)\..*")]  # bases that are not public
+nitpick_ignore_regex += [("py:class", r"compgraph\.(storage|context|values)\..*|autodiff\..*\._\w+")]  # bases that are not public
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
