@@ -439,7 +439,7 @@ def test_the_graph_is_fitted_again_when_its_size_changes(tmp_path: Path) -> None
     """With the window and the panel, unless the reader has moved the view."""
     with shown(tmp_path, expression()) as page:
         whole = scale(page)
-        page.set_viewport_size({"width": 700, "height": 500})
+        page.set_viewport_size({"width": 700, "height": 340})
         page.wait_for_function(f"eye.scale < {whole} && Math.abs(eye.scale - fitting()) < 1e-9")
         small = scale(page)
         page.get_by_role("button", name=re.compile("^mul, θ")).click()
