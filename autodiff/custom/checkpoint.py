@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from .call import Opaque, has_node, require_same
 from .closure import Closure
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def checkpoint(f: Function) -> Function:
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Checkpoint a function: its intermediate values are not stored, but computed again in the backward pass.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from ..rules import unowned
 from .call import Opaque, has_node, transposed, zeros_for
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def custom_gradient(f: Function) -> Function:
+def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """Give a function a derivative of its own.
 
     Parameters

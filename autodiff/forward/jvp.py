@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -51,7 +51,13 @@ from ..batching import active_levels, base_of, is_batch, is_broadcast, lift_to_a
 from ..rules import conform
 from .tangent_node import TangentNode, next_level
 
+R = TypeVar("R")
 
+
+@overload
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False) -> tuple[R, R]: ...
+@overload
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 @short_tracebacks
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """The value of a function and its derivative along a direction (Jacobian-vector product), in one forward pass.

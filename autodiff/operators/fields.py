@@ -15,13 +15,15 @@ from ..arguments import Argnums, Arguments, function_operator, short_tracebacks
 from ..forward import jvp
 from ..reverse import complex_jacobian
 from .grad import grad
-from .trace import Trace
+from .trace import P, Trace
 
 Function = Callable[..., Any]
 
 
 @function_operator
-def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def elementwise_grad(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, argnum: Argnums | None = None
+) -> Callable[P, Any]:
     """Create a function that evaluates the derivative of an elementwise function, at each element.
 
     Parameters
@@ -33,6 +35,8 @@ def elementwise_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -
         The arguments to differentiate with respect to; see `value_and_grad`. They may nest.
     has_aux : bool, default False
         Whether `f` returns a pair ``(value, aux)``.
+    argnum : int, str, or sequence of them, optional
+        The name of `argnums` in HIPS/autograd.
 
     Returns
     -------
@@ -177,7 +181,7 @@ class Field:
 
 
 @function_operator
-def divergence(f: Function, argnums: int | str = 0) -> Function:
+def divergence(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """Create a function that evaluates the divergence of a vector field, the trace of its Jacobian.
 
     Parameters
@@ -223,7 +227,7 @@ def _trace_of(field: Field) -> Any:
 
 
 @function_operator
-def curl(f: Function, argnums: int | str = 0) -> Function:
+def curl(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """Create a function that evaluates the curl of a vector field in three or two dimensions.
 
     Parameters
@@ -267,7 +271,7 @@ def curl(f: Function, argnums: int | str = 0) -> Function:
 
 
 @function_operator
-def laplacian(f: Function, argnums: int | str = 0) -> Function:
+def laplacian(f: Callable[P, Any], argnums: int | str = 0) -> Callable[P, Any]:
     """Create a function that evaluates the Laplacian of a scalar function, the trace of its Hessian.
 
     Parameters

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, overload
 
 from compgraph.context import recording_on
 
 from ..arguments import Argnums, Arguments, as_direction, flatten, function_operator, require_primals, short_tracebacks
 from ..forward import jvp
 from ..numeric import require_known, verify_gradient
-from .trace import Function, Trace, concatenated
+from .trace import Function, P, R, Trace, concatenated
 
 __all__ = ["grad", "jvp", "value_and_grad", "vjp"]
 
 
 @function_operator
-def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
+def value_and_grad(
+    f: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None, *, argnum: Argnums | None = None
+) -> Callable[P, tuple[R, Any]]:
     """Create a function that evaluates both `f` and its gradient.
 
     Parameters
@@ -32,6 +35,8 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
     verify : {None, "first", "always"}, optional
         Whether to compare the first gradient, or each, with a central difference of `f` along one random direction. It takes two
         or more calls of `f` on plain arrays, and detects values that left the graph; see ``docs/escapes.md``.
+    argnum : int, str, or sequence of them, optional
+        The name of `argnums` in HIPS/autograd.
 
     Returns
     -------
@@ -88,7 +93,9 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, ver
 
 
 @function_operator
-def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None) -> Function:
+def grad(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, verify: str | None = None, *, argnum: Argnums | None = None
+) -> Callable[P, Any]:
     """Create a function that evaluates the gradient of `f`.
 
     Parameters
@@ -103,6 +110,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False, verify: str |
         Whether `f` returns a pair ``(value, aux)``.
     verify : {None, "first", "always"}, optional
         Whether to compare the first gradient, or each, with a central difference; see `value_and_grad`.
+    argnum : int, str, or sequence of them, optional
+        The name of `argnums` in HIPS/autograd.
 
     Returns
     -------
@@ -160,6 +169,10 @@ def _differentiated(f: Function, argnums: Argnums, has_aux: bool, verify: str | 
     return differentiated
 
 
+@overload
+def vjp(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 @short_tracebacks
 def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its vector-Jacobian product.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from ..arguments import Argnums, Arguments, function_operator
 from ..reverse import gradient_nodes
 from .jacobians import derived, directions_of, refuse_sparse, warn_of_unreached
 from .sparse import sparse_hessian
-from .trace import Function, Trace, concatenated
+from .trace import Function, P, Trace, concatenated
 
 __all__ = ["hessian", "hessian_diagonal", "hessian_vector_product", "hvp"]
 
 
 @function_operator
-def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+def hessian(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False, argnum: Argnums | None = None
+) -> Callable[P, Any]:
     """Create a function that evaluates the Hessian of `f`, the matrix of its second derivatives.
 
     Parameters
@@ -33,6 +36,8 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
         Whether `f` returns a pair ``(value, aux)``.
     sparse : bool, default False
         Whether to return a sparse matrix, with respect to one array; see `jacobian`.
+    argnum : int, str, or sequence of them, optional
+        The name of `argnums` in HIPS/autograd.
 
     Returns
     -------
@@ -92,7 +97,9 @@ def hessian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse:
 
 
 @function_operator
-def hessian_diagonal(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+def hessian_diagonal(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False
+) -> Callable[P, Any]:
     """Create a function that evaluates the diagonal of the Hessian of `f`, the second derivative by each element.
 
     Parameters

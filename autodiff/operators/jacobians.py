@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..forward import TangentNode, jvp, run_with_tangent_batch
 from ..reverse import Linearization, collect, holds_nan, without_tangents
 from ..rules import conform
 from .sparse import sparse_jacobian
-from .trace import Function, Trace
+from .trace import Function, P, R, Trace
 
 __all__ = ["jacfwd", "jacobian", "jacrev", "linearize"]
 
@@ -53,7 +53,7 @@ def warn_of_unreached(trace: Trace) -> None:
 
 
 @function_operator
-def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def jacrev(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Create a function that evaluates the Jacobian of `f` in reverse mode.
 
     Reverse mode is efficient for functions with more inputs than outputs.
@@ -105,7 +105,7 @@ def jacrev(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 
 @function_operator
-def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def jacfwd(f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Create a function that evaluates the Jacobian of `f` in forward mode.
 
     Forward mode is efficient for functions with more outputs than inputs.
@@ -150,7 +150,9 @@ def jacfwd(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function
 
 
 @function_operator
-def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False) -> Function:
+def jacobian(
+    f: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, sparse: bool = False, argnum: Argnums | None = None
+) -> Callable[P, Any]:
     """Create a function that evaluates the Jacobian of `f`, in the mode that needs fewer directions.
 
     Parameters
@@ -164,6 +166,8 @@ def jacobian(f: Function, argnums: Argnums = 0, has_aux: bool = False, *, sparse
     sparse : bool, default False
         Whether to return sparse matrices. The sparsity pattern is computed from the recorded graph; columns (or rows) without a
         common row (or column) are computed together [1]_.
+    argnum : int, str, or sequence of them, optional
+        The name of `argnums` in HIPS/autograd.
 
     Returns
     -------
@@ -307,6 +311,10 @@ def directions_of(trace: Trace, tree: Any) -> list[Any]:
     return [conform(as_direction(t, x, f"{trace.operator}: tangent {k}", "its argument"), x) for k, (t, x) in pairs]
 
 
+@overload
+def linearize(f: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., Any]]: ...
+@overload
+def linearize(f: Function, *primals: Any, has_aux: bool) -> Any: ...
 @short_tracebacks
 def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Compute the value of a function, and its derivative at that point as a linear function of tangents.

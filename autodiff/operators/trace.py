@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ from ..forward import TangentNode, require_no_jacobian
 from ..reverse import Linearization, collect, connected_zeros, depends_on_outside, owned_arrays, owned_nodes, sweep, with_tangents
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Trace:

@@ -5,13 +5,39 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from .. import ops
 
+if TYPE_CHECKING:
+    from .jitted import Jitted
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    f: Callable[P, R],
+    *,
+    threads: int | None = None,
+    exact: bool = False,
+    static_argnames: str | tuple[str, ...] = (),
+    cache: bool = True,
+    backend: Any = None,
+) -> Jitted[P, R]: ...
+@overload
+def jit(
+    f: None = None,
+    *,
+    threads: int | None = None,
+    exact: bool = False,
+    static_argnames: str | tuple[str, ...] = (),
+    cache: bool = True,
+    backend: Any = None,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 @ops.saying(
     {
         "static_argnums": "use static_argnames= with parameter names",

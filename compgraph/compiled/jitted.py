@@ -7,7 +7,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -42,7 +42,11 @@ def backend() -> str:
     return fastest_backend()
 
 
-class Jitted:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Jitted(Generic[P, R]):
     """A compiled function, returned by `jit`; see there."""
 
     def __init__(self, f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...]) -> None:
@@ -68,7 +72,7 @@ class Jitted:
         """The wrapped function, for code that unwraps callables as it unwraps methods."""
         return self.__wrapped__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function: run a program that matches the arguments, else NumPy."""
         if is_tracing():  # inside an operator
             return record_call(self, args, kwargs)
@@ -96,7 +100,7 @@ class Jitted:
             return self._call_general(args, kwargs, None)
         return found[0].build(found[1])
 
-    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> Any:
+    def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> R:
         """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
         try:
             leaves, structure = flatten_arguments(args, kwargs, self.names)
@@ -175,7 +179,7 @@ class Jitted:
 
     # ------------------------------------------------------------------------------------------ for users
 
-    def compile(self, *args: Any, **kwargs: Any) -> Jitted:
+    def compile(self, *args: P.args, **kwargs: P.kwargs) -> Jitted[P, R]:
         """Compile a program for some arguments, and wait for it.
 
         Later programs for arguments of the same shapes are also compiled immediately instead of in the background.
@@ -272,10 +276,10 @@ class Jitted:
             return name if "." not in name else (_lookup, (module, name))
         return _rebuild, (self.__wrapped__, self.options, self.static_argnames, type(self))
 
-    def __copy__(self) -> Jitted:
+    def __copy__(self) -> Jitted[P, R]:
         return _rebuild(self.__wrapped__, self.options, self.static_argnames, type(self))
 
-    def __deepcopy__(self, memo: Any) -> Jitted:
+    def __deepcopy__(self, memo: Any) -> Jitted[P, R]:
         return self.__copy__()
 
 
@@ -284,7 +288,7 @@ class Bound:
 
     __slots__ = ("__func__", "__self__")
 
-    def __init__(self, function: Jitted, instance: Any) -> None:
+    def __init__(self, function: Jitted[..., Any], instance: Any) -> None:
         self.__func__, self.__self__ = function, instance
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -312,8 +316,8 @@ class Bound:
         return Bound, (self.__func__, self.__self__)
 
 
-def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...], kind: Any = Jitted) -> Jitted:
-    return kind(f, dict(options), static_argnames)  # type: ignore[no-any-return]
+def _rebuild(f: Callable[..., Any], options: dict[str, Any], static_argnames: tuple[str, ...], kind: Any = Jitted) -> Any:
+    return kind(f, dict(options), static_argnames)
 
 
 def _lookup(module: str, name: str) -> Any:

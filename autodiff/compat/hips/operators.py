@@ -250,7 +250,7 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Function:
 
         def jvp(g: Any) -> tuple[Any, Any]:
             tangents = [_spread(t, x) for t, x in zip(arguments.flatten_tangents(g), leaves, strict=True)]
-            return operators.jvp(arguments, leaves, tuple(tangents))  # type: ignore[no-any-return]
+            return operators.jvp(arguments, leaves, tuple(tangents))
 
         return jvp
 

@@ -35,7 +35,7 @@ class EngineSpecializations(Specializations):
         raise NotImplementedError(f"{name} does not run on backend={self.jitted.library.name!r}: {error}") from error
 
 
-class EngineJitted(Jitted):
+class EngineJitted(Jitted[..., Any]):
     """A function compiled for another library, returned by `jit` with ``backend=``."""
 
     specializations = EngineSpecializations
