@@ -126,9 +126,9 @@ def _check_operand(operation: Any, position: int, rng: Any, rtol: float, atol: f
     words = rule.opname if isinstance(operation, MultiOutput) else describe(operation)
     pairs = (("reverse", reverse), ("forward", forward))
     return [
-        Finding(rule.opname, position, mode, expected, found, words)
-        for mode, found in pairs
-        if not abs(found - expected) <= atol + rtol * max(abs(expected), float(np.sum(np.abs(slope))))
+        Finding(rule.opname, position, mode, expected, actual, words)
+        for mode, actual in pairs
+        if not abs(actual - expected) <= atol + rtol * max(abs(expected), float(np.sum(np.abs(slope))))
     ]
 
 
@@ -231,12 +231,12 @@ def _check(
     wanted = _product(weights, slope)
     for mode in modes:
         if mode == "fwd":
-            found = _product(weights, tangent)
+            actual = _product(weights, tangent)
         else:
             adjoints = vjp(f, *args)[1](weights)
-            found = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True))
-        if not abs(found - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
-            raise AssertionError(f"order {level}: {_explanation(f, args, mode, found, wanted)}")
+            actual = sum(_product(a, d) for a, d in zip(adjoints, directions, strict=True))
+        if not abs(actual - wanted) <= atol + rtol * max(abs(wanted), float(np.sum(np.abs(slope)))):
+            raise AssertionError(f"order {level}: {_explanation(f, args, mode, actual, wanted)}")
         if level < order:
             _check(_derivative(f, mode, directions, weights), args, order, (mode,), tolerances, seed + 1, level + 1)
 
@@ -253,7 +253,7 @@ def _derivative(f: Callable[..., Any], mode: str, directions: Sequence[Any], wei
     return reverse
 
 
-def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, found: float, wanted: float) -> str:
+def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, actual: float, wanted: float) -> str:
     """The message for a wrong derivative, with the operations whose rules disagree by themselves."""
     from_graph: list[str] = []
 
@@ -264,4 +264,4 @@ def _explanation(f: Callable[..., Any], args: Sequence[Any], mode: str, found: f
 
     vjp(recorded, *args)
     culprits = "; ".join(from_graph) or "no rule is off by itself: look for values that left the graph"
-    return f"derivative in mode {mode!r} is {found:.8g}, a central difference gives {wanted:.8g}; {culprits}"
+    return f"derivative in mode {mode!r} is {actual:.8g}, a central difference gives {wanted:.8g}; {culprits}"

@@ -61,9 +61,9 @@ def latex(result: Any, wrt: Any = None, *, names: Mapping[str, Any] | None = Non
     require_differentiable("latex", result)
     if result.shape != ():
         raise ValueError(f"latex: a derivative is written of a scalar, not of shape {result.shape}; take its sum, np.sum(y)")
-    found = gradient(result, wrt, create_graph=True)
-    variables = list(found._cotangents)
-    derivatives = [found[variable] for variable in variables]
+    gradients = gradient(result, wrt, create_graph=True)
+    variables = list(gradients._cotangents)
+    derivatives = [gradients[variable] for variable in variables]
     values = converter.convert([result, *derivatives], "latex")
     free = next(letter for letter in UNNAMED if letter not in converter.symbols)
     called = latex_name(result.name if _is_named(result) else free)

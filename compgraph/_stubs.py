@@ -34,8 +34,8 @@ def stub_text() -> str:
         for name, value in explicit.items()
     }
     imports = []
-    for place, given in _imported_names():
-        names = [name for name in given if functions.get(name, "") is None]
+    for place, module_names in _imported_names():
+        names = [name for name in module_names if functions.get(name, "") is None]
         imports += [f"from .{place} import " + ", ".join(f"{n} as {n}" for n in sorted(names))] * bool(names)
     return _text(imports, {name: function for name, function in functions.items() if function})
 

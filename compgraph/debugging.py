@@ -89,9 +89,9 @@ class Checks:
             if node is None:
                 continue
             made_by = node.args[0] if node.args and isinstance(node.args[0], MultiOutput) else node
-            found = _not_finite(node.raw_value)
-            if found:
-                raise NonFiniteError(f"the result of {made_by.opname} is {found}{_story(made_by)}", made_by)
+            problem = _not_finite(node.raw_value)
+            if problem:
+                raise NonFiniteError(f"the result of {made_by.opname} is {problem}{_story(made_by)}", made_by)
             self._sums[node.sequence_number] = _checksum(node.raw_value)
 
     def pushed(self, function: Any, args: tuple[Any, ...], out: Any, tangent: Any) -> None:
@@ -99,16 +99,16 @@ class Checks:
         name = opname_of(function)
         for part, what in ((out, f"the result of {name}"), (tangent, f"the tangent of {name}")):
             for value in part if isinstance(part, (tuple, list)) else (part,):
-                found = "" if value is None else _not_finite(value.raw_value if isinstance(value, Value) else value)
-                if found:
+                problem = "" if value is None else _not_finite(value.raw_value if isinstance(value, Value) else value)
+                if problem:
                     words = [f"operand {i}: {_described(a)}" for i, a in enumerate(args) if isinstance(a, (Value, np.ndarray))]
-                    raise NonFiniteError("\n".join([f"{what} is {found}", *words]), None)
+                    raise NonFiniteError("\n".join([f"{what} is {problem}", *words]), None)
 
     def swept(self, node: Any, position: int, contribution: Any) -> None:
         """Check what a rule contributes to the adjoint of an operand."""
-        found = _not_finite(contribution.raw_value if isinstance(contribution, Value) else contribution)
-        if found:
-            what = f"the derivative of {node.opname} with respect to operand {position} is {found}{_story(node)}"
+        problem = _not_finite(contribution.raw_value if isinstance(contribution, Value) else contribution)
+        if problem:
+            what = f"the derivative of {node.opname} with respect to operand {position} is {problem}{_story(node)}"
             raise NonFiniteError(what, node)
 
     def unchanged(self, node: Any) -> None:

@@ -160,13 +160,13 @@ def walk(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]]) -> It
     >>> list(walk([1], lambda n: [2 * n, 3 * n] if n < 4 else []))
     [1, 2, 3, 4, 6, 9]
     """
-    found = dict.fromkeys(starts)
-    order = list(found)
+    visited_items = dict.fromkeys(starts)
+    order = list(visited_items)
     for thing in order:  # the list grows while it is walked
         yield thing
         for other in following(thing):
-            if other not in found:
-                found[other] = None
+            if other not in visited_items:
+                visited_items[other] = None
                 order.append(other)
 
 
@@ -240,12 +240,12 @@ def _recover_view(node: Any) -> bool:
     if added <= 0 or there.shape != (1,) * added + whole.shape or not is_same or there.strides[added:] != whole.strides:
         return False
     with recording_on():
-        made = bind(np.expand_dims, (source,), {"axis": tuple(range(added))})
-    node.__class__ = type(made)
-    for kind in type(made).__mro__:
+        view_node = bind(np.expand_dims, (source,), {"axis": tuple(range(added))})
+    node.__class__ = type(view_node)
+    for kind in type(view_node).__mro__:
         for slot in getattr(kind, "__slots__", ()):
-            if hasattr(made, slot):
-                setattr(node, slot, getattr(made, slot))
+            if hasattr(view_node, slot):
+                setattr(node, slot, getattr(view_node, slot))
     return True
 
 

@@ -55,8 +55,8 @@ PICKLED_WHOLE.add(Opaque)
 
 def _adjoints(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
     """The adjoints of several operands, from one call of `pull`."""
-    found = call.pull(adjoint, out, *operands)
-    return [found[position] for position in positions]
+    cotangents = call.pull(adjoint, out, *operands)
+    return [cotangents[position] for position in positions]
 
 
 def _tangent(position: int, tangent: Any, out: Any, *operands: Any, call: Any) -> Any:
@@ -108,13 +108,13 @@ def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
     ValueError
         If they differ by more than rounding errors, which may depend on memory addresses.
     """
-    then, found = np.asarray(to_values(before)), np.asarray(to_values(now))
-    if found.shape == then.shape:
-        if np.array_equal(found, then, equal_nan=found.dtype.kind in "fc"):
+    then, current_values = np.asarray(to_values(before)), np.asarray(to_values(now))
+    if current_values.shape == then.shape:
+        if np.array_equal(current_values, then, equal_nan=current_values.dtype.kind in "fc"):
             return
-        close = float(np.sqrt(np.finfo(np.result_type(found, np.float16)).eps))
+        close = float(np.sqrt(np.finfo(np.result_type(current_values, np.float16)).eps))
         scale = max(scale, float(np.max(np.abs(then), initial=0)))
-        if np.allclose(found, then, rtol=close, atol=close * scale, equal_nan=True):
+        if np.allclose(current_values, then, rtol=close, atol=close * scale, equal_nan=True):
             return
     raise ValueError(
         f"{name}: the function gives other numbers now than when its result was computed: it draws random numbers, or an array "

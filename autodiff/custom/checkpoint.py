@@ -86,9 +86,9 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
     if active_levels():
-        stepped = LiftedFunction(lambda *given: f(given), leaves)
+        stepped = LiftedFunction(lambda *elements: f(elements), leaves)
         with outside_vmap():
-            return stepped.wrap_results(_checkpointed(lambda given: stepped(*given), stepped.arrays))
+            return stepped.wrap_results(_checkpointed(lambda elements: stepped(*elements), stepped.arrays))
     level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
         return _with_tangents(f, leaves, level)
@@ -104,13 +104,13 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
             )
     operands = (*[leaves[i] for i in positions], *closure.closed)
     call = Checkpoint(f, leaves, positions, closure)
-    found = list(closure.results)
-    values = tuple([_own(found[i]) for i in closure.outs])
+    results = list(closure.results)
+    values = tuple([_own(results[i]) for i in closure.outs])
     if operands and values:
-        made = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
-        for i, node in zip(closure.outs, made if len(values) > 1 else [made], strict=True):
-            found[i] = node
-    return unflatten(closure.structure, found)
+        output = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
+        for i, node in zip(closure.outs, output if len(values) > 1 else [output], strict=True):
+            results[i] = node
+    return unflatten(closure.structure, results)
 
 
 def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
@@ -120,17 +120,17 @@ def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
     if not any(isinstance(x, Value) for x in split):
         return f(leaves)
 
-    def both(given: Sequence[Any]) -> Any:
-        joined = list(given[: len(leaves)])
-        for i, tangent in zip(with_tangent, given[len(leaves) :], strict=True):
+    def both(elements: Sequence[Any]) -> Any:
+        joined = list(elements[: len(leaves)])
+        for i, tangent in zip(with_tangent, elements[len(leaves) :], strict=True):
             joined[i] = leaves[i].like(joined[i], tangent)
-        found, structure = flatten(f(joined))
-        pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in found]
+        results, structure = flatten(f(joined))
+        pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in results]
         return pairs, Structure(structure)
 
     pairs, held = _checkpointed(both, split)
-    found = [leaves[with_tangent[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
-    return unflatten(held.of_results, found)
+    results = [leaves[with_tangent[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
+    return unflatten(held.of_results, results)
 
 
 class Structure:
@@ -162,22 +162,22 @@ class Checkpoint:
         return {**self.__dict__, "known": None}  # what only one sweep has use for
 
     def _given(self, operands: Sequence[Any]) -> list[Any]:
-        given = list(self.leaves)
+        leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
-            given[i] = operand
+            leaves[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.raw_value:
                 np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(
                     f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
                 )
-        return given
+        return leaves
 
     def compute(self, *operands: Any) -> Any:
         """The values of the results."""
         with NoGraph():
-            found, _ = flatten(self.f(self._given(operands)))
-        values = tuple(to_values(found[i]) for i in self.outs)
+            results, _ = flatten(self.f(self._given(operands)))
+        values = tuple(to_values(results[i]) for i in self.outs)
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
@@ -189,12 +189,12 @@ class Checkpoint:
         nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
         within = None if support is None else _parts(support)
         if not has_node(adjoints, *operands):
-            found = owned_arrays(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
-            return [found[x] for x in wanted]
+            cotangents = owned_arrays(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
+            return [cotangents[x] for x in wanted]
         with recording_on():
             some = next(iter(seed.cotangents.values()))
-            found = sweep(nodes, joint, seed, set(wanted), True, frozenset(wanted), within)
-            return [found[x] if x in found else connected_zeros(x, some) for x in wanted]
+            cotangents = sweep(nodes, joint, seed, set(wanted), True, frozenset(wanted), within)
+            return [cotangents[x] if x in cotangents else connected_zeros(x, some) for x in wanted]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
         """The support of the adjoint of one operand, from that of the result (see `reverse.structural_zeros`)."""
@@ -205,8 +205,8 @@ class Checkpoint:
             recorded = has_node(supports, *operands)
             with recording_on() if recorded else nullcontext():
                 nodes = collect(joint, stop=wanted)
-                found = sweep_supports(nodes, joint, _parts(supports), set(wanted), recorded, frozenset(wanted))
-            known = self.known = s, [found[x] if x in found else np.zeros(x.shape) for x in wanted]
+                node_supports = sweep_supports(nodes, joint, _parts(supports), set(wanted), recorded, frozenset(wanted))
+            known = self.known = s, [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in wanted]
         return known[1][position]
 
     def _again(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -74,12 +74,12 @@ class Closure:
 
     def __call__(self, *inputs: Any) -> Any:
         """Return the results of the function for inputs in place of its arguments."""
-        given = list(self._elements)
+        elements = list(self._elements)
         for position, x in zip(self.positions, inputs, strict=True):
-            given[position] = x
+            elements[position] = x
         self._start = next_sequence_number()
         with sealing(self._start, self._wrapped):
-            return self.f(given)
+            return self.f(elements)
 
     def _closed(self) -> list[Any]:
         """The nodes from outside that the results were computed from."""

@@ -35,15 +35,15 @@ def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     call = _made(jitted, plain, structure, jitted.dict_orders((args, kwargs)), positions)
     if call is None:
         return jitted.__wrapped__(*args, **kwargs)
-    found, computed = call.by_program()
-    if found is None:
+    program_result, computed = call.by_program()
+    if program_result is None:
         return computed(args, kwargs)
-    values, how = flatten(found[0])
+    values, how = flatten(program_result[0])
     if not values or not all(isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind == "f" for v in values):
         return jitted.__wrapped__(*args, **kwargs)
     operands = tuple([leaves[i] for i in positions])
-    made = attach(tuple(values) if len(values) > 1 else values[0], _jit, operands, {"call": call})
-    return unflatten(how, list(made) if len(values) > 1 else [made])
+    output = attach(tuple(values) if len(values) > 1 else values[0], _jit, operands, {"call": call})
+    return unflatten(how, list(output) if len(values) > 1 else [output])
 
 
 record_by(_called)
@@ -77,14 +77,14 @@ def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], st
     """The function of operands, other arrays and adjoints that gives the results, and the adjoints of the operands."""
 
     def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
-        def results(*given: Any) -> Any:
-            leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, given, strict=True))}
+        def results(*primals: Any) -> Any:
+            leaves = {**statics, **dict(zip(arrays, others, strict=True)), **dict(zip(positions, primals, strict=True))}
             args, kwargs = unflatten(structure, [leaves[i] for i in range(len(leaves))])
-            found = flatten(f(*args, **kwargs))[0]
-            return tuple([x if isinstance(x, Value) else cg.constant(x) for x in found])  # some may not depend on any operand
+            outputs = flatten(f(*args, **kwargs))[0]
+            return tuple([x if isinstance(x, Value) else cg.constant(x) for x in outputs])  # some may not depend on any operand
 
-        found, pulled = vjp(results, *operands)
-        return found, pulled(tuple(adjoints))
+        outputs, pulled = vjp(results, *operands)
+        return outputs, pulled(tuple(adjoints))
 
     return pull
 
@@ -143,16 +143,16 @@ class Compiled:
         adjoints = tuple(map(_scalar, zeros_for(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
         if has_node(adjoints, *operands):
             with recording_on():
-                values, found = self.pulled(operands, self.others, adjoints)
+                values, cotangents = self.pulled(operands, self.others, adjoints)
         else:
             with NoGraph():
-                values, found = self.pulled(operands, self.others, adjoints)
+                values, cotangents = self.pulled(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
         except ValueError:  # a sum that cancels is only rounding errors, which differ in the program of the derivative
             again = self.compute(*map(to_values, operands))
             _require_all_same(outs, again if isinstance(again, tuple) else (again,))
-        return list(found)
+        return list(cotangents)
 
 
 def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:

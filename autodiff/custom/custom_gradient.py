@@ -73,31 +73,31 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
         leaves, structure = flatten(list(args))
         if any_batched(leaves):
             return _of_examples(Custom(f, options, structure), leaves)
-        made = Custom(f, options, structure)
-        found = bind(_custom, as_operands(tuple(leaves)), {"call": made})
-        return unflatten(made.results, found if isinstance(found, (tuple, list)) else [found])
+        custom_call = Custom(f, options, structure)
+        output = bind(_custom, as_operands(tuple(leaves)), {"call": custom_call})
+        return unflatten(custom_call.results, output if isinstance(output, (tuple, list)) else [output])
 
     return call
 
 
-def _of_examples(made: Custom, leaves: list[Any]) -> Any:
+def _of_examples(custom_call: Custom, leaves: list[Any]) -> Any:
     """The value within vmap: that of a function of all examples, whose pull is that of each."""
 
     def below(*bases: Any) -> Any:
         pulls: list[Any] = []
 
         def parts(*operands: Any) -> Any:
-            found, pull = made.pair(operands)
+            outputs, pull = custom_call.pair(operands)
             pulls.append(pull)
-            return found
+            return outputs
 
         return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.pull(pulls[0], adjoints)
 
-    below.__name__ = made.name
+    below.__name__ = custom_call.name
     stepped = LiftedFunction(below, leaves)
     with outside_vmap():
-        found = custom_gradient(below)(*stepped.arrays)
-    return unflatten(made.results, stepped.wrap_results(found))
+        outputs = custom_gradient(below)(*stepped.arrays)
+    return unflatten(custom_call.results, stepped.wrap_results(outputs))
 
 
 class Custom:
@@ -126,14 +126,14 @@ class Custom:
 
     def pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
         """The leaves of the value, and the function that takes their adjoints to those of the arguments' leaves."""
-        found = self.f(*unflatten(self.structure, operands), **self.options)
-        if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
+        pair = self.f(*unflatten(self.structure, operands), **self.options)
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
             raise TypeError(
                 f"custom_gradient: {self.name} must return a pair (value, pull), where pull is a function of the adjoint"
             )
-        leaves, results = flatten(found[0])
+        leaves, results = flatten(pair[0])
         if not leaves:
-            raise TypeError(f"custom_gradient: the value of {self.name} is {found[0]!r}, which holds no array")
+            raise TypeError(f"custom_gradient: the value of {self.name} is {pair[0]!r}, which holds no array")
         self.results = results
 
         def pull(adjoint: Any) -> list[Any]:
@@ -141,7 +141,7 @@ class Custom:
             seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
             if seed is not None:
                 adjoints = tuple(a if isinstance(a, Value) else constant_operand(a) for a in adjoints)
-            return self._checked(found[1](unflatten(results, adjoints)), operands, seed)
+            return self._checked(pair[1](unflatten(results, adjoints)), operands, seed)
 
         return leaves, pull
 
@@ -156,11 +156,11 @@ class Custom:
         with NoGraph():
             return [unowned(to_values(a)) for a in self.pull_kept(adjoint)]
 
-    def _checked(self, found: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
+    def _checked(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
         arguments = self.structure.children()
-        several = len(arguments) > 1 or (isinstance(found, (tuple, list)) and arguments[0].is_leaf())
-        trees = found if several and isinstance(found, (tuple, list)) else [found]
+        several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
+        trees = pull_result if several and isinstance(pull_result, (tuple, list)) else [pull_result]
         if len(trees) != len(arguments):
             raise ValueError(
                 f"custom_gradient: the pull of {self.name} returned {len(trees)} adjoints for {len(arguments)} arguments"

@@ -77,8 +77,8 @@ def root(
     Unknowns and parameters may nest:
 
     >>> circle = lambda x, p: {"u": x["u"] ** 2 + x["v"] ** 2 - p["r"] ** 2, "v": x["u"] - p["a"] * x["v"]}
-    >>> found = root(circle, {"u": 1.0, "v": 1.0}, args=({"r": 5.0, "a": 0.75},))
-    >>> print(round(float(found["u"]), 9), round(float(found["v"]), 9))
+    >>> solution = root(circle, {"u": 1.0, "v": 1.0}, args=({"r": 5.0, "a": 0.75},))
+    >>> print(round(float(solution["u"]), 9), round(float(solution["v"]), 9))
     3.0 4.0
     """
     problem = problem_of("root", g, x0, params, args)
@@ -86,7 +86,7 @@ def root(
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         from scipy import optimize
 
-        found = optimize.root(
+        scipy_result = optimize.root(
             lambda x: np.ravel(to_values(problem.function(_shaped(x, start), *values))),
             np.ravel(start),
             jac=lambda x: to_values(jacobian_of(problem.function, _shaped(x, start), values)),
@@ -94,10 +94,10 @@ def root(
             tol=tol,
             options=options,
         )
-        residual = np.max(np.abs(np.ravel(to_values(problem.function(_shaped(found.x, start), *values)))), initial=0)
-        if not found.success and not residual <= _rounding(problem.function, found.x, start, values):
-            raise RuntimeError(f"root: no solution was found: {found.message} (residual {residual:.3g})")
-        return found.x
+        residual = np.max(np.abs(np.ravel(to_values(problem.function(_shaped(scipy_result.x, start), *values)))), initial=0)
+        if not scipy_result.success and not residual <= _rounding(problem.function, scipy_result.x, start, values):
+            raise RuntimeError(f"root: no solution was found: {scipy_result.message} (residual {residual:.3g})")
+        return scipy_result.x
 
     return problem.restored(_solution("root", problem.function, problem.start, problem.leaves, solve))
 
@@ -158,8 +158,8 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
                 return x
         raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps; try autodiff.root")
 
-    found = _solution("fixed_point", lambda x, *p: x - problem.function(x, *p), problem.start, problem.leaves, solve)
-    return problem.restored(found)
+    solution = _solution("fixed_point", lambda x, *p: x - problem.function(x, *p), problem.start, problem.leaves, solve)
+    return problem.restored(solution)
 
 
 # ------------------------------------------------------------------------------------------ the theorem
@@ -176,8 +176,8 @@ class Implicit:
     def compute(self, *params: Any) -> Any:
         """The solution."""
         with NoGraph():
-            found = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
-        return np.asarray(found, self.dtype).reshape(self.start.shape)[()]
+            solution = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
+        return np.asarray(solution, self.dtype).reshape(self.start.shape)[()]
 
     def _matrix(self, out: Any, params: tuple[Any, ...]) -> Any:
         matrix = jacobian_of(self.g, out, params)
@@ -208,7 +208,9 @@ class Implicit:
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node; within vmap that of each example."""
     if any_batched(x0, params):
-        return map_elements(name, lambda start, given: _solution(name, g, start, tuple(given), solve), (x0, params))
+        return map_elements(
+            name, lambda start, parameter_leaves: _solution(name, g, start, tuple(parameter_leaves), solve), (x0, params)
+        )
     with outside_vmap():
         return _solved(name, g, x0, params, solve)
 
@@ -232,7 +234,7 @@ _functions = {name: Opaque(name) for name in ("root", "fixed_point")}
 
 def require_closed(name: str, g: Function, values: list[Any]) -> Any:
     """Return the result of a function; raise a TypeError if it captures nodes, which its derivative would miss."""
-    closure = Closure(name, lambda given: g(*given), values, range(len(values)))
+    closure = Closure(name, lambda elements: g(*elements), values, range(len(values)))
     used = [n for n in closure.closed if type(n) not in INERT]
     require_unbatched(name, *closure.results)
     if used or closure.level:

@@ -14,9 +14,9 @@ def _rule_of(function: ImportedFunction) -> Rule:
 
     def cotangents(positions: list[int], cotangent: Any, out: Any, *operands: Any) -> list[Any]:
         outputs = len(out) if isinstance(out, tuple) else 0
-        given = zeros_where_none(cotangent, out) if outputs else [cotangent]
-        found = function.pullback(outputs)(*given, *operands)
-        return [found[position] for position in positions]
+        output_cotangents = zeros_where_none(cotangent, out) if outputs else [cotangent]
+        operand_cotangents = function.pullback(outputs)(*output_cotangents, *operands)
+        return [operand_cotangents[position] for position in positions]
 
     def tangent(position: int, t: Any, out: Any, *operands: Any) -> Any:
         return function.pushforward(position)(t, *operands)

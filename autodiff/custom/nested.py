@@ -77,10 +77,12 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
         pieces = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
         return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(pieces, dtypes, strict=True)])
 
-    def vector(found: Any) -> Any:
-        parts, given = flatten(found)
-        if given != unknown:
-            raise ValueError(f"{name}: the function returned a value that nests as {given}; the unknown nests as {unknown}")
+    def vector(value: Any) -> Any:
+        parts, value_structure = flatten(value)
+        if value_structure != unknown:
+            raise ValueError(
+                f"{name}: the function returned a value that nests as {value_structure}; the unknown nests as {unknown}"
+            )
         require_unbatched(name, *parts)
         for part, shape in zip(parts, shapes, strict=True):
             if np.shape(part) != shape:
@@ -93,10 +95,10 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
 
 def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
     """The parameters of a function, given by position or, as SciPy takes them, by ``args=``."""
-    given = args if isinstance(args, tuple) else (args,)
-    if params and given:
+    extra_arguments = args if isinstance(args, tuple) else (args,)
+    if params and extra_arguments:
         raise TypeError(f"{name}: parameters are given by position or by args=, not by both")
-    return tuple(params) or given
+    return tuple(params) or extra_arguments
 
 
 def _of_leaves(f: Function, structure: Any, between: int) -> Function:
@@ -104,4 +106,4 @@ def _of_leaves(f: Function, structure: Any, between: int) -> Function:
     if all(part.is_leaf() for part in structure.children()):
         return f
     first = 1 + between
-    return lambda *given: f(*given[:first], *unflatten(structure, given[first:]))
+    return lambda *arguments: f(*arguments[:first], *unflatten(structure, arguments[first:]))

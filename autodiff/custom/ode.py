@@ -82,7 +82,9 @@ def odeint(
 def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """The solution as one node; within vmap that of each example."""
     if any_batched(y0, t, params):
-        return map_elements("odeint", lambda y0, t, given: _states(f, y0, t, tuple(given), options), (y0, t, params))
+        return map_elements(
+            "odeint", lambda y0, t, parameter_leaves: _states(f, y0, t, tuple(parameter_leaves), options), (y0, t, params)
+        )
     with outside_vmap():
         return _solved(f, y0, t, params, options)
 
@@ -118,10 +120,10 @@ class Solution:
         y0 = np.asarray(y0)
 
         def rate(time: Any, flat: Any) -> Any:
-            found = np.asarray(to_values(self.f(flat.reshape(y0.shape)[()], np.float64(time), *params)))
-            if found.shape != y0.shape:
-                raise ValueError(f"odeint: the function made a rate of shape {found.shape} of a state of shape {y0.shape}")
-            return found.ravel()
+            derivative = np.asarray(to_values(self.f(flat.reshape(y0.shape)[()], np.float64(time), *params)))
+            if derivative.shape != y0.shape:
+                raise ValueError(f"odeint: the function made a rate of shape {derivative.shape} of a state of shape {y0.shape}")
+            return derivative.ravel()
 
         with NoGraph():
             solved = solve_ivp(
@@ -176,9 +178,9 @@ class Solution:
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         k = position - 2
 
-        def forward(state: Any, time: Any, *given: Any) -> Any:
+        def forward(state: Any, time: Any, *arguments: Any) -> Any:
             y, moved = laid_out(state[:size], shape), laid_out(state[size:], shape)
-            p, direction = (given[:-1], given[-1]) if k >= 0 else (given, None)
+            p, direction = (arguments[:-1], arguments[-1]) if k >= 0 else (arguments, None)
             if k >= 0:
                 rate, change = jvp(lambda y, s, q: f(y, s, *p[:k], q, *p[k + 1 :]), (y, time, p[k]), (moved, 0.0, direction))
             else:
@@ -190,10 +192,10 @@ class Solution:
             start = -f(y0, t[0], *params) * tangent[0]
         state = np.concatenate([np.ravel(y0), np.ravel(start)])
         solved = self.again(forward, state, t, *params, *([tangent] if k >= 0 else []))
-        found = np.reshape(solved[:, size:], out.shape)
+        state_tangents = np.reshape(solved[:, size:], out.shape)
         if position == 1:
-            found = found + np.stack([f(out[i], t[i], *params) * tangent[i] for i in range(len(t))])
-        return found
+            state_tangents = state_tangents + np.stack([f(out[i], t[i], *params) * tangent[i] for i in range(len(t))])
+        return state_tangents
 
 
 def _parts(totals: Any, params: Sequence[Any], sizes: Sequence[int]) -> list[Any]:

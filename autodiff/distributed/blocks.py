@@ -86,10 +86,12 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         arguments = Arguments(_NAME, loss, args, kwargs, argnums)
         _require_parameters(arguments)
-        given = Given(arguments)
-        value, *found = result_of(_summed(_parts(Block(arguments, given, has_aux), arguments, given)), wait)
-        aux = found.pop() if has_aux else None
-        return ((value, aux) if has_aux else value), arguments.nest(found)
+        row_arguments = Given(arguments)
+        value, *gradient_leaves = result_of(
+            _summed(_parts(Block(arguments, row_arguments, has_aux), arguments, row_arguments)), wait
+        )
+        aux = gradient_leaves.pop() if has_aux else None
+        return ((value, aux) if has_aux else value), arguments.nest(gradient_leaves)
 
     return differentiated
 
@@ -135,11 +137,11 @@ class Given:
         named = {name: None if name in arguments.selected else a for name, a in arguments.kwargs.items()}
         leaves, structure = flatten((hidden, named))
         names = [path[2:].codify(f"argument {path[1].entry!r}") for path in structure.accessors()]
-        found = [(k, name) for k, name in enumerate(names) if _has_rows(leaves[k], name)]
-        self.chunks = _chunks([leaves[k] for k, _ in found])
-        self.arrays = [_cut(leaves[k], self.chunks, name) for k, name in found]
+        row_leaves = [(k, name) for k, name in enumerate(names) if _has_rows(leaves[k], name)]
+        self.chunks = _chunks([leaves[k] for k, _ in row_leaves])
+        self.arrays = [_cut(leaves[k], self.chunks, name) for k, name in row_leaves]
         _require_arrays((*hidden, *named.values()), sum(self.chunks))
-        for place, (k, _) in enumerate(found):
+        for place, (k, _) in enumerate(row_leaves):
             leaves[k] = Rows(place)
         self.template = unflatten(structure, leaves)
 
@@ -203,9 +205,9 @@ def _require_arrays(arguments: Sequence[Any], rows: int) -> None:
 class Block:
     """The value and gradient of one block, as a callable. It is sent to where the block is, with all that it needs."""
 
-    def __init__(self, arguments: Arguments, given: Given, has_aux: bool) -> None:
-        self.loss, self.places, self.template = arguments.f, arguments.selected, given.template
-        self.rows, self.has_aux = sum(given.chunks), has_aux
+    def __init__(self, arguments: Arguments, row_arguments: Given, has_aux: bool) -> None:
+        self.loss, self.places, self.template = arguments.f, arguments.selected, row_arguments.template
+        self.rows, self.has_aux = sum(row_arguments.chunks), has_aux
         self.number, self.errors = default_float(), np.geterr()
 
     def __call__(self, parameters: Sequence[Any], *blocks: Any) -> list[Any]:
@@ -221,9 +223,9 @@ class Block:
             else:
                 kwargs[place] = tree
         with default_dtype(self.number), np.errstate(**self.errors):
-            value, found = operators.value_and_grad(self.loss, tuple(self.places), self.has_aux)(*args, **kwargs)
+            value, gradient = operators.value_and_grad(self.loss, tuple(self.places), self.has_aux)(*args, **kwargs)
             value, *aux = value if self.has_aux else (value,)
-            numbers = [value, *flatten(found)[0]]
+            numbers = [value, *flatten(gradient)[0]]
             _require_plain(numbers)
             weight = len(blocks[0]) / self.rows
             return [*[weight * x for x in numbers], *[[x] for x in aux]]
@@ -255,12 +257,12 @@ def _require_plain(numbers: Sequence[Any]) -> None:
         )
 
 
-def _parts(block: Block, arguments: Arguments, given: Given) -> list[Any]:
+def _parts(block: Block, arguments: Arguments, row_arguments: Given) -> list[Any]:
     """A task for each block that has rows."""
     trees = [arguments.args[p] if isinstance(p, int) else arguments.kwargs[p] for p in arguments.selected]
     parameters = delayed(trees, name=f"parameters-{uuid.uuid4().hex}", traverse=False)
     axes = itertools.count(1)
-    indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in given.arrays]
+    indexed = [(x, (0, *itertools.islice(axes, x.ndim - 1))) for x in row_arguments.arrays]
     together = da.blockwise(
         block,
         (0,),
@@ -270,7 +272,7 @@ def _parts(block: Block, arguments: Arguments, given: Given) -> list[Any]:
         meta=np.empty(0, object),
         align_arrays=False,
     )
-    return [part for part, rows in zip(together.to_delayed(), given.chunks, strict=True) if rows]
+    return [part for part, rows in zip(together.to_delayed(), row_arguments.chunks, strict=True) if rows]
 
 
 def _summed(parts: list[Any]) -> Any:

@@ -50,22 +50,22 @@ class Roll:
         if self._one_at_a_time is None:
             self._one_at_a_time = asyncio.Lock()
         async with self._one_at_a_time:
-            asked = time.monotonic()
-            if asked - self.looked > max(age, 0.0):
-                if asked - self.looked > 2 * ANSWER_WITHIN:
+            request_time = time.monotonic()
+            if request_time - self.looked > max(age, 0.0):
+                if request_time - self.looked > 2 * ANSWER_WITHIN:
                     self._silent_since = None  # there was no request meanwhile
-                await self._ask(asked)
+                await self._ask(request_time)
                 self.looked = time.monotonic()
         return self._silent_since is None
 
-    async def _ask(self, asked: float) -> None:
+    async def _ask(self, request_time: float) -> None:
         try:
-            found = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
+            identity = await asyncio.wait_for(self.client.scheduler.identity(n_workers=-1), ANSWER_WITHIN)
         except Exception:  # no answer; `require_scheduler` decides after how long it is lost
-            self._silent_since = asked if self._silent_since is None else self._silent_since
+            self._silent_since = request_time if self._silent_since is None else self._silent_since
             return
         self._silent_since = None
-        self._note(found["workers"])
+        self._note(identity["workers"])
 
     def _note(self, workers: Mapping[str, Any]) -> None:
         """A worker was heard of if the scheduler's clock shows another time for it than before."""
@@ -92,16 +92,16 @@ class Actor:
     Dask's own handle takes whichever client is current, and waits for a lost worker to return.
     """
 
-    def __init__(self, client: Any, address: str, made: Any) -> None:
-        self._client, self._address, self._made = client, address, made  # it lives as long as `made` does
+    def __init__(self, client: Any, address: str, future: Any) -> None:
+        self._client, self._address, self._future = client, address, future  # the object lives as long as the future
 
     async def call(self, method: str, *args: Any) -> Any:
         """Call a method there; return its result."""
-        asked = {"function": method, "actor": self._made.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
+        request = {"function": method, "actor": self._future.key, "args": [_protocol.to_serialize(x) for x in args], "kwargs": {}}
         if self._client.direct_to_workers:
-            answer = await self._client.rpc(self._address).actor_execute(**asked)
+            response = await self._client.rpc(self._address).actor_execute(**request)
         else:
-            answer = await self._client.scheduler.proxy(worker=self._address, msg={"op": "actor_execute", **asked})
-        if answer["status"] != "OK":
-            raise answer["exception"]
-        return answer["result"]
+            response = await self._client.scheduler.proxy(worker=self._address, msg={"op": "actor_execute", **request})
+        if response["status"] != "OK":
+            raise response["exception"]
+        return response["result"]

@@ -175,15 +175,17 @@ class DataParallel:
             value, slopes = both_at(ask, leaves)
             return value, unflatten(structure, slopes)
 
-        found: tuple[Any, Any] = self._asking(params, batch, recorded, lambda *found: found, True)
-        return found
+        value_and_gradient: tuple[Any, Any] = self._asking(
+            params, batch, recorded, lambda *value_and_gradient: value_and_gradient, True
+        )
+        return value_and_gradient
 
     def _asking(self, params: Any, batch: Sequence[Any], recorded: Any, plain: Any, slopes: bool) -> Any:
         """Return the result of `recorded` for nodes, or of `plain` for the value and the gradient."""
-        given, structure = flatten(params)
-        if not given:
+        parameter_leaves, structure = flatten(params)
+        if not parameter_leaves:
             raise TypeError(f"DataParallel: the parameters, {params!r}, hold no array")
-        leaves = as_operands(tuple([as_argument(x, "DataParallel: a parameter") for x in given]))
+        leaves = as_operands(tuple([as_argument(x, "DataParallel: a parameter") for x in parameter_leaves]))
         rows = Rows(batch)
         trees = _tree(structure), _tree(rows.structure)
 
@@ -199,8 +201,8 @@ class DataParallel:
 
         if is_node:
             return recorded(ask, leaves, structure)
-        value, found = ask(0, leaves, slopes)
-        return plain(value, unflatten(structure, found) if slopes else None)
+        value, gradients = ask(0, leaves, slopes)
+        return plain(value, unflatten(structure, gradients) if slopes else None)
 
     # --------------------------------------------------------------------------------------------------- one step
 
@@ -222,29 +224,29 @@ class DataParallel:
 
     def _computed_here(self, machine: Machine, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         begun = self.log.now()
-        answer = run_isolated(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
-        fault = "error" if isinstance(answer, Failed) else ""
+        result = run_isolated(machine.sums, Share(request, rows.pieces(0, rows.count), bounds, (0, len(bounds) - 1), []))
+        fault = "error" if isinstance(result, Failed) else ""
         self.log.add(step, HERE, range(rows.count), begun, self.log.now(), fault)
-        if isinstance(answer, Failed):
-            raise answer.raised("this machine")
-        return answer.sums, answer.dtype
+        if isinstance(result, Failed):
+            raise result.raised("this machine")
+        return result.sums, result.dtype
 
     def _computed_there(self, step: int, request: Request, rows: Rows, bounds: list[int]) -> Any:
         machines: Any = self._machines
 
         async def run() -> Any:
             machines.begin(step)
-            taken = Step(machines, request, rows.pieces, bounds, self.patience, self.wait)
-            await taken.run()
-            return taken
+            batch_step = Step(machines, request, rows.pieces, bounds, self.patience, self.wait)
+            await batch_step.run()
+            return batch_step
 
-        taken = self._sync(run)
-        if taken.failed is not None:
-            address, failed = taken.failed
+        batch_step = self._sync(run)
+        if batch_step.failed is not None:
+            address, failed = batch_step.failed
             raise failed.raised(address)
-        for category, text in dict.fromkeys(taken.warned):
+        for category, text in dict.fromkeys(batch_step.warned):
             warn_user(text, category)
-        return taken.parts, taken.dtype
+        return batch_step.parts, batch_step.dtype
 
     def _sync(self, run: Callable[[], Any]) -> Any:
         """Run on the client's event loop: the machines' state is used nowhere else."""
@@ -271,17 +273,17 @@ class DataParallel:
         """
         if not arrays:
             raise TypeError("put: no arrays were given")
-        made = [x if isinstance(x, Kept) else self._keep(np.array(x, order="C")) for x in Rows(arrays).leaves]
+        remote_arrays = [x if isinstance(x, Kept) else self._keep(np.array(x, order="C")) for x in Rows(arrays).leaves]
         if self._machines is not None:
             self._sync(self._machines.give)
-        return made[0] if len(made) == 1 else tuple(made)
+        return remote_arrays[0] if len(remote_arrays) == 1 else tuple(remote_arrays)
 
     def _keep(self, array: np.ndarray[Any, Any]) -> Kept:
         """Keep an array as long as its `Kept` exists."""
-        made = Kept(uuid.uuid4().hex, array)
-        self._kept[made.key] = array
-        weakref.finalize(made, self._kept.pop, made.key, None)
-        return made
+        remote_array = Kept(uuid.uuid4().hex, array)
+        self._kept[remote_array.key] = array
+        weakref.finalize(remote_array, self._kept.pop, remote_array.key, None)
+        return remote_array
 
     @property
     def machines(self) -> list[MachineInfo]:

@@ -73,15 +73,15 @@ class JacobianNode(TangentNode):
         of the value; it shares no memory with anything.
         """
         require_history(self)
-        found, start = [], 0
+        jacobians, start = [], 0
         tangents = connected(self.tangent, self.primal)
         for shape in self.inputs.shapes:
             stop = start + math.prod(shape)
             block = np.copy(np.moveaxis(tangents[start:stop], 0, -1), order="C")
             block = np.reshape(block, self.shape + shape)
-            found.append(block if isinstance(block, Value) else block[()])
+            jacobians.append(block if isinstance(block, Value) else block[()])
             start = stop
-        return found if len(found) > 1 else found[0]
+        return jacobians if len(jacobians) > 1 else jacobians[0]
 
     @property
     def tangent(self) -> Any:
@@ -140,8 +140,8 @@ def _jacobian_node_in(value: Any) -> JacobianNode | None:
         return value  # type: ignore[no-any-return]
     if not issubclass(kind, TangentNode):
         return None
-    found = _jacobian_node_in(value.primal)
-    return _jacobian_node_in(value.derivative()) if found is None else found
+    node = _jacobian_node_in(value.primal)
+    return _jacobian_node_in(value.derivative()) if node is None else node
 
 
 def _refuse_others(level: int, values: Sequence[Any]) -> None:
@@ -156,12 +156,12 @@ def _refuse_others(level: int, values: Sequence[Any]) -> None:
 
 
 def run_with_tangent_batch(
-    f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], given: Any, kept: Any
+    f: Callable[..., Any], call: Callable[..., Any], points: Sequence[Any], batches: Sequence[Any], arguments: Any, kept: Any
 ) -> list[tuple[Any, Any]]:
     """The leaves of a function's result, each with a batch of tangents along a first axis; see `run_with_tangents`."""
     inputs = Inputs((), len(batches[0]))
     make = functools.partial(_with_tangents, inputs)
-    return run_with_tangents(f, call, points, batches, make, given, kept)[0]
+    return run_with_tangents(f, call, points, batches, make, arguments, kept)[0]
 
 
 def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> JacobianNode:
@@ -170,10 +170,10 @@ def _with_tangents(inputs: Inputs, primal: Any, tangents: Any, level: int) -> Ja
 
 def require_no_jacobian(operator: str, value: Any) -> None:
     """Raise if a value that carries a Jacobian is given to reverse mode."""
-    found = _jacobian_node_in(value)
-    if found is not None:
+    node = _jacobian_node_in(value)
+    if node is not None:
         raise TypeError(
-            f"{operator}: the {describe(found)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "
+            f"{operator}: the {describe(node)} carries a Jacobian (autodiff.forward.variables), which this operator cannot "
             "pass on; use autodiff.jvp inside, or take the outer derivative by autodiff.jacobian"
         )
 
@@ -184,7 +184,7 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
         raise TypeError("variables: give one value for each input")
     if names is not None and (isinstance(names, str) or len(names) != len(values)):
         raise ValueError(f"variables: names={names!r} must be a sequence of {len(values)} names, one per input")
-    found = []
+    arrays = []
     for position, value in enumerate(values):
         array = as_argument(
             value, f"variables: input {position}", "use it directly: all values that are not inputs are constants"
@@ -194,8 +194,8 @@ def real_inputs(values: Sequence[Any], names: Sequence[str] | None) -> list[Any]
                 f"variables: input {position} is complex; give its real and imaginary parts as two inputs, or use "
                 "autodiff.jacfwd, which takes analytic functions"
             )
-        found.append(array)
-    return found
+        arrays.append(array)
+    return arrays
 
 
 def variables(*values: Any, names: Sequence[str] | None = None) -> Any:

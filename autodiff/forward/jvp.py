@@ -94,10 +94,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     0.077004
     """
     require_function("jvp", f)
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
+    for what, argument in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(argument, (tuple, list)):
             raise TypeError(
-                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(given).__name__}; "
+                f"jvp: the {what} are a tuple with an entry for each argument of the function, not a {type(argument).__name__}; "
                 "of one argument write jvp(f, (x,), (t,))"
             )
     if len(primals) != len(tangents):
@@ -123,7 +123,7 @@ def run_with_tangents(
     points: Sequence[Any],
     directions: Sequence[Any],
     make: Callable[[Any, Any, int], TangentNode],
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     kept: Sequence[Any] = (),
     has_aux: bool = False,
 ) -> tuple[list[tuple[Any, Any]], Any, Any]:
@@ -139,7 +139,7 @@ def run_with_tangents(
         The leaves of the arguments, and a tangent of each; or a batch of tangents, if `make` takes it.
     make : callable
         ``make(primal, tangent, level)`` returns the tracer of a leaf.
-    given, kept : sequence
+    arguments, kept : sequence
         The arguments, and those that the function receives unchanged; see `intercept`.
     has_aux : bool
         Whether the function returns a pair of a result and anything else.
@@ -151,14 +151,14 @@ def run_with_tangents(
         if is_python_arithmetic(point):
             mark_python_number(inputs[-1])
     shared = find_shared(points)
-    for position, (point, made) in enumerate(zip(points, inputs, strict=True)):
+    for position, (point, tracer) in enumerate(zip(points, inputs, strict=True)):
         if position in shared or is_locked(point):
-            lock(made)
+            lock(tracer)
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
         enter_imported()
-        with Tracing(records=True), wrapped, intercept(f, given, unchanged=kept) as opened, collecting_leaks() as escapes:
+        with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=kept) as opened, collecting_leaks() as escapes:
             result = call_with_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)
             outs, results = flatten(result)
@@ -178,7 +178,7 @@ def run_with_tangents(
     note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
     if not all(e.is_text for e in escapes) and not any(
-        isinstance(found := base_of(out), TangentNode) and found.level == level for out in outs
+        isinstance(base := base_of(out), TangentNode) and base.level == level for out in outs
     ):
         warn_zero_derivative("jvp", "its arguments", escapes)
     return parts, results, _without(level, aux) if has_aux else None
@@ -191,8 +191,8 @@ def _input(primal: Any, tangent: Any, make: Callable[[Any, Any], TangentNode], a
         primal, tangent = base_of(lift_to_active_levels(primal)), base_of(lift_to_active_levels(tangent))
     is_shared = bool(around) and is_broadcast(primal, len(around))
     own = primal if is_shared else bind(ops.input_of, (primal,))  # the function may write in place
-    made = make(own, tangent)
-    return wrap_batch(made, around, is_array=not is_scalar, borrows_values=is_shared) if around else made
+    tracer = make(own, tangent)
+    return wrap_batch(tracer, around, is_array=not is_scalar, borrows_values=is_shared) if around else tracer
 
 
 def _with_tangent(primal: Any, tangent: Any, level: int) -> TangentNode:

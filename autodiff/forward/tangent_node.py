@@ -90,8 +90,8 @@ class TangentNode(TransformTracer):
 
     def buffer_over(self, array: Any) -> TangentNode:
         """A node over `array` into which values of this level can be written."""
-        made: TangentNode = _buffer_like(array, self)
-        return made
+        buffer: TangentNode = _buffer_like(array, self)
+        return buffer
 
     def push(self, rule: Rule, tangents: list[Any], out: Any, function: Any, operands: tuple[Any, ...], options: Any) -> Any:
         """The tangent of an operation's output, from those of its operands (None where zero)."""
@@ -158,8 +158,8 @@ class TangentNode(TransformTracer):
         tangent = None
         if function not in ops.PIECEWISE and any(t is not None for t in tangents):
             rule = by_function[function]
-            found = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
-            tangent = _apart(found, those)
+            rule_tangent = RuleErrors(function).run_once(those[0].push, rule, tangents, out, function, primals, options)
+            tangent = _apart(rule_tangent, those)
         watch = active_watcher()
         if watch is not None:
             watch.pushed(function, args, out, tangent)

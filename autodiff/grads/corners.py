@@ -192,13 +192,13 @@ class _ReductionCorners:
         self, g: Any, out: Any, x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
     ) -> Any:
         """Return the cotangent of the elements."""
-        found = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        cotangent = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
-            return found
+            return cotangent
         kept = restore_axes(out, x, axis, keepdims)
         at, share = self.at(kept, x, axis, options)
         if not np.any(at):
-            return found
+            return cotangent
         corner = np.reshape(np.logical_or.reduce(at, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
             flat, slope = corner & (g.raw_value == 0), None
@@ -206,13 +206,13 @@ class _ReductionCorners:
             flat, slope = slope_at_corner(g, out, corner)
         at = at & restore_axes(flat, x, axis, keepdims)
         if not np.any(at):
-            return found
+            return cotangent
         if slope is not None:
-            return found + np.where(at, restore_axes(slope, x, axis, keepdims) * share * (x - kept), 0)
+            return cotangent + np.where(at, restore_axes(slope, x, axis, keepdims) * share * (x - kept), 0)
         if self.corner is None:  # as for all choices; see `UNLIKELY`
-            return found
+            return cotangent
         moved = np.where(at, x - kept, 0)
-        return found + np.where(
+        return cotangent + np.where(
             at, restore_axes(g, x, axis, keepdims) * safe_quotient(moved, np.zeros_like(moved), self.rule.opname), 0
         )
 
@@ -227,15 +227,15 @@ class _ReductionCorners:
         **options: Any,
     ) -> Any:
         """Return the tangent of the result."""
-        found = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        tangent = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not _any_recorded(t, out, x):
-            return found
+            return tangent
         kept = restore_axes(out, x, axis, keepdims)
         at, _ = self.at(kept, x, axis, options)
         if not np.any(at):
-            return found
+            return tangent
         moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_values(x))), 1)
-        return found + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+        return tangent + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of cotangents by the weights, unless a corner is recorded."""

@@ -82,11 +82,11 @@ def _cumprod_tangent(
     t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = None, include_initial: Any = False, **_: Any
 ) -> Any:
     line, along = _line_and_axis(x, out, axis)
-    made = _slice_along(out, along, 1, None) if include_initial else out
-    found = _linear_recurrence(line, _shift(made, along, 1, 1) * np.reshape(t, line.shape), along)
+    products = _slice_along(out, along, 1, None) if include_initial else out
+    tangent = _linear_recurrence(line, _shift(products, along, 1, 1) * np.reshape(t, line.shape), along)
     if not include_initial:
-        return found
-    return np.concatenate([np.zeros_like(_slice_along(out, along, 0, 1)), found], axis=along)
+        return tangent
+    return np.concatenate([np.zeros_like(_slice_along(out, along, 0, 1)), tangent], axis=along)
 
 
 cumprod_grad = general("cumprod", _cumprod).tangent(_cumprod_tangent)

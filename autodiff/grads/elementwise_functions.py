@@ -276,17 +276,17 @@ def _is_at_bound(x: Any, low: Any, high: Any) -> Any:
 def _clip_formula(formula: Any, position: int) -> Any:
     def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         mine = (x, low, high)[position]
-        found = formula(g, out, x, low, high)
-        return choice_formula(found, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
+        cotangent = formula(g, out, x, low, high)
+        return choice_formula(cotangent, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
 
     return back
 
 
 def _clip_tangent(formula: Any) -> Any:
     def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-        found = formula(t, out, x, low, high)
+        tangent = formula(t, out, x, low, high)
         at = _is_at_bound(x, low, high)
-        return choice_tangent(found, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
+        return choice_tangent(tangent, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
 
     return push
 
@@ -328,13 +328,13 @@ def _angle(g: Any, out: Any, z: Any, deg: Any = False) -> Any:
 
 
 def _copysign(g: Any, out: Any, x: Any, y: Any) -> Any:
-    found = g * (np.sign(x) * np.copysign(1, y))
-    return choice_formula(found, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    cotangent = g * (np.sign(x) * np.copysign(1, y))
+    return choice_formula(cotangent, g, out, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 def _copysign_tangent(t: Any, out: Any, x: Any, y: Any) -> Any:
-    found = t * (np.sign(x) * np.copysign(1, y))
-    return choice_tangent(found, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
+    tangent = t * (np.sign(x) * np.copysign(1, y))
+    return choice_tangent(tangent, t, lambda: np.asarray(to_values(x)) == 0, lambda: x, "copysign")
 
 
 copysign_grad = elementwise("copysign", _copysign, None).tangent(_copysign_tangent, None)

@@ -79,15 +79,15 @@ def _bin_volumes(edges: Sequence[Any]) -> Any:
 
 def _columns_back(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> list[Any]:
     """Return the cotangent of each column from those of the bins and edges."""
-    found = []
+    cotangents = []
     for axis, (column, edge) in enumerate(zip(columns, out[1:], strict=True)):
         total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
         if density and g[0] is not None:
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
             fall, nothing = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
             total = total + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
-        found.append(_edges_back(total, edge, column, bins[axis], range[axis]))
-    return found
+        cotangents.append(_edges_back(total, edge, column, bins[axis], range[axis]))
+    return cotangents
 
 
 def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> tuple[Any, ...]:
@@ -117,10 +117,10 @@ def _weights_tangent(t: NDArray[Any], out: Any, columns: Sequence[Any], weights:
     places, inside = _bin_indices(columns, out[1:])
     moved = np.where(inside, t, 0)
     like = np.zeros(math.prod(out[0].shape), moved.dtype)
-    found = np.reshape(bind(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
+    bin_tangent = np.reshape(bind(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
     if density:
-        found = (found / _bin_volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
-    return (found, *[None for _ in columns])
+        bin_tangent = (bin_tangent / _bin_volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
+    return (bin_tangent, *[None for _ in columns])
 
 
 # The weights of a histogram are always given by keyword.

@@ -47,8 +47,8 @@ def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
 def _quantile_places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
     """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
-    found = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
-    return np.reshape(found, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
+    positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
+    return np.reshape(positions_by_size, (len(sizes), np.size(options.get("q", 0)))).T[:, which.reshape(counts.shape)]
 
 
 def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, options: dict[str, Any]) -> Any:

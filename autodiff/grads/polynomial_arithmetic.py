@@ -51,8 +51,8 @@ def _strip_leading(p: Any) -> tuple[int, Any]:
 
 
 def _leading_zeros(p: Any) -> int:
-    found = np.flatnonzero(p)
-    return int(found[0]) if found.size else len(p) - 1
+    nonzero_indices = np.flatnonzero(p)
+    return int(nonzero_indices[0]) if nonzero_indices.size else len(p) - 1
 
 
 def _polymul_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:

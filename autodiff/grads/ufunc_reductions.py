@@ -58,30 +58,30 @@ class Fold:
 
     def back(self, rule: Rule, adjoints: list[Any]) -> tuple[Any, list[Any]]:
         """Return the cotangents of the start and of the elements, given those of the results (None for zero)."""
-        found: list[Any] = []
+        element_cotangents: list[Any] = []
         g = adjoints[-1]
         for i in range(len(self.results) - 1, 0, -1):
             to_result, to_element = (_apply_formula(rule.formulas, k, g, self.steps[i]) for k in (0, 1))
             mask = self.masks[i]
-            found.append(to_element if mask is True else np.where(mask, to_element, 0))
+            element_cotangents.append(to_element if mask is True else np.where(mask, to_element, 0))
             g = to_result if mask is True else np.where(mask, to_result, g)
             g = g if adjoints[i - 1] is None else g + adjoints[i - 1]
         if not self.has_start:
-            found.append(g)
-        return g, found[::-1]
+            element_cotangents.append(g)
+        return g, element_cotangents[::-1]
 
     def along(self, rule: Rule, tangents: Any, start: Any = None) -> list[Any]:
         """Return the tangents of the results, given those of the elements and of the start (None for zero)."""
         moving = list(tangents)
         zero = np.zeros_like(self.results[0])
-        found = [moving.pop(0) if not self.has_start else zero if start is None else zero + start]
+        result_tangents = [moving.pop(0) if not self.has_start else zero if start is None else zero + start]
         for i, t in enumerate(moving, 1):
-            total = _apply_formula(rule.tangents, 0, found[-1], self.steps[i]) + _apply_formula(
+            total = _apply_formula(rule.tangents, 0, result_tangents[-1], self.steps[i]) + _apply_formula(
                 rule.tangents, 1, t, self.steps[i]
             )
             mask = self.masks[i]
-            found.append(total if mask is True else np.where(mask, total, found[-1]))
-        return found
+            result_tangents.append(total if mask is True else np.where(mask, total, result_tangents[-1]))
+        return result_tangents
 
     def verified(self, method: str, value: Any, by_numpy: Any) -> Fold:
         """Return the fold if its value equals that of NumPy up to rounding, else raise."""
@@ -140,8 +140,8 @@ class ReductionFold:
         """Return the cotangents of the start and of the elements."""
         results = self.fold.results
         start, elements = self.fold.back(rule, [None] * (len(results) - 1) + [np.reshape(g, results[-1].shape)])
-        found = np.stack(elements) if elements else np.zeros((0, *results[-1].shape), results[-1].dtype)
-        return start, self.from_steps(found)
+        element_cotangents = np.stack(elements) if elements else np.zeros((0, *results[-1].shape), results[-1].dtype)
+        return start, self.from_steps(element_cotangents)
 
     def along(self, rule: Rule, t: Any, start: Any) -> Any:
         """Return the tangent of the result, given that of the elements or that of the start."""
@@ -156,10 +156,10 @@ def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     def steps(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
         return ReductionFold(rule, f, out, x, **options)
 
-    formulas = [lambda g, *given, **options: steps(*given, **options).back(rule, g)[1]]
-    formulas += [lambda g, *given, **options: steps(*given, **options).back(rule, g)[0]]
-    tangents = [lambda t, *given, **options: steps(*given, **options).along(rule, t, None)]
-    tangents += [lambda t, *given, **options: steps(*given, **options).along(rule, None, t)]
+    formulas = [lambda g, *arguments, **options: steps(*arguments, **options).back(rule, g)[1]]
+    formulas += [lambda g, *arguments, **options: steps(*arguments, **options).back(rule, g)[0]]
+    tangents = [lambda t, *arguments, **options: steps(*arguments, **options).along(rule, t, None)]
+    tangents += [lambda t, *arguments, **options: steps(*arguments, **options).along(rule, None, t)]
     return formulas, tangents
 
 
@@ -212,8 +212,8 @@ def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     def along(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
         parts = _segments(indices, len(steps))
-        found = [_fold_segment(rule, f, steps[part], results[i]).along(rule, moving[part])[-1] for i, part in enumerate(parts)]
-        return np.moveaxis(np.stack(found) if found else np.zeros_like(results), 0, axis)
+        tangents = [_fold_segment(rule, f, steps[part], results[i]).along(rule, moving[part])[-1] for i, part in enumerate(parts)]
+        return np.moveaxis(np.stack(tangents) if tangents else np.zeros_like(results), 0, axis)
 
     return [back], [along]
 

@@ -94,15 +94,15 @@ def gradient(f: Callable[..., Any], args: Sequence[Any], weights: Any = None, st
     np.float64(3.0)
     """
     args = [plain(a) for a in args]
-    found = []
+    gradients = []
     for position, argument in enumerate(args):
         partial = np.zeros(argument.shape, argument.dtype)
         units = (1, 1j) if argument.dtype.kind == "c" else (1,)
         for index in np.ndindex(argument.shape):
             for unit in units:
                 partial[index] += np.conj(unit) * _partial(f, args, position, index, unit, weights, step)
-        found.append(partial)
-    return found
+        gradients.append(partial)
+    return gradients
 
 
 def elementwise(f: Callable[[Any], Any], x: Any, mask: Any) -> Any:

@@ -117,14 +117,14 @@ def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: 
     points = [finite_differences.plain(p) for p in points]
     rng = np.random.default_rng(seed)
     directions = [_direction(p, rng) for p in points]
-    found, size = _along(gradients, directions)
+    derivative, size = _along(gradients, directions)
     base = max(finite_differences.step_of(p.dtype) for p in points)
     slack = 10 * base**2 * abs(_plain(value))  # the error of the difference by rounding of the value
     expected = np.nan
     for step in base * np.array(_STEPS):
         with no_graph(), np.errstate(all="ignore"):
             slope = float(np.real(_called(f, points, directions, step)))
-        if abs(found - slope) <= 4 * base * max(abs(slope), size) + slack:
+        if abs(derivative - slope) <= 4 * base * max(abs(slope), size) + slack:
             return
         expected = slope
         if np.isfinite(slope) and step == base:
@@ -134,7 +134,7 @@ def _verify(f: Any, points: Sequence[Any], value: Any, gradients: Any, escapes: 
     if _changes(f, points) or _agrees(f, points, gradients, directions) or _agrees_aside(f, points, derive, directions):
         return
     raise DetachedGradientError(
-        f"grad: along a random direction the derivative is {found:.8g} by the graph, and {expected:.8g} by a central "
+        f"grad: along a random direction the derivative is {derivative:.8g} by the graph, and {expected:.8g} by a central "
         f"difference of the function on plain arrays.{format_leaks(escapes) or ' ' + UNSEEN}. (autodiff.check_grads says "
         "whether a rule is off.)"
     )
@@ -176,14 +176,14 @@ def _agrees(
 
     With `bent` an error up to the difference of the two one-sided slopes is accepted too: a kink may lie within the step.
     """
-    found, size = _along(gradients, directions)
+    derivative, size = _along(gradients, directions)
     accuracy = 4 * max(finite_differences.step_of(p.dtype) for p in points)
     doubles = [p.astype(np.result_type(p, np.float64)) for p in points]  # float64 allows a smaller step
     with no_graph(), np.errstate(all="ignore"):
         result = finite_differences.plain(f(*[p.copy() for p in doubles]))
     base = max(finite_differences.step_of(x.dtype) for x in (*doubles, result))
     ahead, behind = _slopes(f, doubles, directions, base)
-    off = abs(found - (ahead + behind) / 2)
+    off = abs(derivative - (ahead + behind) / 2)
     close = accuracy * max(abs(ahead), abs(behind), size) + 10 * base**2 * abs(result)
     return bool(off <= close or (bent and off <= abs(ahead - behind)))
 
@@ -244,10 +244,10 @@ def _plain(value: Any) -> Any:
     return value.raw_value if isinstance(value, Value) else value
 
 
-def detached(position: int, given: Any, expected: Any, escapes: Any) -> DetachedGradientError:
+def detached(position: int, actual: Any, expected: Any, escapes: Any) -> DetachedGradientError:
     """The error for a gradient by argument `position` that differs from its central differences, element by element."""
     return DetachedGradientError(
-        f"check_gradient: the gradient with respect to argument {position} is {_shown(given)} by the graph, and "
+        f"check_gradient: the gradient with respect to argument {position} is {_shown(actual)} by the graph, and "
         f"{_shown(expected)} by central differences of the function on plain arrays.{format_leaks(escapes) or ' ' + UNSEEN}"
     )
 

@@ -78,19 +78,19 @@ def _diagonals(trace: Trace, out: Any) -> list[Any]:
         if out.shape != x.shape:
             shapes = f"shape {out.shape[trace.depth :]} for an argument of shape {x.shape[trace.depth :]}"
             raise ValueError(f"elementwise_grad: the function returned {shapes}, so it is not elementwise. Use jacobian")
-    found = _products(trace, out, np.ones(out.shape, out.dtype))
+    diagonals = _products(trace, out, np.ones(out.shape, out.dtype))
     weights = np.random.default_rng(0).uniform(1, 2, out.shape)
-    for derivative, weighted in zip(found, _products(trace, out, weights.astype(out.dtype)), strict=True):
+    for derivative, weighted in zip(diagonals, _products(trace, out, weights.astype(out.dtype)), strict=True):
         _require_same(to_values(weighted), weights.astype(derivative.dtype) * to_values(derivative))
-    return found
+    return diagonals
 
 
 def _products(trace: Trace, out: Any, weights: Any) -> list[Any]:
     """The products of weights with the Jacobians of one result."""
-    found = trace.swept(out, weights)
+    products = trace.swept(out, weights)
     if out.dtype.kind != "c":
-        return found
-    both = zip(trace.inputs, found, trace.swept(out, -1j * weights), strict=True)
+        return products
+    both = zip(trace.inputs, products, trace.swept(out, -1j * weights), strict=True)
     return [complex_jacobian(trace.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
 
 
@@ -167,17 +167,17 @@ class Field:
         return [self._column(unit) for unit in units]
 
     def _column(self, unit: Any) -> Any:
-        found = jvp(self.f, (self.x,), (unit,))[1]
-        if not isinstance(found, np.ndarray | np.generic):
+        slope = jvp(self.f, (self.x,), (unit,))[1]
+        if not isinstance(slope, np.ndarray | np.generic):
             raise TypeError(
-                f"{self.operator}: the function returned a {type(found).__name__}, not one array. Stack its components (np.stack)"
+                f"{self.operator}: the function returned a {type(slope).__name__}, not one array. Stack its components (np.stack)"
             )
-        if found.size != self.x.size:
+        if slope.size != self.x.size:
             raise ValueError(
-                f"{self.operator}: the function returned {found.size} numbers for an argument of {self.x.size}. A vector field "
+                f"{self.operator}: the function returned {slope.size} numbers for an argument of {self.x.size}. A vector field "
                 "returns as many numbers as it takes"
             )
-        return np.ravel(found)
+        return np.ravel(slope)
 
 
 @function_operator

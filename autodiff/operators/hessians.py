@@ -88,10 +88,10 @@ def hessian(
         if sparse:
             refuse_sparse(trace)
             return sparse_hessian(trace, out)
-        found = trace.linear(out, [], lambda o, _: blocks(trace, o))
+        hessian_blocks = trace.linear(out, [], lambda o, _: blocks(trace, o))
         count = len(trace.inputs)
         shaped = trace.arguments.nest
-        return shaped([shaped(found[i : i + count]) for i in range(0, count * count, count)])
+        return shaped([shaped(hessian_blocks[i : i + count]) for i in range(0, count * count, count)])
 
     return derived("hessian", f, argnums, has_aux, derive)
 
@@ -205,9 +205,9 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
         trace = Trace(Arguments("hvp", f, (x, *args), kwargs, argnums), has_aux)
         out = _scalar(trace)
         directions = directions_of(trace, v)
-        found = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
+        products = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
         warn_of_unreached(trace)
-        return trace.answer(trace.arguments.nest(found))
+        return trace.answer(trace.arguments.nest(products))
 
     functools.update_wrapper(product, f)
     del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f
@@ -265,8 +265,8 @@ def _second(trace: Trace, out: Any, directions: list[Any]) -> list[Any]:
     if isinstance(v, Value):
         return trace.swept(gradient, v)
     linearization = trace.linearized(gradient)
-    found = linearization.pull_one(v)
-    return found if linearization.live else [np.array(x)[()] for x in found]  # parts of v itself may be among them
+    products = linearization.pull_one(v)
+    return products if linearization.live else [np.array(x)[()] for x in products]  # parts of v itself may be among them
 
 
 def _scalar(trace: Trace) -> Any:

@@ -38,9 +38,9 @@ def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive:
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
-        found = derive(trace)
+        result = derive(trace)
         warn_of_unreached(trace)
-        return trace.answer(found)
+        return trace.answer(result)
 
     return differentiated
 
@@ -252,29 +252,29 @@ class Columns:
         parts: list[list[Any]] = [[] for _ in trace.leaves]
         largest = max(map(trace.linearized, trace.leaves), key=lambda one: len(one.nodes))
         for chunk in largest.chunks(size):
-            batches, given, kept = self._basis(chunk), arguments.values(), arguments.constants()
+            batches, argument_values, kept = self._basis(chunk), arguments.values(), arguments.constants()
             try:
                 with np.errstate(divide="raise", over="raise", invalid="raise"):  # a sweep finds structural zeros
-                    pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, given, kept)
+                    pairs = run_with_tangent_batch(arguments.f, trace.function, leaves, batches, argument_values, kept)
             except (TypeError, ValueError, FloatingPointError):  # reverse mode may be possible
                 return None
-            for out, found, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
+            for out, tangent_chunks, (value, tangents) in zip(trace.leaves, parts, pairs, strict=True):
                 if not np.array_equal(to_values(value), out.raw_value, equal_nan=True) or holds_nan((tangents,)):
                     return None
-                found.append(tangents)
+                tangent_chunks.append(tangents)
         with largest.recording():
-            return [np.concatenate(found) if len(found) > 1 else found[0] for found in parts]
+            return [np.concatenate(tangent_chunks) if len(tangent_chunks) > 1 else tangent_chunks[0] for tangent_chunks in parts]
 
     def _basis(self, chunk: slice) -> list[Any]:
         """For each input, its part of a chunk of all unit directions."""
-        found = [np.zeros((chunk.stop - chunk.start, x.size), x.dtype) for x in self.trace.inputs]
+        batches = [np.zeros((chunk.stop - chunk.start, x.size), x.dtype) for x in self.trace.inputs]
         start = 0
         for k, unit in self._units:
             stop = start + self.trace.inputs[k].size
             rows = np.arange(max(start, chunk.start), min(stop, chunk.stop))
-            found[k][rows - chunk.start, rows - start] = unit
+            batches[k][rows - chunk.start, rows - start] = unit
             start = stop
-        return [batch.reshape(-1, *x.shape) for batch, x in zip(found, self.trace.inputs, strict=True)]
+        return [batch.reshape(-1, *x.shape) for batch, x in zip(batches, self.trace.inputs, strict=True)]
 
     def _columns(self, linearization: Linearization, tangents: Any) -> list[Any]:
         """The Jacobian for each input, from the tangents in all directions."""
@@ -363,8 +363,8 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
     warn_of_unreached(trace)
 
     def push_one(o: Any, tangents: list[Any]) -> list[Any]:
-        found = linearizations.get(o) or trace.linearized(o)
-        return [found.push(dict(zip(trace.inputs, tangents, strict=True)), None)]
+        output_linearization = linearizations.get(o) or trace.linearized(o)
+        return [output_linearization.push(dict(zip(trace.inputs, tangents, strict=True)), None)]
 
     def push(*tangents: Any) -> Any:
         directions = directions_of(trace, tangents)

@@ -26,8 +26,8 @@ class _Together:
 
 def as_joint(outs: Sequence[Any]) -> MultiOutput:
     """One multi-output node over several nodes. Its cotangent is the `Parts` of theirs."""
-    made = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
-    joint: MultiOutput = made[0].args[0]
+    outputs = attach(tuple(np.asarray(out.raw_value) for out in outs), together, tuple(outs))
+    joint: MultiOutput = outputs[0].args[0]
     return joint
 
 
@@ -41,8 +41,8 @@ def fresh_node(out: Any) -> Any:
 
 
 def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) -> list[Any]:
-    found = [(adjoints[p], operands[p]) for p in positions]
-    return [np.zeros(x.shape, x.dtype)[()] if adjoint is None else adjoint for adjoint, x in found]
+    pairs = [(adjoints[p], operands[p]) for p in positions]
+    return [np.zeros(x.shape, x.dtype)[()] if adjoint is None else adjoint for adjoint, x in pairs]
 
 
 together = _Together()

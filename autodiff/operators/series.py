@@ -50,7 +50,7 @@ class Expansion:
     ----------
     nodes : sequence of Node
         The graph as `collect` gives it, youngest first.
-    given : dict
+    input_series : dict
         For some of its nodes, their coefficients; the lists may grow.
     live : bool
         Whether coefficients are nodes, that can be differentiated.
@@ -59,10 +59,10 @@ class Expansion:
     """
 
     def __init__(
-        self, nodes: Sequence[Any], given: dict[Any, Coefficients], live: bool, known: dict[Any, Equation] | None = None
+        self, nodes: Sequence[Any], input_series: dict[Any, Coefficients], live: bool, known: dict[Any, Equation] | None = None
     ) -> None:
         self.live = live
-        self.series: dict[Any, Coefficients] = dict(given)
+        self.series: dict[Any, Coefficients] = dict(input_series)
         self.steps: list[Any] = []
         self.equations: dict[Any, Equation] = {}
         self.known: dict[Any, Equation] = {} if known is None else known
@@ -104,8 +104,8 @@ class Expansion:
         if out not in self.series:
             return [self.value(out), *[None] * order]
         self.extend(order)
-        found = self.series[out]
-        return [*found[: order + 1], *[None] * (order + 1 - len(found))]
+        coefficients = self.series[out]
+        return [*coefficients[: order + 1], *[None] * (order + 1 - len(coefficients))]
 
     def extend(self, order: int) -> None:
         """Let the coefficients of all nodes be known up to an order."""
@@ -202,12 +202,12 @@ class Equation:
             outer.known[key] = self
         self.operands = operands  # held, since the key knows them by their ids
         self.slopes: list[tuple[Coefficients, Coefficients]] = []
-        given: dict[Any, Coefficients] = {}
+        input_series: dict[Any, Coefficients] = {}
 
         def given_as(series: Coefficients, first: Any) -> Any:
-            made = argument_tracer(first)
-            given[made] = series
-            return made
+            tracer = argument_tracer(first)
+            input_series[tracer] = series
+            return tracer
 
         inner = given_as(outer.series[node], outer.value(node))
         primals = [outer.value(a) if s is None else given_as(s, outer.value(a)) for a, s in zip(node.args, operands, strict=True)]
@@ -225,13 +225,13 @@ class Equation:
         self.expansion = None
         self.is_linear = False
         if isinstance(self.right, Value):
-            nodes = collect(self.right, stop=list(given))
+            nodes = collect(self.right, stop=list(input_series))
             require_simple(nodes)
             for slope, series in self.slopes:
                 slope.append(_at(series, 1))
-            points = {inner, *[x for x in primals if isinstance(x, Value) and x in given]}
+            points = {inner, *[x for x in primals if isinstance(x, Value) and x in input_series]}
             self.is_linear = points.isdisjoint(nodes)  # it depends on slopes alone, so orders do not mix
-            self.expansion = None if self.is_linear else Expansion(nodes, given, outer.live, outer.known)
+            self.expansion = None if self.is_linear else Expansion(nodes, input_series, outer.live, outer.known)
 
     def coefficient(self, k: int) -> Any:
         """The coefficient of order k of the node, when those below are known."""
@@ -244,5 +244,5 @@ class Equation:
         if self.right not in self.expansion.series:
             return self.right if k == 1 else None
         self.expansion.extend(k - 1)
-        found = _at(self.expansion.series[self.right], k - 1)
-        return None if found is None else found / k
+        right_coefficient = _at(self.expansion.series[self.right], k - 1)
+        return None if right_coefficient is None else right_coefficient / k

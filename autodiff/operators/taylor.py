@@ -81,13 +81,15 @@ def taylor(f: Function, x: Any, order: int, direction: Any = None) -> list[Any]:
     points = [as_argument(leaf, "taylor: the argument") for leaf in leaves]
     directions = _directions(points, structure, direction)
 
-    def flat(*given: Any) -> Any:
-        return f(unflatten(structure, given))
+    def flat(*flat_arguments: Any) -> Any:
+        return f(unflatten(structure, flat_arguments))
 
     if active_levels():
         stepped, along = LiftedFunction(flat, points, lifts=True), LiftedFunction(flat, directions, lifts=True)
         with outside_vmap():
-            return [stepped.wrap_results(found) for found in _expanded(f, stepped, stepped.arrays, along.arrays, order)]
+            return [
+                stepped.wrap_results(coefficient) for coefficient in _expanded(f, stepped, stepped.arrays, along.arrays, order)
+            ]
     return _expanded(f, flat, points, directions, order)
 
 
@@ -115,14 +117,14 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
         try:
             nodes = _all_nodes(outs, inputs)
             live = live and (any(isinstance(d, Value) for d in directions) or depends_on_outside(nodes, inputs))
-            given = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
-            expansion = Expansion(nodes, given, live)
+            input_series = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
+            expansion = Expansion(nodes, input_series, live)
             if live:
                 note_lengths("a derivative by autodiff.taylor", *outs)
-            found = [expansion.series_of(out, order) for out in outs]
+            output_series = [expansion.series_of(out, order) for out in outs]
         except NotSimple:
             return _nested(flat, points, directions, order)
-    full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, found, strict=True)]
+    full = [[_own(c, out) for c in coefficients] for out, coefficients in zip(outs, output_series, strict=True)]
     return [unflatten(results, [of_out[k] for of_out in full]) for k in range(order + 1)]
 
 
@@ -137,9 +139,9 @@ def _directions(points: list[Any], structure: Any, direction: Any) -> list[Any]:
     """The leaves of the direction; ones by default."""
     if direction is None:
         return [np.ones(p.shape, p.dtype)[()] for p in points]
-    leaves, given = flatten(direction)
-    if given != structure:
-        raise ValueError(f"taylor: the direction nests as {given}, but the argument as {structure}")
+    leaves, direction_structure = flatten(direction)
+    if direction_structure != structure:
+        raise ValueError(f"taylor: the direction nests as {direction_structure}, but the argument as {structure}")
     return [as_direction(d, p, "taylor: the direction", "the argument") for d, p in zip(leaves, points, strict=True)]
 
 

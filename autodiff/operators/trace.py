@@ -199,11 +199,11 @@ class Trace:
         """Apply `derive` to each leaf of the value. The results nest like the value, and each like the arguments."""
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
-    def answer(self, *found: Any) -> Any:
+    def answer(self, *results: Any) -> Any:
         """The return value of an operator: its results, with the auxiliary data if there is any."""
         if self.has_aux:
-            found = (*found, self.values(self.aux))
-        return found if len(found) > 1 else found[0]
+            results = (*results, self.values(self.aux))
+        return results if len(results) > 1 else results[0]
 
     def pull(self, out: Any, adjoint: Any = None) -> list[Any]:
         """The cotangents of the inputs, from that of `out` (ones by default)."""
@@ -225,8 +225,8 @@ class Trace:
             below = [None if d is None else unwrap_batch(d, self.levels) for d in directions]
             result = unwrap_batch(out, self.levels)
         with outside_vmap():
-            found = with_tangents(result, below, apply)
-        return [wrap_batch(part, self.levels) for part in found]
+            derivatives = with_tangents(result, below, apply)
+        return [wrap_batch(part, self.levels) for part in derivatives]
 
     def _pull_many(self, out: Any, adjoint: Any) -> list[Any]:
         """`pull` for cotangents that are batched by a further vmap, if possible in one sweep."""
@@ -235,12 +235,12 @@ class Trace:
             result, below = unwrap_batch(out, self.levels), unwrap_batch(seeds, self.levels)
             if type(below) is np.ndarray and below.size and not isinstance(result, TangentNode) and isinstance(result, Value):
                 with outside_vmap():
-                    found = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
-                    found = [np.moveaxis(part, 0, depth) for part in found]
-                return [wrap_batch(part, [*self.levels, level]) for part in found]
+                    cotangents = self.linearized(result).pull(np.moveaxis(below, depth, 0).astype(result.dtype))
+                    cotangents = [np.moveaxis(part, 0, depth) for part in cotangents]
+                return [wrap_batch(part, [*self.levels, level]) for part in cotangents]
             each = [self.pull(out, seed) for seed in seeds]
-            found = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
-        return [wrap_batch(part, [level]) for part in found]
+            cotangents = [np.stack(parts) for parts in zip(*each, strict=True)] or self._of_none()
+        return [wrap_batch(part, [level]) for part in cotangents]
 
     def _of_none(self) -> list[Any]:
         """The cotangents of the inputs for an empty batch."""
@@ -257,8 +257,8 @@ class Trace:
             seed = np.ones_like(out.raw_value)[()] if adjoint is None else np.asarray(adjoint)
             swept = sweep(nodes, out, seed, set(self.inputs), False)
             self.warn_zero_derivative(swept)
-            found = owned_arrays(swept, self.inputs, seed)
-            return [found[x] for x in self.inputs]
+            cotangents = owned_arrays(swept, self.inputs, seed)
+            return [cotangents[x] for x in self.inputs]
         note_lengths(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
             since = next_sequence_number()

@@ -208,12 +208,12 @@ class Optimizer:
         for parameter in self._parameters:
             parameter.require_writable()
         squared = "square" in self._slots or "total" in self._slots
-        found = gradients_of(gradients, self._parameters, self._structure, squared and self._clip is None)
+        parameter_gradients = gradients_of(gradients, self._parameters, self._structure, squared and self._clip is None)
         if self._clip is None:
-            return found
-        clipped = list(self._clip(found))
-        if len(clipped) != len(found):
-            raise ValueError(f"clip returned {len(clipped)} gradients for {len(found)} parameters")
+            return parameter_gradients
+        clipped = list(self._clip(parameter_gradients))
+        if len(clipped) != len(parameter_gradients):
+            raise ValueError(f"clip returned {len(clipped)} gradients for {len(parameter_gradients)} parameters")
         return [gradient_for(g, p, squared) for g, p in zip(clipped, self._parameters, strict=True)]
 
     def _take(self, gradients: list[Array], rate: float) -> None:

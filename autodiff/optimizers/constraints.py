@@ -70,15 +70,15 @@ def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
 def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dict[str, Any]:
     """`on_vectors` of a constraint in SciPy's older form, a dictionary."""
     parts = Constraint(constraint["fun"], layout, tuple(constraint.get("args", ())))
-    made = {**constraint, "fun": parts.value, "args": ()}
+    vector_constraint = {**constraint, "fun": parts.value, "args": ()}
     jac = constraint.get("jac")
     if callable(jac):
-        made["jac"] = parts.given(jac)
+        vector_constraint["jac"] = parts.given(jac)
     elif jac is not None:
         raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
     elif kind.gradient:
-        made["jac"] = parts.jacobian
-    return made
+        vector_constraint["jac"] = parts.jacobian
+    return vector_constraint
 
 
 class Constraint:
@@ -93,8 +93,8 @@ class Constraint:
 
     def value(self, x: Any) -> Any:
         """The value as a vector."""
-        found = self.flat(np.copy(x))
-        return found if isinstance(found, Value) else np.asarray(found, float)
+        vector = self.flat(np.copy(x))
+        return vector if isinstance(vector, Value) else np.asarray(vector, float)
 
     def jacobian(self, x: Any) -> Any:
         """The Jacobian: a row for each value, a column for each number of the vector."""

@@ -44,9 +44,9 @@ class Layout:
 
     def vector(self, tree: Any) -> Any:
         """The numbers of a tree of this structure, as one plain vector."""
-        leaves, given = flatten(tree)
-        if given != self.structure:
-            raise ValueError(f"minimize: expected a tree nested as x0, {self.structure}, not {given}")
+        leaves, tree_structure = flatten(tree)
+        if tree_structure != self.structure:
+            raise ValueError(f"minimize: expected a tree nested as x0, {self.structure}, not {tree_structure}")
         pieces = [np.broadcast_to(leaf, shape) for leaf, shape in zip(leaves, self.shapes, strict=True)]
         return np.concatenate([np.ravel(p).astype(float) for p in pieces]) if pieces else np.zeros(0)
 
@@ -66,14 +66,14 @@ class Layout:
         if isinstance(vector, Value):
             return self.tree(vector)
         leaves, structure = flatten(self.tree(np.asarray(vector)))
-        made = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
-        return unflatten(structure, made)
+        leaf_values = [leaf[()] if number else np.array(leaf) for leaf, number in zip(leaves, self.numbers, strict=True)]
+        return unflatten(structure, leaf_values)
 
     def pairs(self, bounds: Any) -> tuple[Any, Any]:
         """The lower and the upper bounds, as vectors, of a tree that has a pair ``(low, high)`` for each leaf of x0."""
         try:
-            given = self.structure.flatten_up_to(bounds)
-            ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in given]
+            leaf_bounds = self.structure.flatten_up_to(bounds)
+            ends = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in leaf_bounds]
             low, high = (self.vector(unflatten(self.structure, list(side))) for side in zip(*ends, strict=True))
         except (TypeError, ValueError) as error:
             raise ValueError(

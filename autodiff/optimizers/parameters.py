@@ -79,11 +79,11 @@ def parameters_of(tree: Any) -> tuple[list[Parameter], Any]:
     leaves, structure = flatten(tree)
     if not leaves:
         raise TypeError(f"an optimizer needs parameters, but {tree!r} holds none")
-    found = [_parameter(leaf, _place(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
-    for parameter in found:
+    parameters = [_parameter(leaf, _place(path)) for leaf, path in zip(leaves, structure.paths(), strict=True)]
+    for parameter in parameters:
         parameter.require_writable()
-    _require_apart(found)
-    return found, structure
+    _require_apart(parameters)
+    return parameters, structure
 
 
 def _place(path: Sequence[Any]) -> str:
@@ -162,13 +162,13 @@ def gradients_of(gradients: Any, parameters: list[Parameter], structure: Any, sq
         If a gradient is missing, nested differently, of another shape, not real, infinite or NaN.
     """
     if isinstance(gradients, Gradients):
-        found = [_looked_up(gradients, p) for p in parameters]
+        gradient_leaves = [_looked_up(gradients, p) for p in parameters]
     else:
-        found, given = flatten(gradients)
-        if given != structure:
-            raise _nesting_error(gradients, given, structure)
+        gradient_leaves, nesting = flatten(gradients)
+        if nesting != structure:
+            raise _nesting_error(gradients, nesting, structure)
     owners = {id(owner_of(p.array)) for p in parameters}
-    checked = [gradient_for(g, p, squared) for g, p in zip(found, parameters, strict=True)]
+    checked = [gradient_for(g, p, squared) for g, p in zip(gradient_leaves, parameters, strict=True)]
     # The gradient of p * q with respect to q is p itself, which the step may update before it reads it as a gradient.
     return [g.copy() if id(owner_of(g)) in owners else g for g in checked]
 

@@ -119,8 +119,8 @@ def minimize(
     Examples
     --------
     >>> import numpy as np
-    >>> found = minimize(lambda p: (p["a"] - 1) ** 2 + np.sum((p["b"] - p["a"]) ** 2), {"a": 0.0, "b": np.zeros(2)})
-    >>> print(round(float(found.x["a"]), 6), np.round(found.x["b"], 6))
+    >>> result = minimize(lambda p: (p["a"] - 1) ** 2 + np.sum((p["b"] - p["a"]) ** 2), {"a": 0.0, "b": np.zeros(2)})
+    >>> print(round(float(result.x["a"]), 6), np.round(result.x["b"], 6))
     1.0 [1. 1.]
     >>> from autodiff import grad
     >>> print(round(float(grad(lambda p: minimize(lambda x, p: (x - p) ** 2 + x**2, 0.0, p).x)(3.0)), 6))
@@ -132,7 +132,7 @@ def minimize(
         "method": method, "bounds": bounds, "constraints": constraints, "tol": tol, "options": options, "callback": callback,
         "progress": progress,
     }  # fmt: skip
-    return _of_examples(lambda start, given: _minimized(f, start, given, **options), x0, params)
+    return _of_examples(lambda start, extra_arguments: _minimized(f, start, extra_arguments, **options), x0, params)
 
 
 def _of_examples(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
@@ -142,9 +142,9 @@ def _of_examples(search: Function, x0: Any, params: tuple[Any, ...]) -> Any:
             return search(x0, params)
     from scipy.optimize import OptimizeResult
 
-    def of_one(start: Any, given: Any) -> dict[str, Any]:
-        found = _of_examples(search, start, tuple(given))
-        return {name: found[name] for name in ("x", "fun", "success")}
+    def of_one(start: Any, extra_arguments: Any) -> dict[str, Any]:
+        scipy_result = _of_examples(search, start, tuple(extra_arguments))
+        return {name: scipy_result[name] for name in ("x", "fun", "success")}
 
     return OptimizeResult(map_elements("minimize", of_one, (x0, params)))
 
@@ -155,8 +155,8 @@ def _minimized(
 ) -> Any:  # fmt: skip
     """SciPy's result, nested as `x0`."""
     layout = Layout(x0)
-    given = listed(constraints)
-    name, kind = _method(method, bounds is not None, bool(given))
+    constraint_list = listed(constraints)
+    name, kind = _method(method, bounds is not None, bool(constraint_list))
     problem = Problem(f, layout)
     bar = _bar(progress, name)
     how = {
@@ -165,18 +165,18 @@ def _minimized(
         "hess": problem.hessian if kind.second == "matrix" else None,
         "hessp": problem.product if kind.second == "products" else None,
         "bounds": _bounds(bounds, layout),
-        "constraints": [on_vectors(c, layout, kind) for c in given],
+        "constraints": [on_vectors(c, layout, kind) for c in constraint_list],
         "tol": tol,
         "options": options,
         "callback": _after_each(problem, callback, bar, name),
     }
     with nullcontext() if bar is None else bar:
-        found = _search(problem, layout.start, kind, how)
-    found.x = layout.result(found.x)
+        scipy_result = _search(problem, layout.start, kind, how)
+    scipy_result.x = layout.result(scipy_result.x)
     slope = "grad" if name == "trust-constr" else "jac"
-    if kind.gradient and slope in found:
-        found[slope] = layout.result(found[slope])
-    return found
+    if kind.gradient and slope in scipy_result:
+        scipy_result[slope] = layout.result(scipy_result[slope])
+    return scipy_result
 
 
 def _search(problem: Problem, start: Any, kind: Method, how: dict[str, Any]) -> Any:

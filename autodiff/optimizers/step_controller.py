@@ -162,9 +162,9 @@ class StepController(Optimizer):
         number = np.asarray(to_values(loss))
         if number.size != 1 or number.dtype.kind not in "fiu" or not np.all(np.isfinite(number)):
             raise ValueError(f"the loss must be one finite real number, not {number}; nothing was updated")
-        found = self._checked(gradients)
+        parameter_gradients = self._checked(gradients)
         self._observe(number.reshape(()))
-        self._take(found, self.learning_rate)
+        self._take(parameter_gradients, self.learning_rate)
 
     def _observe(self, loss: Array) -> None:
         """Add a loss to the averages, and change the step size by their differences."""

@@ -82,8 +82,8 @@ def _graph_between(g: Any, out: Any) -> tuple[Any, list[Any]]:
 
 def _is_near(g: Any, out: Any) -> bool:
     """Whether few operations are between a value and its cotangent."""
-    found = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
-    return sum(1 for _ in islice(found, MOST + 1)) <= MOST
+    nodes = walk([g], lambda node: [a for position in node.parent_argnums if (a := node.args[position]) is not out])
+    return sum(1 for _ in islice(nodes, MOST + 1)) <= MOST
 
 
 def _is_duplicate(node: Any, out: Any) -> bool:
@@ -106,8 +106,8 @@ def _depends_on_others(nodes: Any, g: Any, where: Any, duplicates: list[Any]) ->
         return False
     seed = np.where(where, _random_numbers(g.shape), 0).astype(g.dtype)
     with np.errstate(all="ignore"):
-        found = sweep(nodes, g, seed, ends | stops, False, ends=ends | stops)
-    others = [cotangent for node, cotangent in found.items() if node not in stops]
+        cotangents = sweep(nodes, g, seed, ends | stops, False, ends=ends | stops)
+    others = [cotangent for node, cotangent in cotangents.items() if node not in stops]
     return any(not np.all(np.abs(cotangent) <= np.finfo(cotangent.dtype).tiny) for cotangent in others)
 
 

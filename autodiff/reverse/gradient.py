@@ -80,9 +80,9 @@ class Gradients(Mapping[str, Any]):
 
     def changed(self, change: Callable[[list[Any]], list[Any]]) -> Gradients:
         """Return the same variables with cotangents that `change` computes from their list."""
-        made = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
-        made._output = self._output
-        return made
+        new_gradients = Gradients(dict(zip(self._cotangents, change(list(self._cotangents.values())), strict=True)), None)
+        new_gradients._output = self._output
+        return new_gradients
 
     def __repr__(self) -> str:
         return f"Gradients({ {node.name: adjoint for node, adjoint in self._cotangents.items()}!r})"
@@ -165,15 +165,15 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
     warn_of_leaks("gradient", nodes, wanted)
     if not create_graph:
         seed = seed_of(node, adjoint)
-        found = sweep(nodes, node, seed, set(wanted), False)
-        return Gradients(owned_arrays(found, wanted, seed), node.opname)
+        cotangents = sweep(nodes, node, seed, set(wanted), False)
+        return Gradients(owned_arrays(cotangents, wanted, seed), node.opname)
     if adjoint is not None:  # otherwise the derivative is recomputed on replay
         note_lengths("a gradient with an adjoint of its own", node)
     adjoints = run_isolated(_sweep_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
-        asked, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
+        wanted_nodes, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)
         for place, v in enumerate(wanted):
-            adjoints[v].origin = Origin(derive, node, asked, place)
+            adjoints[v].origin = Origin(derive, node, wanted_nodes, place)
     return Gradients(adjoints, node.opname)
 
 
@@ -182,8 +182,8 @@ def _sweep_recorded(nodes: list[Any], node: Any, wanted: Any, adjoint: Any) -> d
     with recording_on(), ignoring_guards(adjoint is None):
         since = next_sequence_number()
         seed = _recorded_seed(node, adjoint)
-        found = sweep(nodes, node, seed, set(wanted), True)
-        return owned_nodes({v: found[v] if v in found else connected_zeros(v, seed) for v in wanted}, since)
+        cotangents = sweep(nodes, node, seed, set(wanted), True)
+        return owned_nodes({v: cotangents[v] if v in cotangents else connected_zeros(v, seed) for v in wanted}, since)
 
 
 def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[Any]:
@@ -217,8 +217,8 @@ def gradients(node: Any, nodes: Sequence[Any], unused: str = "raise") -> list[An
     >>> print(dx, d2x)
     27.0 18.0
     """
-    found = gradient(node, nodes, create_graph=True, unused=unused)
-    return [found[n] for n in nodes]
+    derivatives = gradient(node, nodes, create_graph=True, unused=unused)
+    return [derivatives[n] for n in nodes]
 
 
 def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list[Any]:
@@ -228,11 +228,11 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
     if wrt is None:
         return [n for n in reversed(nodes) if isinstance(n, VariableNode)]
     is_plain = not isinstance(wrt, Iterable) or (isinstance(wrt, np.ndarray) and not wrt.dtype.hasobject)
-    asked: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_plain else wrt
+    keys: Iterable[Any] = [wrt] if isinstance(wrt, (str, Node)) or is_plain else wrt
     present = set(map(id, nodes))
     called: dict[str, list[Any]] | None = None
-    found: list[Any] = []
-    for key in asked:
+    wanted_nodes: list[Any] = []
+    for key in keys:
         require_history(key)
         if isinstance(key, str):
             called = _by_name(nodes) if called is None else called
@@ -244,7 +244,7 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
                     f"the {describe(node)} depends on no variable called {key!r}."
                     f"{format_leaks(escapes_about(recent_leaks(), key))}"
                 )
-            found += named
+            wanted_nodes += named
         elif not isinstance(key, Value):
             raise TypeError(
                 f"wrt takes nodes and names, not a plain {type(key).__name__}. Pass the variable x itself, not x.value"
@@ -258,8 +258,8 @@ def wanted_variables(node: Any, nodes: list[Any], wrt: Any, unused: str) -> list
                 f"meant.{again}{format_leaks(escapes_about(recent_leaks(), key))}"
             )
         else:
-            found.append(key)
-    return found
+            wanted_nodes.append(key)
+    return wanted_nodes
 
 
 def _by_name(nodes: list[Any]) -> dict[str, list[Any]]:
@@ -277,12 +277,12 @@ def seed_of(node: Any, adjoint: Any) -> Any:
         return node.raw_value.dtype.type(1) if node.is_scalar else np.ones_like(node.raw_value)
     require_history(adjoint)
     require_computed(adjoint, "the adjoint")
-    given = np.asarray(to_values(adjoint))
-    if given.shape != node.shape:
-        raise ValueError(f"the adjoint has shape {given.shape}, but belongs to the {describe(node)}")
-    if given.dtype.kind == "c" and node.dtype.kind != "c":
+    seed = np.asarray(to_values(adjoint))
+    if seed.shape != node.shape:
+        raise ValueError(f"the adjoint has shape {seed.shape}, but belongs to the {describe(node)}")
+    if seed.dtype.kind == "c" and node.dtype.kind != "c":
         raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
-    return conform(given, node)
+    return conform(seed, node)
 
 
 def _recorded_seed(node: Any, adjoint: Any) -> Any:
@@ -356,22 +356,22 @@ def gradients_of_batch(derive: Derive, node: Any, wrt: Any, adjoint: Any) -> dic
     variable that the elements share, there is one sweep per element.
     """
     level, values, count = node.level, _unbatched_node(node), node.batch_size
-    asked: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
-    own = [] if asked is None else [w for w in asked if is_batch(w) and w.level == level]
-    shared: Any = None if asked is None else [w for w in asked if not any(w is o for o in own)]
+    keys: Any = wrt if wrt is None else [wrt] if isinstance(wrt, (str, Node)) else list(wrt)
+    own = [] if keys is None else [w for w in keys if is_batch(w) and w.level == level]
+    shared: Any = None if keys is None else [w for w in keys if not any(w is o for o in own)]
     seed = _batched_seed(node, adjoint, level)
-    found: dict[Any, Any] = {}
+    batch_gradients: dict[Any, Any] = {}
     if own:
         inner = [_unbatched_node(w) for w in own]
         adjoints = derive(values, inner, seed)
-        found = {w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(own, inner, strict=True)}
+        batch_gradients = {w: BatchNode.create_using(adjoints[i], level, is_array=True) for w, i in zip(own, inner, strict=True)}
     if shared is None or shared:
         rows = [derive(values, shared, _seed_of_element(values, seed, k)) for k in range(count)]
         known = rows[0]._cotangents if rows else derive(values, shared, None)._cotangents
         for w in known:
             stacked = np.stack([row[w] for row in rows]) if rows else np.zeros((0, *w.shape), w.dtype)
-            found[w] = BatchNode.create_using(stacked, level, is_array=True)
-    return found
+            batch_gradients[w] = BatchNode.create_using(stacked, level, is_array=True)
+    return batch_gradients
 
 
 def _unbatched_node(value: Any) -> Any:

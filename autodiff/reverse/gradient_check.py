@@ -72,20 +72,22 @@ def check_gradient(
         inputs, out, escapes = run_isolated(run)
         lost = not all(escape.is_text for escape in escapes) or (out is not None and not isinstance(out, Value))
         if out is None or isinstance(out, Value):
-            found = gradient(out, inputs, unused="zero")
-            gradients = [found[x] for x in inputs]
+            derivatives = gradient(out, inputs, unused="zero")
+            gradients = [derivatives[x] for x in inputs]
         else:
             gradients = [np.zeros_like(a) for a in args]
     if len(gradients) != len(args):
         raise ValueError(f"{len(args)} arguments have {len(args)} gradients, not {len(gradients)}")
     agree = True
-    for position, (given, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
-        if np.shape(given) != expected.shape:
-            raise ValueError(f"gradient {position} has shape {np.shape(given)}, argument {position} has {expected.shape}")
+    for position, (actual_gradient, expected) in enumerate(zip(gradients, finite_differences.gradient(f, args), strict=True)):
+        if np.shape(actual_gradient) != expected.shape:
+            raise ValueError(
+                f"gradient {position} has shape {np.shape(actual_gradient)}, argument {position} has {expected.shape}"
+            )
         size = np.max(np.abs(expected), initial=0)
-        close = bool(np.all(np.abs(np.asarray(to_values(given)) - expected) <= atol + rtol * size))
+        close = bool(np.all(np.abs(np.asarray(to_values(actual_gradient)) - expected) <= atol + rtol * size))
         if not close and lost:
-            raise detached(position, given, expected, escapes)
+            raise detached(position, actual_gradient, expected, escapes)
         agree = agree and close
     return agree
 

@@ -22,7 +22,7 @@ _MULTIPLES = 180  # a multiple of pi / 180 counts as a literal angle
 
 def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list[Leak]:
     """Return the leaks of some nodes and their descendants that may be constants in a graph, oldest first."""
-    found, asked = [], set(map(id, wanted))
+    leaks, wanted_ids = [], set(map(id, wanted))
     numbers = {id(escape.number) for escape in escapes}
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
     for escape in escapes:
@@ -32,11 +32,11 @@ def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list
         if escape.is_open and any(
             _has_constant_from(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number
         ):
-            behind = [node for node in _live_ancestors(escape) if isinstance(node, VariableNode) or id(node) in asked]
+            behind = [node for node in _live_ancestors(escape) if isinstance(node, VariableNode) or id(node) in wanted_ids]
             escape.is_open = any(node.sequence_number < escape.sequence_number for node in behind)
-            if any(node.sequence_number < escape.sequence_number and id(node) in asked for node in behind):
-                found.append(escape)
-    return list(dict.fromkeys(found))
+            if any(node.sequence_number < escape.sequence_number and id(node) in wanted_ids for node in behind):
+                leaks.append(escape)
+    return list(dict.fromkeys(leaks))
 
 
 def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> None:
@@ -52,10 +52,10 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
         The nodes to differentiate with respect to.
     """
     escapes = open_leaks()
-    if escapes and not is_tracing() and (found := _leaks(escapes, nodes, wanted)):
+    if escapes and not is_tracing() and (leaks := _leaks(escapes, nodes, wanted)):
         warn_user(
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
-            f"have no derivative: {'; '.join(map(str, found[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
+            f"have no derivative: {'; '.join(map(str, leaks[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
             "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
             LeakWarning,
         )
@@ -87,18 +87,18 @@ def _is_fraction(operand: Any) -> bool:
 
 def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> bool:
     """Whether an operand may be computed from a leaked number."""
-    taken = escape.number
-    if operand is taken:
+    leaked_number = escape.number
+    if operand is leaked_number:
         return True
     if isinstance(operand, np.ndarray) and operand.size != 1:
         if not has_source(escape.code, escape.instruction):  # possibly passed to NumPy: plain.fill(x), np.sin([x, y])
             return operand.dtype.kind in "fc"
-        return isinstance(taken, np.ndarray) and _is_duplicate(operand, taken)
+        return isinstance(leaked_number, np.ndarray) and _is_duplicate(operand, leaked_number)
     is_array = isinstance(operand, np.ndarray)
     value = operand.reshape(-1)[0] if is_array else operand
     if not isinstance(value, (float, complex, np.inexact)) or not np.isfinite(value) or value == np.round(value):
         return False
-    if is_array and np.size(taken) == 1 and value == taken:
+    if is_array and np.size(leaked_number) == 1 and value == leaked_number:
         return True
     if is_exact or code is None or isinstance(code, str):
         return False
@@ -108,5 +108,9 @@ def _may_result_from(operand: Any, code: Any, escape: Leak, is_exact: bool) -> b
     return not (is_angle or is_written)
 
 
-def _is_duplicate(operand: Any, taken: Any) -> bool:
-    return operand.shape == taken.shape and np.array_equal(operand, taken) and bool(np.any(taken != np.round(taken)))
+def _is_duplicate(operand: Any, leaked_number: Any) -> bool:
+    return (
+        operand.shape == leaked_number.shape
+        and np.array_equal(operand, leaked_number)
+        and bool(np.any(leaked_number != np.round(leaked_number)))
+    )

@@ -84,8 +84,8 @@ class Linearization:
         with self.recording():
             start = constant_operand(seeds) if self.live else seeds
             nodes, needed = (collect(self.out, stop=inputs), None) if self.written else (self.nodes, self.needed)
-            found = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
-            return [found[x] if x in found else self._zeros(x, seeds.shape[0]) for x in inputs]
+            cotangents = sweep_batch(nodes, self.out, start, set(inputs), self.live, needed, support)
+            return [cotangents[x] if x in cotangents else self._zeros(x, seeds.shape[0]) for x in inputs]
 
     def pull_one(self, seed: Any, support: Any = None) -> list[Any]:
         """Return the cotangents of the inputs, given a plain one of the output; the graph may have writes."""
@@ -93,8 +93,8 @@ class Linearization:
         with self.recording():
             start = constant_operand(seed) if self.live else seed
             nodes = collect(self.out, stop=inputs) if self.written else self.nodes
-            found = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
-            return [found[x] if x in found else self._zeros(x, None) for x in inputs]
+            cotangents = sweep(nodes, self.out, start, set(inputs), self.live, support=support)
+            return [cotangents[x] if x in cotangents else self._zeros(x, None) for x in inputs]
 
     def push(self, tangents: dict[Any, Any], count: int | None, support: Any = None) -> Any:
         """Return the tangents of the output, given those of inputs: a batch of `count`, or a single one if `count` is None.
@@ -104,8 +104,8 @@ class Linearization:
         with self.recording():
             if self.live:
                 tangents = {x: t if isinstance(t, Value) else constant_operand(t) for x, t in tangents.items()}
-            found = push_through(self.nodes, tangents, self.out, self.live, count, support)
-            return self._zeros(self.out, count) if found is None else found
+            output_tangents = push_through(self.nodes, tangents, self.out, self.live, count, support)
+            return self._zeros(self.out, count) if output_tangents is None else output_tangents
 
     def _zeros(self, node: Any, count: int | None) -> Any:
         shape = node.shape if count is None else (count, *node.shape)
@@ -123,12 +123,12 @@ class Linearization:
 
     def rows(self) -> list[Any]:
         """Return the Jacobian for each input, of shape ``out.shape + input.shape``, by a batch of cotangents of all results."""
-        found = self._all_rows(1)
+        jacobians = self._all_rows(1)
         if self.out.dtype.kind == "c":
             with self.recording():
-                both = zip(self.inputs, found, self._all_rows(-1j), strict=True)
-                found = [complex_jacobian(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
-        return found
+                both = zip(self.inputs, jacobians, self._all_rows(-1j), strict=True)
+                jacobians = [complex_jacobian(self.operator, x, a + 1j * b, a - 1j * b) for x, a, b in both]
+        return jacobians
 
     def _all_rows(self, unit: complex) -> list[Any]:
         out, inputs, depth = self.out, self.inputs, self.depth
@@ -138,8 +138,8 @@ class Linearization:
             return [self._reshaped(self._zeros(x, 0), shape) for x, shape in zip(inputs, shapes, strict=True)]
         with self.recording():
             used: set[int] = set()
-            found = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
-            return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(found, shapes, strict=True)]
+            jacobians = [_concatenate_owned([part[i] for part in parts], used) for i in range(len(inputs))]
+            return [self._reshaped(np.moveaxis(a, 0, depth) if depth else a, s) for a, s in zip(jacobians, shapes, strict=True)]
 
     def diagonal(self, position: int) -> Any:
         """Return the diagonal of the Jacobian for an input of the shape of `out`; at any time, memory holds one batch of rows."""
@@ -160,12 +160,12 @@ class Linearization:
         """Return the Jacobians as `rows` does, by a batch of tangents of all elements of each input."""
         if self.written:
             return self.rows()
-        found = []
+        jacobians = []
         with self.recording():
             for x in self.inputs:
                 across = self._all_columns(x, 1j) if x.dtype.kind == "c" else None
-                found.append(self.along(x, self._all_columns(x, 1), across))
-        return found
+                jacobians.append(self.along(x, self._all_columns(x, 1), across))
+        return jacobians
 
     def along(self, x: Any, along: Any, across: Any) -> Any:
         """Return the Jacobian for an input, given its columns; for a complex input also those in the imaginary directions."""
@@ -258,8 +258,8 @@ def with_tangents(out: Any, directions: list[Any], apply: Callable[[Any, list[An
     if isinstance(moved, Value):
         second = with_tangents(moved, primals, apply)
     if any(t is not None for t in tangents):
-        given = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        more = with_tangents(value, given, apply)
+        tangent_directions = [np.zeros(p.shape, p.dtype)[()] if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        more = with_tangents(value, tangent_directions, apply)
         second = more if second[0] is None else [a + b for a, b in zip(second, more, strict=True)]
     return [_at_level(level, *pair) for pair in zip(first, second, strict=True)]
 

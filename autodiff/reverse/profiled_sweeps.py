@@ -79,13 +79,13 @@ class ProfiledCotangents(dict[Any, Any]):
             self.entry.merge(steps)
         self.around, profiler.top = profiler.top, None
 
-    def close(self, found: dict[Any, Any]) -> None:
+    def close(self, wanted_cotangents: dict[Any, Any]) -> None:
         """End the sweep with its results."""
         profiler = self.profiler
         steps, profiler.top = profiler.top, self.around
         profiler.merge_steps(steps)
         if self.entry is not None:
-            for cotangent in found.values():  # the last materialized ones
+            for cotangent in wanted_cotangents.values():  # the last materialized ones
                 for part in parts_of(cotangent):
                     profiler.track(self.entry, part)
         profiler.record_sweep(self.start)
@@ -112,15 +112,15 @@ def profile_pass(
     """Profile one pass, ``sweep(cotangents)``, over a graph without writes."""
     _record_seed(profiler, output, cotangents)
     profiled_sweep = ProfiledCotangents(cotangents, errors, profiler)
-    found: dict[Any, Any] = {}
+    wanted_cotangents: dict[Any, Any] = {}
     log = errors.log
     errors.log = [] if log is None else log  # a sweep with a log assigns each update of a cotangent
     try:
-        found = sweep(profiled_sweep)
+        wanted_cotangents = sweep(profiled_sweep)
     finally:
         errors.log = log
-        profiled_sweep.close(found)
-    return found
+        profiled_sweep.close(wanted_cotangents)
+    return wanted_cotangents
 
 
 def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
@@ -159,10 +159,10 @@ def profile_replay(profiler: Any, replay: Any, output: Any, seed: Any, sweep: Ca
 def profile_step(profiler: Any, step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Profile a step of a forward pass, ``step(node, tangents)``."""
 
-    def profiled_sweep(node: Any, given: Any) -> Any:
+    def profiled_sweep(node: Any, operand_tangents: Any) -> Any:
         opened = profiler.begin_at(TANGENT, node)
         try:
-            tangent = step(node, given)
+            tangent = step(node, operand_tangents)
             profiler.track_all(tangent)
             return tangent
         finally:

@@ -54,8 +54,8 @@ def variables(*values: Any, names: Sequence[str] | None = None) -> Any:
                 "autodiff.jacrev for a derivative within a derivative, or give its numbers (node.value)"
             )
     arrays = real_inputs(values, names)
-    made = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]
-    return made[0] if len(made) == 1 else tuple(made)
+    nodes = [VariableNode.create_using(a, name) for a, name in zip(arrays, names or (None,) * len(arrays), strict=True)]
+    return nodes[0] if len(nodes) == 1 else tuple(nodes)
 
 
 def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
@@ -103,9 +103,9 @@ def jacobian(node: Any, wrt: Any, create_graph: bool = False) -> Any:
             raise TypeError(f"jacobian: wrt takes variables (cg.variable, autodiff.reverse.variables), not {_what(x)}")
     warn_of_leaks("jacobian", collect(node), inputs)
     recorded = Linearization("jacobian", list(dict.fromkeys(inputs)), node, create_graph)
-    found = dict(zip(recorded.inputs, recorded.rows(), strict=True))
+    jacobians = dict(zip(recorded.inputs, recorded.rows(), strict=True))
     with recorded.recording():
-        rows = [found[x] if x.dtype.kind == "c" else found[x].astype(node.dtype, copy=False) for x in inputs]
+        rows = [jacobians[x] if x.dtype.kind == "c" else jacobians[x].astype(node.dtype, copy=False) for x in inputs]
     return rows[0] if single else rows
 
 

@@ -48,15 +48,15 @@ class Tape(list[Any]):
     roots: dict[int, Any]
 
 
-def build_tape(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Tape:
+def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
     """Return the nodes of a graph with the writes that their readers depend on and the nodes those were computed from.
 
     Writes that no reader depends on are included, because they must be undone. `stop` has the ids of nodes whose operands are not
     visited.
     """
     roots: dict[int, Any] = {}
-    taken: dict[Memory, int] = {}
-    queue = list(found)
+    write_counts: dict[Memory, int] = {}
+    queue = list(nodes)
     seen = set(map(id, queue))
 
     def read(node: Any, sequence_number: float) -> None:
@@ -67,9 +67,9 @@ def build_tape(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Tape:
         root = roots[id(node)]
         if root is not None and root.memory:
             memory = root.memory
-            before, count = taken.setdefault(memory, 0), memory.before(sequence_number)
+            before, count = write_counts.setdefault(memory, 0), memory.before(sequence_number)
             if count > before:
-                taken[memory] = count
+                write_counts[memory] = count
                 queue.extend(memory.log[before:count])
 
     if type(output.raw_value) is ndarray:
@@ -85,7 +85,7 @@ def build_tape(output: Any, found: Iterable[Any], stop: frozenset[int]) -> Tape:
                 queue.append(operand)
             if type(operand.raw_value) is ndarray:
                 read(operand, node.sequence_number)
-    for memory, count in taken.items():
+    for memory, count in write_counts.items():
         queue.extend(memory.log[count:])
     # Leaves may be younger than their readers: an updated variable, a buffer that became a node late.
     events = Tape(sorted([event for event in queue if event.args], key=by_sequence_number, reverse=True))
@@ -201,9 +201,9 @@ class Replay:
         if watch is not None:
             watch.unchanged(node)
         if type(formulas) is SharedFormulas:
-            asked = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
-            asked = asked if needed is None else asked & needed
-            formulas, operands, options = formulas.evaluate(node, asked, cotangent, out, operands), [], NO_OPTIONS
+            operand_ids = {id(args[p]) for p in node.parent_argnums if type(args[p]) not in INERT}
+            operand_ids = operand_ids if needed is None else operand_ids & needed
+            formulas, operands, options = formulas.evaluate(node, operand_ids, cotangent, out, operands), [], NO_OPTIONS
         for position in node.parent_argnums:
             operand = args[position]
             if type(operand) in INERT if needed is None else id(operand) not in needed:
@@ -289,9 +289,9 @@ def _run_replay(
     """Make the pass itself."""
     if replay.roots:
         collector.weigh(sum([event.raw_value.nbytes for event in events if isinstance(event, Value)]))
-    found: dict[Any, Any] = {}
+    wanted_cotangents: dict[Any, Any] = {}
     roots, waiting, recorded = replay.roots, replay.cotangents, replay.create_graph
-    asked, last = set(map(id, wanted)), set(map(id, ends))
+    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
     if id(output) in needed:
         replay.accumulate(output, seed)
     for event in events:
@@ -309,23 +309,23 @@ def _run_replay(
                 cotangent = replay.materialize(cotangent, event)
         else:
             is_view = root is not event
-            if is_view and key not in asked:  # its cotangent remains in the buffer
+            if is_view and key not in wanted_ids:  # its cotangent remains in the buffer
                 continue
             cotangent = replay.cotangent_at(root, event.raw_value)
         if cotangent is not None:
-            if key in asked:
-                found[event] = cotangent
+            if key in wanted_ids:
+                wanted_cotangents[event] = cotangent
             if not is_view and key not in last and event.args and event.function not in ops.PIECEWISE:
                 replay.propagate(event, cotangent, *replay.operands_seen(event), needed)
         if root is event:
             replay.release(event)
-    return found
+    return wanted_cotangents
 
 
 def ids_on_paths_through_writes(events: Tape, output: Any, wanted: set[Any]) -> set[int]:
     """Return the ids of the nodes on paths from an output to a wanted node, including paths through writes."""
     needed: set[int] = set()
-    asked = set(map(id, wanted))
+    wanted_ids = set(map(id, wanted))
     written: set[Any] = set()  # memories with needed values
     roots = events.roots
 
@@ -338,7 +338,7 @@ def ids_on_paths_through_writes(events: Tape, output: Any, wanted: set[Any]) -> 
         return held
 
     for event in reversed(events):
-        depends = id(event) in asked
+        depends = id(event) in wanted_ids
         args = event.args
         for position in event.parent_argnums:
             operand = args[position]

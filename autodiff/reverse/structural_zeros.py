@@ -60,17 +60,17 @@ def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: 
     """
     has_zeros = create_graph and _has_zeros(nodes, support)
     errors = RuleErrors(pending=[], log=[] if has_zeros else None)
-    found: dict[Any, Any] = {}
+    cotangents: dict[Any, Any] = {}
     refused = None
     careful = records_for_replay.get() if create_graph else False
     if active_watcher() is not None:  # the watcher checks each contribution
         careful = True
     if not (careful and (has_zeros or _has_zeros(nodes, support))):
         try:
-            found = errors.run(_once, single_pass, by_function, errors, seed, create_graph)
+            cotangents = errors.run(_once, single_pass, by_function, errors, seed, create_graph)
         except FloatingPointError as error:
             refused = error
-        has_nan = holds_nan(found.values())
+        has_nan = holds_nan(cotangents.values())
         _drop_corners(errors, has_nan)
         clean = refused is None and not errors.has_invalid and not has_nan
         if clean or not (has_zeros or _has_zeros(nodes, support)):
@@ -78,24 +78,24 @@ def run_sweep(single_pass: Pass, nodes: Sequence[Any], seed: Any, create_graph: 
                 raise refused
             errors.report()
             _remember(seed, single_pass, nodes, errors.log, support)
-            return found
-        del found
+            return cotangents
+        del cotangents
     zeros, _ = _compute_supports(single_pass, nodes, seed, create_graph, support)
     errors = RuleErrors(pending=[], raising=True)
-    found = errors.run(_once, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)
-    _drop_corners(errors, holds_nan(found.values()))
+    cotangents = errors.run(_once, single_pass, MaskedRules(zeros, errors), errors, seed, create_graph)
+    _drop_corners(errors, holds_nan(cotangents.values()))
     errors.report()
-    return found
+    return cotangents
 
 
 def _once(single_pass: Pass, rules: Any, errors: RuleErrors, seed: Any, create_graph: bool) -> dict[Any, Any]:
     if not create_graph:
         return single_pass(rules, errors, seed, create_graph)
     with recording_derivative():
-        found = single_pass(rules, errors, seed, create_graph)
+        cotangents = single_pass(rules, errors, seed, create_graph)
     if errors.reached:
-        set_lines_of_rules(found.values(), errors.reached)
-    return found
+        set_lines_of_rules(cotangents.values(), errors.reached)
+    return cotangents
 
 
 def _drop_corners(errors: RuleErrors, has_nan: bool) -> None:
@@ -116,8 +116,8 @@ def any_selects(nodes: Sequence[Any]) -> bool:
     begins = {function: _begins(function) for function in set(map(_function_of, nodes))}
     if True in begins.values():
         return True
-    asked = {function: begin for function, begin in begins.items() if begin}
-    return bool(asked) and any(node.function in asked and asked[node.function](node) for node in nodes)
+    predicates = {function: begin for function, begin in begins.items() if begin}
+    return bool(predicates) and any(node.function in predicates and predicates[node.function](node) for node in nodes)
 
 
 def _begins(function: Any) -> Any:
@@ -138,10 +138,10 @@ def _compute_supports(
     The support of a lazy contribution is None. Each support is paired with the result of `_nonfinite_terms`.
     """
     errors = RuleErrors()
-    given: list[tuple[Any, Any]] = []
-    rules = RecordingSupportRules(given, errors, known_supports(nodes, create_graph))
-    found = errors.run(_run_quietly, single_pass, rules, errors, _support_of_seed(seed, support), create_graph)
-    return given, {node: as_support(s) for node, s in found.items()}
+    contribution_supports: list[tuple[Any, Any]] = []
+    rules = RecordingSupportRules(contribution_supports, errors, known_supports(nodes, create_graph))
+    node_supports = errors.run(_run_quietly, single_pass, rules, errors, _support_of_seed(seed, support), create_graph)
+    return contribution_supports, {node: as_support(s) for node, s in node_supports.items()}
 
 
 def _run_quietly(function: Callable[..., Any], *args: Any) -> Any:
@@ -200,10 +200,10 @@ class _RecordedSweep:
         """Return the supports of the contributions by sequence number; empty if values that the sweep used have changed."""
         if self._is_stale():
             return {}
-        given, _ = _compute_supports(self.single_pass, self.nodes, self.support, create_graph, self.support)
+        contribution_supports, _ = _compute_supports(self.single_pass, self.nodes, self.support, create_graph, self.support)
         return {
             sequence_number: s
-            for sequence_number, (s, _) in zip(self.log, given, strict=True)
+            for sequence_number, (s, _) in zip(self.log, contribution_supports, strict=True)
             if sequence_number and s is not None
         }
 
@@ -228,8 +228,8 @@ def _remember(seed: Any, single_pass: Pass, nodes: Sequence[Any], log: list[int]
 
 def _recorded_sweeps(nodes: Iterable[Any]) -> list[_RecordedSweep]:
     """Return the recorded sweeps whose seeds are among some nodes."""
-    found = [(node, _sweeps_by_seed.get(id(node))) for node in nodes]
-    return [sweep for node, entry in found if entry is not None and entry[0]() is node for sweep in entry[1]]
+    node_entries = [(node, _sweeps_by_seed.get(id(node))) for node in nodes]
+    return [sweep for node, entry in node_entries if entry is not None and entry[0]() is node for sweep in entry[1]]
 
 
 def known_supports(nodes: Sequence[Any], create_graph: bool) -> dict[int, Any]:

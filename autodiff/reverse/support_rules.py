@@ -51,8 +51,8 @@ def as_support(value: Any) -> Any:
 def _anywhere(s: Any, operand: Any, batched: bool) -> Any:
     """Return the support of an operand whose elements are mixed: all of it, if any element of the output is in the support."""
     if isinstance(s, tuple):
-        found = [_anywhere(part, operand, batched) for part in s if part is not None]
-        return sum(found[1:], start=found[0])
+        part_supports = [_anywhere(part, operand, batched) for part in s if part is not None]
+        return sum(part_supports[1:], start=part_supports[0])
     axes = tuple(range(int(batched), np.ndim(s)))
     some = np.where(np.any(s, axis=axes), 1.0, 0.0)
     shape = np.shape(operand)
@@ -92,17 +92,17 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
             s = s.astype(out.dtype)
         return _pulled(rule, position, batched, s, out, operands, options)
     if rule.kind == "elementwise":
-        found = s
+        support = s
     elif rule.kind == "reduction":
         lengths = {k: v for k, v in options.items() if k in ("axis", "keepdims")}
-        found = _reduced(position, s, rule, batched, out, operands[0], **lengths)
+        support = _reduced(position, s, rule, batched, out, operands[0], **lengths)
     elif _has_own_sweep(options):
-        found = options["call"].supports(position, s, out, *operands)
+        support = options["call"].supports(position, s, out, *operands)
     else:
-        found = _anywhere(s, operands[position], batched)
+        support = _anywhere(s, operands[position], batched)
     if rule.part is not None and position == 0:
-        found = found * np.where(rule.part(*operands, **options), 1.0, 0.0)
-    return found
+        support = support * np.where(rule.part(*operands, **options), 1.0, 0.0)
+    return support
 
 
 def _nonfinite_terms(
@@ -118,8 +118,8 @@ def _nonfinite_terms(
     for q, operand in enumerate(operands):
         if q != position and not _is_finite(operand):
             terms = [*ones[:q], np.where(np.isfinite(operand), 0.0, 1.0), *ones[q + 1 :]]
-            found = as_support(_pulled(rule, position, batched, s, out, terms, options))
-            total = found if total is None else total + found
+            term_support = as_support(_pulled(rule, position, batched, s, out, terms, options))
+            total = term_support if total is None else total + term_support
     return total
 
 
@@ -188,7 +188,7 @@ class _SupportRules(dict[Any, Rule]):
 
     def __missing__(self, function: Any) -> Rule:
         if isinstance(function, ops.Keyworded):
-            made = rule_with_keywords(self[function.function], function)
+            support_rule = rule_with_keywords(self[function.function], function)
         else:
             rule = by_function[function]
 
@@ -202,9 +202,9 @@ class _SupportRules(dict[Any, Rule]):
                     return pulled(positions, s, out, *operands, **options)
                 return [_propagate(rule, position, batched, s, out, *operands, **options) for position in positions]
 
-            made = _rule_like(rule, lambda position: functools.partial(_propagate, rule, position, False), batch, several)
-        self[function] = made
-        return made
+            support_rule = _rule_like(rule, lambda position: functools.partial(_propagate, rule, position, False), batch, several)
+        self[function] = support_rule
+        return support_rule
 
 
 class RecordingSupportRules(dict[Any, Rule]):
@@ -248,29 +248,29 @@ class RecordingSupportRules(dict[Any, Rule]):
         def several(positions: list[int], s: Any, out: Any, *operands: Any, **options: Any) -> Any:
             s = self._support_at_node(s)
             touched = SeedSupport(s) if _has_own_sweep(options) else None  # shared formulas are not products
-            found = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
-            return [self._record(each, touched) for each in found]
+            contributions = rule.formulas.formula(positions, s, out, *operands, **options)  # type: ignore[attr-defined]
+            return [self._record(each, touched) for each in contributions]
 
-        self[function] = made = _rule_like(rule, single, batch, several)
-        return made
+        self[function] = recording_rule = _rule_like(rule, single, batch, several)
+        return recording_rule
 
     def _support_at_node(self, s: Any) -> Any:
         if s is self.cached[0]:  # the same cotangent as for the previous operand
             return self.cached[1]
-        at, found = self.errors.at, as_support(s)
+        at, support = self.errors.at, as_support(s)
         known = self.known.get(at.sequence_number)
         if known is not None and np.shape(known) == np.shape(at.raw_value):
-            found = found * known
-        self.cached = s, found
-        return found
+            support = support * known
+        self.cached = s, support
+        return support
 
-    def _record(self, found: Any, touched: Any) -> Any:
-        if type(found) in LAZY_COTANGENTS:
+    def _record(self, contribution: Any, touched: Any) -> Any:
+        if type(contribution) in LAZY_COTANGENTS:
             self.supports.append((None, None))
-            return found
-        found = as_support(found)
-        self.supports.append((found, touched))
-        return unowned(found)
+            return contribution
+        contribution = as_support(contribution)
+        self.supports.append((contribution, touched))
+        return unowned(contribution)
 
 
 class MaskedRules(dict[Any, Rule]):
@@ -301,34 +301,34 @@ class MaskedRules(dict[Any, Rule]):
             axes = np.ndim(g) - np.ndim(out) if rule.is_batchable else 0
             pulled = functools.partial(pull_batch_several, rule) if axes else rule.formulas.formula  # type: ignore[attr-defined]
             with supports[0][1] if isinstance(supports[0][1], SeedSupport) else nullcontext():
-                found = pulled(positions, g, out, *operands, **options)
-            return [self._mask(each, support, axes, before) for each, (support, _) in zip(found, supports, strict=True)]
+                contributions = pulled(positions, g, out, *operands, **options)
+            return [self._mask(each, support, axes, before) for each, (support, _) in zip(contributions, supports, strict=True)]
 
-        self[function] = made = _rule_like(rule, single, batch, several)
-        return made
+        self[function] = masked_rule = _rule_like(rule, single, batch, several)
+        return masked_rule
 
     def _mask_formula(self, formula: Callable[..., Any], operands: Sequence[Any], position: int, axes: int) -> Any:
         """Return the value of a formula, zero outside the support; errors only there are dropped."""
         support, touched = self.next_support()
         before = len(self.errors.pending or ())
         with touched if isinstance(touched, SeedSupport) else nullcontext():
-            found = formula(*operands)
+            contribution = formula(*operands)
         changed = False
         if touched is not None and not isinstance(touched, SeedSupport):
-            found, changed = np.where(touched != 0, found, formula(*_replace_nonfinite(operands, position))), True
-        return self._mask(found, support, axes, before, changed)
+            contribution, changed = np.where(touched != 0, contribution, formula(*_replace_nonfinite(operands, position))), True
+        return self._mask(contribution, support, axes, before, changed)
 
-    def _mask(self, found: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
+    def _mask(self, contribution: Any, support: Any, axes: int, before: int, changed: bool = False) -> Any:
         """Mask the value of a formula; errors since `before` are dropped if only masked elements caused them."""
         pending: Any = self.errors.pending
         if support is not None and (isinstance(support, Value) or not np.all(support)):
-            missing = np.ndim(found) - np.ndim(support)  # axes of broadcasting
+            missing = np.ndim(contribution) - np.ndim(support)  # axes of broadcasting
             if axes and missing > 0:
                 support = np.reshape(support, (support.shape[0], *[1] * missing, *support.shape[1:]))
-            found, changed = np.where(support != 0, found, 0)[()], True
-        if changed and len(pending) > before and _is_finite(found):
+            contribution, changed = np.where(support != 0, contribution, 0)[()], True
+        if changed and len(pending) > before and _is_finite(contribution):
             del pending[before:]
-        return found
+        return contribution
 
 
 def _is_finite(value: Any) -> bool:
@@ -350,12 +350,12 @@ def push_support(node: Any, supports: list[Any], create_graph: bool, count: int)
     if rule.kind == "elementwise":
         parts = [pad_ndim(s, plain.ndim) for s in supports if s is not None]
         return np.broadcast_to(sum(parts[1:], start=parts[0]), (count, *plain.shape))
-    found = [
+    contributions = [
         _anywhere(s, out, True) for s in supports if s is not None for out in (plain if isinstance(plain, tuple) else (plain,))
     ]
     if isinstance(plain, tuple):
-        return tuple([sum(found[k :: len(plain)]) for k in range(len(plain))])
-    return sum(found[1:], start=found[0])
+        return tuple([sum(contributions[k :: len(plain)]) for k in range(len(plain))])
+    return sum(contributions[1:], start=contributions[0])
 
 
 def mask_tangent(tangent: Any, support: Any) -> Any:

@@ -77,11 +77,11 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
     """
     last = frozenset(map(id, stop))
     ends: list[Any] = []  # not expanded
-    found = CollectedNodes((output,))
+    nodes = CollectedNodes((output,))
     late = False
-    seen = found.ids = {id(output)}
-    add, append = seen.add, found.append
-    for node in found if id(output) not in last else ():
+    seen = nodes.ids = {id(output)}
+    add, append = seen.add, nodes.append
+    for node in nodes if id(output) not in last else ():
         args = node.args
         for position in node.parent_argnums:
             operand = args[position]
@@ -94,12 +94,12 @@ def collect(output: Any, stop: Iterable[Any] = ()) -> list[Any]:
                     append(operand)
             if operand.sequence_number > node.sequence_number:
                 late = True
-    found += ends
-    require_unchanged(found)
-    found.sort(key=_by_sequence_number, reverse=True)
-    if late or active_watcher() is not None or any(map(_memory, found)):
-        return build_tape(output, found, last)
-    return found
+    nodes += ends
+    require_unchanged(nodes)
+    nodes.sort(key=_by_sequence_number, reverse=True)
+    if late or active_watcher() is not None or any(map(_memory, nodes)):
+        return build_tape(output, nodes, last)
+    return nodes
 
 
 def sweep(
@@ -147,7 +147,7 @@ def _make_pass(nodes: list[Any], output: Any, wanted: set[Any], ends: Any) -> Pa
         profiler = active_profiler()
         if profiler is None:
             return over_nodes(nodes, cotangents, wanted, needed, ends, rules, errors)
-        sweep = lambda told: over_nodes(nodes, told, wanted, needed, ends, rules, errors)  # noqa: E731
+        sweep = lambda profiled_cotangents: over_nodes(nodes, profiled_cotangents, wanted, needed, ends, rules, errors)  # noqa: E731
         return profile_pass(profiler, output, cotangents, errors, sweep)
 
     return single_pass
@@ -157,9 +157,9 @@ def _plain_pass(
     nodes: list[Any], cotangents: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """Make one pass over a graph without writes by rules of plain arrays; see `structural_zeros.Pass`."""
-    found, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
-    asked, last = set(map(id, wanted)), set(map(id, ends))
-    stations, formulas_of = asked | last, dict[Any, Any]()
+    wanted_cotangents, owned = dict[Any, Any](), set[int]()  # owned: operands whose cotangents were allocated here
+    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
+    stations, formulas_of = wanted_ids | last, dict[Any, Any]()
     take, waiting, log = cotangents.pop, cotangents.get, errors.log
     for node in nodes:
         key = id(node)
@@ -169,8 +169,8 @@ def _plain_pass(
             cotangent = cotangent.materialize(node)
         args = node.args
         if key in stations:
-            if key in asked:
-                found[node] = cotangent
+            if key in wanted_ids:
+                wanted_cotangents[node] = cotangent
             if key in last or not args:
                 continue
         errors.at = node
@@ -213,15 +213,15 @@ def _plain_pass(
                 if not (c.dtype is x.dtype and c.shape == x.shape if kind is ndarray else kind is type(x)):
                     contribution = conform(c, x)
             cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
-    return found
+    return wanted_cotangents
 
 
 def _recorded_pass(
     nodes: list[Any], cotangents: dict[int, Any], wanted: set[Any], needed: set[int], ends: Any, rules: Any, errors: RuleErrors
 ) -> dict[Any, Any]:
     """Make one pass as `_plain_pass` does, by rules of nodes, whose computations are recorded."""
-    found, owned = dict[Any, Any](), set[int]()
-    asked, last = set(map(id, wanted)), set(map(id, ends))
+    wanted_cotangents, owned = dict[Any, Any](), set[int]()
+    wanted_ids, last = set(map(id, wanted)), set(map(id, ends))
     log, reached = errors.log, errors.reached
     for node in nodes:
         if (cotangent := cotangents.pop(id(node), None)) is None:
@@ -229,8 +229,8 @@ def _recorded_pass(
         reached.append((next_sequence_number(), node))
         if type(cotangent) in LAZY_COTANGENTS:
             cotangent = cotangent.materialize(node)
-        if id(node) in asked:
-            found[node] = cotangent
+        if id(node) in wanted_ids:
+            wanted_cotangents[node] = cotangent
         operands, options = node.args, node.options
         if not operands or id(node) in last:
             continue
@@ -253,7 +253,7 @@ def _recorded_pass(
             if type(contribution) not in LAZY_COTANGENTS:
                 contribution = conform(contribution, operand.raw_value)
             cotangents[key] = contribution if earlier is None else add_contribution(earlier, contribution, cotangent, key, owned)
-    return found
+    return wanted_cotangents
 
 
 def ids_on_paths(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
@@ -264,13 +264,13 @@ def ids_on_paths(nodes: list[Any], output: Any, wanted: set[Any]) -> set[int]:
     if type(nodes) is Tape:
         return ids_on_paths_through_writes(nodes, output, wanted)
     active = nodes if INERT.isdisjoint(map(type, nodes)) else [node for node in nodes if type(node) not in INERT]
-    asked = set(map(id, wanted))
-    if asked.issuperset([id(node) for node in active if not node.args]):
+    wanted_ids = set(map(id, wanted))
+    if wanted_ids.issuperset([id(node) for node in active if not node.args]):
         return nodes.ids if type(nodes) is CollectedNodes and active is nodes else set(map(id, active))
     needed: set[int] = set()
     add = needed.add
     for node in reversed(active):
-        if id(node) in asked:
+        if id(node) in wanted_ids:
             add(id(node))
             continue
         args = node.args
@@ -292,9 +292,9 @@ def depends_on_outside(nodes: Iterable[Any], inputs: Sequence[Any]) -> bool:
         The inputs of the traced function, oldest first. The input of an outer derivative is older than they are. The input
         of an inner derivative is younger, and is a constant if it has no operands.
     """
-    given, first = set(map(id, inputs)), inputs[0].sequence_number
+    input_ids, first = set(map(id, inputs)), inputs[0].sequence_number
     leaves = (n for n in nodes if type(n) in VARYING or type(n) in ARGUMENTS)
-    return any(n.args if id(n) in given else type(n) in VARYING or (n.sequence_number < first and not n.args) for n in leaves)
+    return any(n.args if id(n) in input_ids else type(n) in VARYING or (n.sequence_number < first and not n.args) for n in leaves)
 
 
 def connected_zeros(node: Any, seed: Any) -> Any:
@@ -302,7 +302,7 @@ def connected_zeros(node: Any, seed: Any) -> Any:
     return conform(np.zeros_like(node) + 0 * np.sum(seed), node)
 
 
-def owned_arrays(found: dict[Any, Any], wanted: Iterable[Any], *seeds: Any) -> dict[Any, Any]:
+def owned_arrays(cotangents: dict[Any, Any], wanted: Iterable[Any], *seeds: Any) -> dict[Any, Any]:
     """Return cotangents as arrays that share no memory, zeros for nodes without one.
 
     A contribution is a new array, the cotangent that a rule received, or a view; a user's formula that may keep its result
@@ -311,7 +311,7 @@ def owned_arrays(found: dict[Any, Any], wanted: Iterable[Any], *seeds: Any) -> d
     results: dict[Any, Any] = {}
     used = set(map(id, seeds))
     for node in wanted:
-        cotangent = found.get(node)
+        cotangent = cotangents.get(node)
         if cotangent is None:
             cotangent = np.zeros_like(node.raw_value)
         elif cotangent.ndim and (cotangent.base is not None or id(cotangent) in used):
@@ -321,11 +321,11 @@ def owned_arrays(found: dict[Any, Any], wanted: Iterable[Any], *seeds: Any) -> d
     return results
 
 
-def owned_nodes(found: dict[Any, Any], since: int) -> dict[Any, Any]:
+def owned_nodes(cotangents: dict[Any, Any], since: int) -> dict[Any, Any]:
     """Return cotangents as nodes with memory of their own, so that a write into one changes neither another nor the graph."""
     results: dict[Any, Any] = {}
     used: set[int] = set()
-    for key, node in found.items():
+    for key, node in cotangents.items():
         if not isinstance(node, Value):  # zeros of an inactive operand
             results[key] = node
             continue

@@ -43,20 +43,22 @@ def push_through(
     array, Node or None
         None if the output does not depend on the inputs.
     """
-    found = _forward(nodes, tangents, output, create_graph, count, {}, {})
-    if holds_nan(found if isinstance(found, tuple) else (found,)):
+    output_tangents = _forward(nodes, tangents, output, create_graph, count, {}, {})
+    if holds_nan(output_tangents if isinstance(output_tangents, tuple) else (output_tangents,)):
         known = known_supports(nodes, create_graph)
         supports = {} if support is None or count is None else _compute_supports(nodes, tangents, create_graph, count)
         if known or supports:
             return _forward(nodes, tangents, output, create_graph, count, known, supports)
-    return found
+    return output_tangents
 
 
 def _compute_supports(nodes: list[Any], tangents: dict[Any, Any], create_graph: bool, count: int) -> dict[Any, Any]:
     """Return the supports of the tangents of all nodes, given those of the inputs."""
-    found = {x: as_support(t.raw_value if isinstance(t, Value) else t) for x, t in tangents.items()}
+    supports = {x: as_support(t.raw_value if isinstance(t, Value) else t) for x, t in tangents.items()}
     with np.errstate(all="ignore"):
-        return propagate(reversed(nodes), found, lambda node, given: push_support(node, given, create_graph, count))
+        return propagate(
+            reversed(nodes), supports, lambda node, operand_supports: push_support(node, operand_supports, create_graph, count)
+        )
 
 
 def _forward(
@@ -73,10 +75,10 @@ def _forward(
     last_uses = _last_uses(nodes, {*tangents, output})
     errors = RuleErrors()
 
-    def step(node: Any, given: list[Any]) -> Any:
+    def step(node: Any, operand_tangents: list[Any]) -> Any:
         errors.at = node
         before = next_sequence_number() if create_graph else 0
-        tangent = push_node(node, given, create_graph, count)
+        tangent = push_node(node, operand_tangents, create_graph, count)
         zeros = known.get(node.sequence_number)
         if zeros is not None and np.shape(zeros) == np.shape(node.raw_value):
             tangent = mask_tangent(tangent, zeros)
@@ -86,8 +88,8 @@ def _forward(
         return tangent
 
     profiler = active_profiler()
-    told = step if profiler is None else profile_step(profiler, step)
-    errors.run(lambda: propagate(reversed(nodes), waiting, told, last_uses))
+    step_function = step if profiler is None else profile_step(profiler, step)
+    errors.run(lambda: propagate(reversed(nodes), waiting, step_function, last_uses))
     return waiting.get(output)
 
 

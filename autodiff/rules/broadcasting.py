@@ -139,22 +139,22 @@ def as_cotangent(value: Any, node: Any) -> Any:
     """
     require_history(value)
     require_computed(value, "the adjoint")
-    given = stack_nested(value)
-    if not isinstance(given, Value):
-        given = np.asarray(given)
-    if given.dtype.kind not in "biufc":
-        raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {given.dtype}")
-    if given.dtype.kind == "c" and node.dtype.kind != "c":
+    result = stack_nested(value)
+    if not isinstance(result, Value):
+        result = np.asarray(result)
+    if result.dtype.kind not in "biufc":
+        raise TypeError(f"the adjoint of the {describe(node)} is made of numbers, not a {type(value).__name__} of {result.dtype}")
+    if result.dtype.kind == "c" and node.dtype.kind != "c":
         raise TypeError(f"the adjoint is complex, but belongs to the {describe(node)}; pass real and imaginary parts separately")
-    if given.shape != node.shape:
+    if result.shape != node.shape:
         try:
-            given = np.broadcast_to(given, node.shape)
+            result = np.broadcast_to(result, node.shape)
         except ValueError:
-            raise ValueError(f"the adjoint has shape {given.shape}, and does not broadcast to the {describe(node)}") from None
-        given = given if isinstance(given, Value) else given.copy()
+            raise ValueError(f"the adjoint has shape {result.shape}, and does not broadcast to the {describe(node)}") from None
+        result = result if isinstance(result, Value) else result.copy()
     if node.dtype.kind in "fc":
-        given = _astype(given, node.dtype)
-    return given[()] if node.is_scalar and not isinstance(given, Value) else given
+        result = _astype(result, node.dtype)
+    return result[()] if node.is_scalar and not isinstance(result, Value) else result
 
 
 def _astype(contribution: Any, dtype: Any) -> Any:

@@ -100,8 +100,8 @@ def rule(
         raise ValueError("rule: give either formulas (and tangents), or derivative=, or jacobian=, or numerically=True")
     if not any(ways) or (tangents and not formulas):
         return lambda formula: rule(function, formula, kind=kind, tangents=tangents, check=check)
-    made = _made(function, formulas, kind, tangents, derivative, jacobian, numerically)
-    return declare(_checked(made, function) if check else made, function.function)
+    new_rule = _made(function, formulas, kind, tangents, derivative, jacobian, numerically)
+    return declare(_checked(new_rule, function) if check else new_rule, function.function)
 
 
 def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool) -> Rule:
@@ -123,16 +123,16 @@ def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: An
     if jacobian is not None:
         if kind not in (None, "general"):
             raise ValueError(f"rule: jacobian= is for general operations; of a {kind} one give formulas or derivative=")
-        found = list(enumerate(_each("jacobian", jacobian, count, opname)))
-        back = [j and functools.partial(_pulled, opname, k, j) for k, j in found]
-        return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in found])
+        operand_jacobians = list(enumerate(_each("jacobian", jacobian, count, opname)))
+        back = [j and functools.partial(_pulled, opname, k, j) for k, j in operand_jacobians]
+        return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in operand_jacobians])
     kind = kind or "general"
     back = [f and functools.partial(_unowned, f) for f in formulas]
     return Rule(opname, kind, back, formulas if kind == "elementwise" else tangents)
 
 
-def _unowned(formula: Formula, *given: Any, **options: Any) -> Any:
-    return unowned(formula(*given, **options))
+def _unowned(formula: Formula, *arguments: Any, **options: Any) -> Any:
+    return unowned(formula(*arguments, **options))
 
 
 def _operand_count(function: Any) -> int:
@@ -143,9 +143,9 @@ def _operand_count(function: Any) -> int:
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _each(what: str, given: Any, count: int, opname: str) -> list[Any]:
+def _each(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
-    each = [given] if callable(given) else list(given)
+    each = [derivatives] if callable(derivatives) else list(derivatives)
     if len(each) != count:
         raise ValueError(f"rule: {opname} has {count} operands, but {what}= gives {len(each)}; None means zero")
     return each
@@ -166,11 +166,11 @@ def _scaled(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options
 
 def _jacobian_of(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
     _require_one(opname, out)
-    found = jacobian(*operands, **options)
+    jacobian_value = jacobian(*operands, **options)
     wanted = (*np.shape(out), *np.shape(operands[k]))
-    if np.shape(found) != wanted:
-        raise ValueError(f"the Jacobian of {opname} for operand {k} has shape {np.shape(found)}; it must have {wanted}")
-    return found
+    if np.shape(jacobian_value) != wanted:
+        raise ValueError(f"the Jacobian of {opname} for operand {k} has shape {np.shape(jacobian_value)}; it must have {wanted}")
+    return jacobian_value
 
 
 def _pulled(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
@@ -184,17 +184,17 @@ def _pushed(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any
 # ---------------------------------------------------------------------------------------------- check
 
 
-def _checked(made: Rule, function: Any) -> Rule:
+def _checked(unchecked_rule: Rule, function: Any) -> Rule:
     """The rule, that compares itself with central differences the first time each of its formulas is used."""
-    count = len(made.formulas)
-    tangents: Sequence[Any] = made.tangents
-    if made.kind in ("linear", "multilinear"):  # explicit formulas, so that they can be checked
-        tangents = [functools.partial(_by_kind, function.function, made.kind, k) for k in range(count)]
-    back = [_Checked(function, k, f, "reverse") for k, f in enumerate(made.formulas)]
+    count = len(unchecked_rule.formulas)
+    tangents: Sequence[Any] = unchecked_rule.tangents
+    if unchecked_rule.kind in ("linear", "multilinear"):  # explicit formulas, so that they can be checked
+        tangents = [functools.partial(_by_kind, function.function, unchecked_rule.kind, k) for k in range(count)]
+    back = [_Checked(function, k, f, "reverse") for k, f in enumerate(unchecked_rule.formulas)]
     along = [_Checked(function, k, t, "forward") for k, t in enumerate(tangents)]
-    if made.kind == "elementwise":
-        return Rule(made.opname, "elementwise", back, along)
-    return Rule(made.opname, "general", back, along)
+    if unchecked_rule.kind == "elementwise":
+        return Rule(unchecked_rule.opname, "elementwise", back, along)
+    return Rule(unchecked_rule.opname, "general", back, along)
 
 
 def _by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
@@ -210,51 +210,51 @@ class _Checked:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
         self.done = False
 
-    def __call__(self, given: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    def __call__(self, seed: Any, out: Any, *operands: Any, **options: Any) -> Any:
         """Return the result of the formula."""
         operand = operands[self.position]
-        found = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
-        if found is None:
-            found = self.formula(given, out, *operands, **options)
+        result = np.zeros_like(operand if self.mode == "reverse" else out) if self.formula is None else None
+        if result is None:
+            result = self.formula(seed, out, *operands, **options)
         if self.done:
-            return found
+            return result
         like = to_values(out if self.mode == "reverse" else operand)
-        plain, alone = _one_direction(to_values(given), to_values(found), like, np.ndim(out))
+        plain, alone = _one_direction(to_values(seed), to_values(result), like, np.ndim(out))
         if np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
             self._check(plain, alone, to_values(out), [to_values(x) for x in operands], options)
             self.done = True
-        return found
+        return result
 
-    def _check(self, given: Any, found: Any, out: Any, operands: list[Any], options: Any) -> None:
+    def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: Any) -> None:
         """Compare along the tangent, or in reverse along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
-        direction = given if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
+        direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
         def moved(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
 
         slope = _flat(_moved_along(moved, operand, direction))
         if self.mode == "forward":
-            expected, got = slope, _flat(found if isinstance(found, tuple) else conform(np.asarray(found), np.asarray(out)))
+            expected, actual = slope, _flat(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out)))
         else:
-            expected = np.sum(slope * _flat(given, out))
-            got = np.sum(conform(np.asarray(found), operand) * direction)
-        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_flat(given, out))))
+            expected = np.sum(slope * _flat(seed, out))
+            actual = np.sum(conform(np.asarray(result), operand) * direction)
+        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_flat(seed, out))))
         close = 1e-4 if operand.dtype.itemsize > 4 else 2e-2
-        if not np.all(np.abs(np.real(got) - np.real(expected)) <= close * (size + 1e-2)):
+        if not np.all(np.abs(np.real(actual) - np.real(expected)) <= close * (size + 1e-2)):
             raise ArithmeticError(
-                f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it gives {_short(got)}, a "
+                f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it gives {_short(actual)}, a "
                 f"central difference {_short(expected)}"
             )
 
 
-def _one_direction(given: Any, found: Any, like: Any, ndim: int) -> tuple[Any, Any]:
+def _one_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any, Any]:
     """Return the first nonzero direction of a batch, and its result of a formula."""
-    if isinstance(given, tuple) or np.ndim(given) <= np.ndim(like) or not given.size:
-        return given, found
-    row = int(np.argmax(np.any(np.reshape(given, (len(given), -1)), axis=1)))
-    return np.reshape(given[row], np.shape(like)), found[row] if np.ndim(found) > ndim else found
+    if isinstance(seed, tuple) or np.ndim(seed) <= np.ndim(like) or not seed.size:
+        return seed, result
+    row = int(np.argmax(np.any(np.reshape(seed, (len(seed), -1)), axis=1)))
+    return np.reshape(seed[row], np.shape(like)), result[row] if np.ndim(result) > ndim else result
 
 
 def _moved_along(f: Any, x: Any, direction: Any) -> Any:

@@ -79,8 +79,8 @@ class SharedFormulas(VariadicFormulas):
         """
         args = node.args
         positions = [p for p in node.parent_argnums if p >= self.fixed and id(args[p]) in needed]
-        found = self.formula(positions, cotangent, out, *operands, **node.options) if positions else []
-        return Contributions(dict(zip(positions, found, strict=True)))
+        contributions = self.formula(positions, cotangent, out, *operands, **node.options) if positions else []
+        return Contributions(dict(zip(positions, contributions, strict=True)))
 
 
 class Contributions:
@@ -88,8 +88,8 @@ class Contributions:
 
     __slots__ = ("_asked", "_found")
 
-    def __init__(self, found: dict[int, Any]) -> None:
-        self._found = found
+    def __init__(self, contributions: dict[int, Any]) -> None:
+        self._found = contributions
         self._asked = -1
 
     def __getitem__(self, position: int) -> Any:

@@ -205,7 +205,7 @@ LONGEST = 24  # characters of a name
 def named(nodes: Sequence[Any]) -> dict[Any, str]:
     """Return a unique name for each node; scalar constants without a name share the text of their number."""
     names: dict[Any, str] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     # Automatic names are numbered on first use: in the order of computation, the oldest first.
     for node in sorted(nodes, key=lambda node: node.sequence_number):
         if isinstance(node, ConstantNode) and chosen_name(node) is None and node.ndim == 0:
@@ -214,10 +214,10 @@ def named(nodes: Sequence[Any]) -> dict[Any, str]:
         name = node.opname if isinstance(node, MultiOutput) else name_of(node) or node.name
         name = short(as_mathematics(showable(name).replace("\n", " ")) or "“”")
         count = 1
-        while name + "′" * (count - 1) in taken:
+        while name + "′" * (count - 1) in used_names:
             count += 1
         names[node] = name + "′" * (count - 1)
-        taken.add(names[node])
+        used_names.add(names[node])
     return names
 
 

@@ -57,24 +57,24 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
     node = stack_nested(object)
     if not isinstance(node, Value):
         require_computed(object, "what an array is made of")
-        found = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
-        return fillable(found if dtype is not None else with_default_dtype(found, object))
+        numpy_array = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
+        return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, object))
     node = _arranged(node, object, dtype, copy, order)
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def _arranged(node: Any, given: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
-    """`node`, which was gathered from `given`, with the dtype, the order in memory and the copying that were asked for."""
+def _arranged(node: Any, source: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
+    """`node`, which was gathered from `source`, with the dtype, the order in memory and the copying that were asked for."""
     copied = ops.copies(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
-    elif copied and node is given:
+    elif copied and node is source:
         node = bind(ops.copy, (node,), {"order": order})
-    found = _laid_out(_of_dtype(node, dtype), order)
-    if copied is False and found is not given:
+    result = _laid_out(_of_dtype(node, dtype), order)
+    if copied is False and result is not source:
         raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
-    return found
+    return result
 
 
 def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: Any = None) -> Any:
@@ -195,8 +195,8 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     """
     node = stack_nested(fill_value)
     if not isinstance(node, Value):
-        found = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
-        return fillable(found if dtype is not None else with_default_dtype(found, fill_value))
+        numpy_array = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
+        return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, fill_value))
     return bind(ops.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
 
 
@@ -222,10 +222,10 @@ def fillable(array: Any, name: str | None = None, is_blank: bool = False) -> Any
     """
     if array.dtype.kind not in "fc":
         return inert_leaf(array) if is_recording() else array
-    made = array
+    result = array
     for wrap in wrappers.get():
-        made = wrap(made)
-    return made if isinstance(made, Value) or not is_recording() else new_fillable_leaf(array, name, is_blank)
+        result = wrap(result)
+    return result if isinstance(result, Value) or not is_recording() else new_fillable_leaf(array, name, is_blank)
 
 
 def zeros(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name: str | None = None) -> Any:

@@ -79,17 +79,17 @@ def _dispatching(name: str, original: Any) -> Any:
             return ours(*args, **{key: value for key, value in kwargs.items() if key not in _IDLE and key != "like"})
         buffers = tuple([value for value in (*args, *kwargs.values()) if type(value) in TRACEABLE])
         if buffers:
-            made = original(*unwrap_buffers(args), **unwrap_buffers(kwargs))
-            return made if has_compiled_code(frame.f_code.co_filename) else wrap_result(made, buffers)
-        made = original(*args, **kwargs)
-        is_own = type(made) is np.ndarray and made.base is None and not any(made is a for a in args)
-        if not is_own or made.dtype.kind not in "biufc" or not (traces or is_recording()):
-            return made
+            result = original(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+            return result if has_compiled_code(frame.f_code.co_filename) else wrap_result(result, buffers)
+        result = original(*args, **kwargs)
+        is_own = type(result) is np.ndarray and result.base is None and not any(result is a for a in args)
+        if not is_own or result.dtype.kind not in "biufc" or not (traces or is_recording()):
+            return result
         if has_compiled_code(frame.f_code.co_filename):
-            return made  # it may hand the array to C code
+            return result  # it may hand the array to C code
         if name in FRESH and _active.get() and not is_library(frame.f_code.co_filename):
-            return as_buffer(made) if traces else creation.fillable(made)
-        return as_buffer(made) if made.dtype.kind in "fc" else made
+            return as_buffer(result) if traces else creation.fillable(result)
+        return as_buffer(result) if result.dtype.kind in "fc" else result
 
     make.is_dispatching = True  # type: ignore[attr-defined]
     make.for_compiled = original  # type: ignore[attr-defined]

@@ -240,7 +240,7 @@ def _is_format(constant: Any) -> bool:
 def _imports(steps: list[Any]) -> tuple[dict[str, AttributeChain], set[AttributeChain]]:
     """Return the imports bound to local names that nothing else assigns, and the other imports."""
     stored = [name for step in steps for name in _stored(step)]
-    found, others = dict[str, AttributeChain](), set[AttributeChain]()
+    local_imports, others = dict[str, AttributeChain](), set[AttributeChain]()
     whole = chain = None
     takes_names = False
     for place, step in enumerate(steps):
@@ -256,13 +256,13 @@ def _imports(steps: list[Any]) -> tuple[dict[str, AttributeChain], set[Attribute
         elif step.opname.startswith("STORE_"):
             names = _stored(step)
             if names and stored.count(names[0]) == 1:
-                found[names[0]] = chain
+                local_imports[names[0]] = chain
             else:
                 others.add(chain)
             chain = whole if takes_names else None
         elif step.opname not in ("SWAP", "POP_TOP", "COPY", "ROT_TWO") or (takes_names and step.opname == "POP_TOP"):
             chain = None
-    return found, others
+    return local_imports, others
 
 
 def _stored(step: Any) -> tuple[str, ...]:

@@ -184,13 +184,13 @@ def value_names(call: Call, f: Callable[..., Any]) -> list[str]:
     """Return the names of a call's dynamic values: parameter names, numbered if a parameter holds several."""
     args, kwargs = call.with_values([ValueMarker(place) for place in range(len(call.dynamic))]).arguments()
     try:
-        given: dict[str, Any] = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
+        bound_arguments: dict[str, Any] = dict(inspect.signature(f).bind(*args, **kwargs).arguments)
     except (ValueError, TypeError):
-        given = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
+        bound_arguments = {**{f"argument {place}": value for place, value in enumerate(args, 1)}, **kwargs}
     names = {}
-    for name, value in given.items():
-        found = [leaf for leaf in flatten(value)[0] if type(leaf) is ValueMarker]
-        names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(found, 1)})
+    for name, value in bound_arguments.items():
+        markers = [leaf for leaf in flatten(value)[0] if type(leaf) is ValueMarker]
+        names.update({leaf.place: name if leaf is value else f"{name} {number}" for number, leaf in enumerate(markers, 1)})
     return [names[place] for place in range(len(call.dynamic))]
 
 
@@ -392,9 +392,9 @@ def copy_with_strides(value: Any) -> Any:
         return copy
     low, high = np.lib.array_utils.byte_bounds(value)
     first = value.__array_interface__["data"][0] - low
-    made: Any = np.ndarray(value.shape, value.dtype, np.empty(high - low, np.uint8), first, value.strides)
-    made[...] = value
-    return made
+    strided_copy: Any = np.ndarray(value.shape, value.dtype, np.empty(high - low, np.uint8), first, value.strides)
+    strided_copy[...] = value
+    return strided_copy
 
 
 def require_numbers(call: Call) -> None:

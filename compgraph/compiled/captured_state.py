@@ -155,8 +155,10 @@ class CapturedState:
     def first_change(self, strictly: bool = False) -> str | None:
         """Return the label of the first changed value, or None. If `strictly`, another object of equal value is a change."""
         for place in self._locations.values():
-            found = place.read()
-            if found is not place.value and (not is_unchanged(found, place.value) or (strictly and type(found) in VALUES)):
+            current_value = place.read()
+            if current_value is not place.value and (
+                not is_unchanged(current_value, place.value) or (strictly and type(current_value) in VALUES)
+            ):
                 return place.label
         if self.default_dtype is not None and self.default_dtype != default_float():
             return "cg.default_dtype"
@@ -445,8 +447,8 @@ class CapturedState:
                 if is_read and type(part) not in _DESCRIPTORS:
                     self._visit_name(space, name, f"{base.__name__}.{name}")
         for name in sorted(self.attributes):  # a name added to a class would hide that of its base
-            found = next((place for place, base in enumerate(value.__mro__) if name in vars(base)), 0)
-            for base in filter(_is_user_class, value.__mro__[:found]):
+            mro_position = next((place for place, base in enumerate(value.__mro__) if name in vars(base)), 0)
+            for base in filter(_is_user_class, value.__mro__[:mro_position]):
                 self._compare_name(vars(base), name, f"{base.__name__}.{name}")
         if issubclass(value, enum.Enum):
             self._queue += [(member, f"{value.__name__}.{name}") for name, member in value._member_map_.items()]

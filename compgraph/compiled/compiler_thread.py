@@ -47,12 +47,12 @@ def submit(context: Context, job: Callable[[], None]) -> None:
 
 def _run_jobs(jobs: queue.SimpleQueue[tuple[Context, Callable[[], None]] | None]) -> None:
     while True:
-        found = jobs.get()
-        if found is None:
+        entry = jobs.get()
+        if entry is None:
             return
-        context, job = found
+        context, job = entry
         context.run(job)
-        del context, job, found  # they hold arrays
+        del context, job, entry  # they hold arrays
 
 
 @contextmanager

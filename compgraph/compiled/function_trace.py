@@ -110,8 +110,8 @@ def _trace(
                 truncation.restart(turns)
                 noted.clear()
                 returned, escapes, unused = again()
-                made = ResultTree(returned, expected)
-                schedules.append(_truncated_schedule(made, noted, escapes, unused, inputs, truncation.tables, since))
+                further_results = ResultTree(returned, expected)
+                schedules.append(_truncated_schedule(further_results, noted, escapes, unused, inputs, truncation.tables, since))
             return _family_trace(schedules, truncation, results, _numpy_fallback(f, call, results))
     require_unchanged(captured, "while tracing")
     for position, node in enumerate(inputs):
@@ -123,14 +123,17 @@ def _trace(
     guards, escaped = guards_among(noted, items)
     escaped += _unguarded_escapes(escapes)
     if escaped:
-        told = "; ".join(dict.fromkeys(escaped))
-        raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {told}")
+        leak_descriptions = "; ".join(dict.fromkeys(escaped))
+        raise NotCompilableError(f"values leave the graph, and computations with them would not be repeated: {leak_descriptions}")
     if left_out:
         guards = [*guards, guard_computing(left_out)]
     _require_local_graph(items, inputs, since)
     build = results.builder()
-    given, found = [node.raw_value for node in inputs], build([np.array(node.raw_value)[()] for node in outputs])
-    require_close_results(found, expected, "the traced result", given)
+    argument_values, traced_result = (
+        [node.raw_value for node in inputs],
+        build([np.array(node.raw_value)[()] for node in outputs]),
+    )
+    require_close_results(traced_result, expected, "the traced result", argument_values)
     is_constant = not outputs and not guards
     if not outputs and inputs:  # a program needs an output, if only for its guards
         outputs = [min(inputs, key=lambda node: int(node.raw_value.size))]
@@ -154,15 +157,22 @@ def _truncated_schedule(
     """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
     items = needed([*results.outputs, *inputs])
     guards, escaped = guards_among(noted, items)
-    given = [*inputs, *tables]
+    schedule_inputs = [*inputs, *tables]
     hangs = not all(map(is_length_guard, guards))
-    left_out = unused.select_unread(results.outputs, given)
+    left_out = unused.select_unread(results.outputs, schedule_inputs)
     if unused.derives:  # warnings of derivatives of a long loop do not justify tracing all iterations
         left_out = [node for node in left_out if not isinstance(node.function, np.ufunc)]
-    if hangs or left_out or escaped or _unguarded_escapes(escapes) or not results.outputs or any(node.memory for node in given):
+    if (
+        hangs
+        or left_out
+        or escaped
+        or _unguarded_escapes(escapes)
+        or not results.outputs
+        or any(node.memory for node in schedule_inputs)
+    ):
         raise LoopMismatchError
     _require_local_graph(items, inputs, since)
-    return Schedule.of(results.outputs, (), given)
+    return Schedule.of(results.outputs, (), schedule_inputs)
 
 
 def _family_trace(schedules: list[Schedule], truncation: LoopTruncation, results: ResultTree, plain: Any) -> Trace:
@@ -193,9 +203,9 @@ def _call_function(
 ) -> tuple[Any, list[Any], UnusedResults]:
     """Call the function on tracers; return its result, the values that left the graph, and the possibly unused operations."""
     unused = UnusedResults(derives)
-    given = (*args, *kwargs.values())
-    with intercept(f, given, True) as opened, collecting_leaks() as escapes:
-        watch = None if opened.is_closed else DrawDetector(f, given)
+    arguments = (*args, *kwargs.values())
+    with intercept(f, arguments, True) as opened, collecting_leaks() as escapes:
+        watch = None if opened.is_closed else DrawDetector(f, arguments)
         with (
             Setting(reject_draws()),
             watch or Setting({}),
@@ -224,9 +234,14 @@ def _argument_tracer(value: Any) -> Any:
 
 def _require_local_graph(items: list[Any], inputs: list[Any], since: float) -> None:
     """Raise a NotCompilableError if a graph extends beyond the trace, such as to variables."""
-    given = frozenset(inputs)
+    input_nodes = frozenset(inputs)
     for item in items:
-        if isinstance(item, Value) and item not in given and not isinstance(item, ConstantNode) and item.sequence_number < since:
+        if (
+            isinstance(item, Value)
+            and item not in input_nodes
+            and not isinstance(item, ConstantNode)
+            and item.sequence_number < since
+        ):
             raise NotCompilableError(f"it uses a node from outside the function ({item.what}, {item.line or 'unknown line'})")
 
 

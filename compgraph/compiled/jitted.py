@@ -95,10 +95,10 @@ class Jitted(Generic[P, R]):
         if known is None:
             return self._call_general(args, kwargs, flat)
         programs, order = known
-        found = programs.run_matching(values if order is None else [values[place] for place in order])
-        if found is None:
+        match = programs.run_matching(values if order is None else [values[place] for place in order])
+        if match is None:
             return self._call_general(args, kwargs, None)
-        return found[0].build(found[1])
+        return match[0].build(match[1])
 
     def _call_general(self, args: tuple[Any, ...], kwargs: dict[str, Any], flat: Any) -> R:
         """Call with arguments of any kind; `flat` is the quick key under which their programs are cached."""
@@ -114,9 +114,9 @@ class Jitted(Generic[P, R]):
         if programs is not None and programs.variants:
             if flat is not None and self.names is None:
                 self._by_quick_key[flat] = programs, value_order(make_call(leaves, structure, key))
-            found = programs.run_matching(programs.values(leaves))
-            if found is not None:
-                return found[0].build(found[1])
+            match = programs.run_matching(programs.values(leaves))
+            if match is not None:
+                return match[0].build(match[1])
         call = make_call(leaves, structure, key)
         programs = self._programs(call)
         if programs is None:
@@ -136,8 +136,8 @@ class Jitted(Generic[P, R]):
         programs = self._programs(call)
         if programs is None:
             return None, self._by_numpy
-        found = programs.run_matching(programs.values(call.leaves))
-        return None if found is None else [found[0].build(found[1])], functools.partial(programs.call_uncovered, call)
+        match = programs.run_matching(programs.values(call.leaves))
+        return None if match is None else [match[0].build(match[1])], functools.partial(programs.call_uncovered, call)
 
     def _by_numpy(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.__wrapped__(*args, **kwargs)
@@ -149,9 +149,9 @@ class Jitted(Generic[P, R]):
 
     def _programs(self, call: Call) -> Specializations | None:
         """Return the specializations of a call's signature; None if there are too many signatures."""
-        found = self._by_signature.get(call.key)
-        if found is not None:
-            return found
+        programs = self._by_signature.get(call.key)
+        if programs is not None:
+            return programs
         count = self._static_counts.get(call.shapes, 0)
         if count >= MAX_STATIC_VALUES:
             self._note(
@@ -240,8 +240,8 @@ class Jitted(Generic[P, R]):
         return self._texts("llvm")
 
     def _texts(self, name: str) -> str:
-        found = [getattr(v.program, name, "") for p in reversed(list(self._by_signature.values())) for v in p.variants]
-        return "\n\n".join(filter(None, found))
+        texts = [getattr(v.program, name, "") for p in reversed(list(self._by_signature.values())) for v in p.variants]
+        return "\n\n".join(filter(None, texts))
 
     def programs_made(self) -> Iterator[tuple[Any, Sequence[str]]]:
         """The programs that exist, the latest first, each with the names of its inputs."""

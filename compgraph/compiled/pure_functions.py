@@ -106,11 +106,11 @@ class _PureRegistry:
 
     def name_of(self, value: Any) -> str | None:
         """Return the name of a pure callable, or None."""
-        found = self._values.get(id(value))
-        if found is None and any(name in sys.modules for name in self._missing):
+        entry = self._values.get(id(value))
+        if entry is None and any(name in sys.modules for name in self._missing):
             self._enter()
-            found = self._values.get(id(value))
-        return None if found is None else found[1]
+            entry = self._values.get(id(value))
+        return None if entry is None else entry[1]
 
     def has_module(self, name: str) -> bool:
         """Return whether a module has names on the list."""

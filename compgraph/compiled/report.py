@@ -38,12 +38,12 @@ def report(name: str, backend: str, entries: Sequence[Specializations], notes: S
 def _verdict(backend: str, entries: Sequence[Specializations], notes: Sequence[str]) -> str:
     """Summarize whether calls run compiled, compiled with NumPy calls, or as NumPy, with the first reason."""
     reasons = [*notes, *(programs.rejection for programs in entries if programs.rejection is not None)]
-    made = [programs for programs in entries if programs.variants]
-    if not made:
+    compiled_entries = [programs for programs in entries if programs.variants]
+    if not compiled_entries:
         if reasons:
             return f"runs as NumPy: {reasons[0]}"
         return "not compiled so far" if entries else "not called so far"
-    variants = [variant for programs in made for variant in programs.variants]
+    variants = [variant for programs in compiled_entries for variant in programs.variants]
     uncompiled = [reason for variant in variants if (reason := getattr(variant.program, "numpy_reason", ""))]
     if len(uncompiled) == len(variants):
         return f"runs as NumPy calls: {uncompiled[0]}"

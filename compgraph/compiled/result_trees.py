@@ -49,8 +49,8 @@ class ResultTree:
         others = expected[0] if len(expected[0]) == len(leaves) else leaves
         self.outputs: list[Any] = []
         self._parts: list[tuple[bool, Any]] = []  # whether the leaf is a 0-d array, and its output; or None and a constant
-        for found, other in zip(leaves, others, strict=True):
-            leaf = result_leaf(found)
+        for value, other in zip(leaves, others, strict=True):
+            leaf = result_leaf(value)
             if isinstance(leaf, Value):
                 self._parts.append((leaf.ndim == 0 and isinstance(other, ndarray), len(self.outputs)))
                 self.outputs.append(leaf)
@@ -128,16 +128,16 @@ def require_close_results(returned: Any, expected: tuple[list[Any], Any], what: 
     rounding = _MAX_ROUNDINGS * max(map(_rounding, map(np.asarray, values)), default=0.0)
     if structure != like:
         raise NotCompilableError(f"{what} has the structure {structure}, NumPy's result {like}")
-    for place, (found, other) in enumerate(zip(leaves, others, strict=True)):
-        if type(found) is not type(other):
-            raise NotCompilableError(f"{what} has a {_describe_type(found)} where NumPy returned a {_describe_type(other)}")
-        if isinstance(found, (ndarray, np.generic)):
-            if found.dtype != other.dtype or found.shape != other.shape:
-                raise NotCompilableError(f"{what} has {_describe_type(found)} where NumPy returned {_describe_type(other)}")
-            if not are_close(found, other, rounding):
+    for place, (actual, other) in enumerate(zip(leaves, others, strict=True)):
+        if type(actual) is not type(other):
+            raise NotCompilableError(f"{what} has a {_describe_type(actual)} where NumPy returned a {_describe_type(other)}")
+        if isinstance(actual, (ndarray, np.generic)):
+            if actual.dtype != other.dtype or actual.shape != other.shape:
+                raise NotCompilableError(f"{what} has {_describe_type(actual)} where NumPy returned {_describe_type(other)}")
+            if not are_close(actual, other, rounding):
                 raise NotCompilableError(f"{what} differs from NumPy's (result {place})")
-        elif repr(found) != repr(other):
-            raise NotCompilableError(f"{what} is {found!r} where NumPy returned {other!r}")
+        elif repr(actual) != repr(other):
+            raise NotCompilableError(f"{what} is {actual!r} where NumPy returned {other!r}")
 
 
 def _describe_type(value: Any) -> str:

@@ -128,10 +128,10 @@ def container_base(value: Any) -> Any:
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def _all_unchanged(found: list[Any], held: list[Any]) -> bool:
-    if len(found) != len(held):
+def _all_unchanged(current_values: list[Any], held: list[Any]) -> bool:
+    if len(current_values) != len(held):
         return False
-    return all(map(operator.is_, found, held)) or all(map(is_unchanged, found, held))
+    return all(map(operator.is_, current_values, held)) or all(map(is_unchanged, current_values, held))
 
 
 def is_unchanged(found: Any, before: Any) -> bool:

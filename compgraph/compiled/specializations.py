@@ -349,13 +349,13 @@ def _describe_error(error: Exception) -> str:
 
 def _describe_signature(call: Call) -> str:
     """Describe the arguments: dtypes, shapes, static values."""
-    told = []
+    descriptions = []
     for position, leaf in enumerate(call.leaves):
         if position in call.dynamic:
-            told.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
+            descriptions.append(f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__)
         else:
             value = leaf.value if type(leaf) is Static else leaf
             kind = type(value)
             text = repr(value) if kind.__module__ in ("builtins", "numpy") else kind.__name__  # runs no user code
-            told.append(text if len(text) <= 40 else f"{text[:37]}...")
-    return ", ".join(told) or "no arguments"
+            descriptions.append(text if len(text) <= 40 else f"{text[:37]}...")
+    return ", ".join(descriptions) or "no arguments"

@@ -152,16 +152,16 @@ def sync_variables() -> None:
 
 def _holding(layer: Layer | None) -> Iterator[Layer]:
     """The layers that hold, innermost first. Those of a running generator precede those of the code that resumed it."""
-    found, owned = [], False
+    active_layers, owned = [], False
     while layer is not None:
         if not layer.is_over():
-            found.append(layer)
+            active_layers.append(layer)
             owned = owned or layer.owner is not None
         layer = layer.around
     if owned:
         for frame in walk_frames(frame_up(1)):
-            yield from (layer for layer in found if layer.owner is frame)
-    yield from (layer for layer in found if layer.owner is None)
+            yield from (layer for layer in active_layers if layer.owner is frame)
+    yield from (layer for layer in active_layers if layer.owner is None)
 
 
 def layer_of(variable: ContextVar[Any]) -> Layer | None:

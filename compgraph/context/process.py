@@ -27,9 +27,9 @@ def reset_after_fork(lock: Lock) -> Lock:
 def _renew() -> None:
     _adding._at_fork_reinit()  # type: ignore[attr-defined]
     for lock in list(_locks.data):  # type: ignore[attr-defined]  # the references, because the fork may interrupt the set
-        found = lock()
-        if found is not None:
-            found._at_fork_reinit()
+        live_lock = lock()
+        if live_lock is not None:
+            live_lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -63,13 +63,13 @@ def active_profiler() -> Any:
     if is_quick():
         return None
     sync_variables()
-    found = profiler.get()
-    return found if found is None or found.thread == get_ident() else None
+    current_profiler = profiler.get()
+    return current_profiler if current_profiler is None or current_profiler.thread == get_ident() else None
 
 
 def observers() -> list[Any]:
     """The active observers: objects whose ``wrap(interpreter)`` returns an interpreter that reports to them."""
-    return [found for found in (watcher.get(), collector.get(), active_profiler()) if found is not None]
+    return [observer for observer in (watcher.get(), collector.get(), active_profiler()) if observer is not None]
 
 
 def scope_change(name: str) -> dict[ContextVar[Any], Any]:
@@ -248,10 +248,10 @@ def default_dtype(dtype: DTypeLike) -> DefaultDtype:
     >>> x.dtype, cg.variable([1.0, 2.0]).dtype
     (dtype('float32'), dtype('float64'))
     """
-    found = np.dtype(dtype)
-    if found.kind != "f" or dtype is None:
+    float_dtype = np.dtype(dtype)
+    if float_dtype.kind != "f" or dtype is None:
         raise TypeError(f"default_dtype: {dtype!r} is not a real floating dtype; give np.float32, np.float64 or their like")
-    return DefaultDtype(found)
+    return DefaultDtype(float_dtype)
 
 
 def with_default_dtype(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:

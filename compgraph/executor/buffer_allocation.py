@@ -44,8 +44,8 @@ def is_elementwise(node: Any) -> bool:
 
 def allocate(schedule: Schedule) -> Schedule:
     """Choose the buffers of results, and when results without one are freed (a pass)."""
-    found = _Allocation(schedule)
-    return replace(schedule, buffers=found.buffers, frees=found.frees)
+    allocation = _Allocation(schedule)
+    return replace(schedule, buffers=allocation.buffers, frees=allocation.frees)
 
 
 class _Allocation:

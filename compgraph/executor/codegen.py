@@ -223,20 +223,20 @@ class _ProgramWriter(Writer):
 
     def _results(self) -> list[str]:
         """Return the outputs, each in memory of its own."""
-        taken: set[Any] = set()
+        earlier_outputs: set[Any] = set()
         results = []
         for node in self._schedule.outputs:
-            own = node not in taken and node.args and node not in self._given and _is_fresh(node)
+            own = node not in earlier_outputs and node.args and node not in self._given and _is_fresh(node)
             results.append(self.names[node] if own else f"np.array({self.names[node]})[()]")
-            taken.add(node)
+            earlier_outputs.add(node)
         return results
 
     # ---------------------------------------------------------------------------------------- the lines
 
     def _emit(self, item: Any) -> None:
         if isinstance(item, Guard):
-            asked = ", ".join(self.operand(operand, item) for operand in item.args)
-            self._lines.append(f"{self.names.bind(item.check, 'guard')}({asked})")
+            arguments = ", ".join(self.operand(operand, item) for operand in item.args)
+            self._lines.append(f"{self.names.bind(item.check, 'guard')}({arguments})")
         elif item in self._given:
             name = self.names[item]
             if item.memory:  # writes follow
@@ -246,8 +246,8 @@ class _ProgramWriter(Writer):
 
     def _emit_checks(self, item: Any) -> None:
         for require, expected in self._schedule.checks.get(item, ()) if item in self.names else ():
-            told = repr(expected) if type(expected) is tuple else self.names.literal(expected)
-            self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {told})")
+            expected_literal = repr(expected) if type(expected) is tuple else self.names.literal(expected)
+            self._lines.append(f"{self.names.bind(require, f'{require.__name__}_')}({self.names[item]}, {expected_literal})")
 
     def leaf(self, item: Any) -> str:
         """Return a global name; a copy of it where writes follow."""
@@ -283,8 +283,8 @@ class _ProgramWriter(Writer):
             buffer = self._schedule.buffers.get(node)
             full = self.names.define(node)
             dtype = self.names.bind(node.dtype, "d") if buffer is None else ""
-            made = f"np.empty({node.shape}, {dtype})" if buffer is None else self.names.bind(buffer, "b")
-            lines += [f"{full} = {made}", f"{full}_ = {full}.reshape(-1)"]
+            allocation = f"np.empty({node.shape}, {dtype})" if buffer is None else self.names.bind(buffer, "b")
+            lines += [f"{full} = {allocation}", f"{full}_ = {full}.reshape(-1)"]
         scratch = {k: self.names.bind(np.empty(BLOCK, dtype), "s") for k, dtype in enumerate(group.scratch)}
         lines.append(f"for start in range(0, {group.size}, {BLOCK}):")
         inner = [f"stop = min(start + {BLOCK}, {group.size})"]

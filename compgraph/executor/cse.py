@@ -62,17 +62,19 @@ def simplify(nodes: Any) -> Any:
         if not isinstance(node, Value):
             raise TypeError(f"simplify takes nodes, not a {type(node).__name__}")
     items = needed(outputs)
-    made = simplify_items(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
-    found = [made[node] for node in outputs]
-    return found[0] if single else found
+    replacements = simplify_items(items, shapes_known=not any(isinstance(item, PlaceholderNode) for item in items))
+    new_outputs = [replacements[node] for node in outputs]
+    return new_outputs[0] if single else new_outputs
 
 
 def simplify_schedule(schedule: Schedule) -> Schedule:
     """Merge equal operations and fold constants (a pass)."""
     items = schedule.items
-    made = simplify_items(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
-    guards = [made[item] for item in items if isinstance(item, Guard)]
-    return Schedule.of([made[node] for node in schedule.outputs], guards, [made.get(node, node) for node in schedule.inputs])
+    replacements = simplify_items(items, frozenset(schedule.inputs), folds=bool(schedule.options.get("fold", True)))
+    guards = [replacements[item] for item in items if isinstance(item, Guard)]
+    return Schedule.of(
+        [replacements[node] for node in schedule.outputs], guards, [replacements.get(node, node) for node in schedule.inputs]
+    )
 
 
 def simplify_items(
@@ -83,41 +85,41 @@ def simplify_items(
     `inputs` are values from outside and are kept. Unless `shapes_known`, the graph may run with other shapes: then nodes with
     an origin keep it, are recomputed from it, and are not merged. `folds` enables constant folding.
     """
-    made: dict[Any, Any] = {}
+    replacements: dict[Any, Any] = {}
     known: dict[Any, Any] = {}
     memories: dict[int, Memory] = {}
     varying: set[Any] = set()  # items with value-dependent shapes
-    for item in _inline_composites(items, inputs, made):
+    for item in _inline_composites(items, inputs, replacements):
         args = tuple(
-            [made.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
+            [replacements.get(a, a) if isinstance(a, (Value, MultiOutput)) else a for a in item.args]
         )  # items before the inputs are not part of the graph
         if item.args and _is_varying(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
-            made[item] = item.on(args, item.sequence_number)
+            replacements[item] = item.on(args, item.sequence_number)
         elif isinstance(item, Write):
-            made[item] = _rewrite(item, args, memories[id(item.memory)])
+            replacements[item] = _rewrite(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:
-            made[item] = item
+            replacements[item] = item
         elif not shapes_known and origin_of(item):
-            made[item] = with_operands(item, args)
-            made[item].origin = item.origin
+            replacements[item] = with_operands(item, args)
+            replacements[item].origin = item.origin
         elif item in inputs or _is_written(item):
-            made[item] = with_operands(item, args)
+            replacements[item] = with_operands(item, args)
             if isinstance(item, Value) and item.memory:
-                made[item].memory = memories[id(item.memory)] = Memory()
+                replacements[item].memory = memories[id(item.memory)] = Memory()
         elif (shapes_known and item.function in OF_SHAPE_ALONE and item not in varying) or (
             folds and all(item.args[position] not in inputs and _is_constant(args[position]) for position in item.parent_argnums)
         ):
-            made[item] = _constant(item, args)
+            replacements[item] = _constant(item, args)
             if not isinstance(item, MultiOutput):
-                made[item] = known.setdefault(_key_of_value(item.raw_value), made[item])
+                replacements[item] = known.setdefault(_key_of_value(item.raw_value), replacements[item])
         else:
             key = (item.function, tuple(map(_key, args)), _key(item.options))
             if key not in known:
                 known[key] = _with_view_of(with_operands(item, args), item)
-            made[item] = known[key]
-    return made
+            replacements[item] = known[key]
+    return replacements
 
 
 def _is_varying(item: Any, varying: set[Any]) -> bool:
@@ -127,7 +129,7 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
     return any(item.args[p] in varying for p in item.parent_argnums) or ops.counts(item.function, item.args, item.parent_argnums)
 
 
-def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], made: dict[Any, Any]) -> Iterator[Any]:
+def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacements: dict[Any, Any]) -> Iterator[Any]:
     """Yield the items, with some composite operations replaced by their steps, which can then be merged with others."""
     for item in items:
         if item in inputs or not isinstance(item, Value) or item.function not in ops.INLINED or _is_written(item):
@@ -140,7 +142,7 @@ def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], made: dict[
         for place, step in enumerate(steps):
             step.sequence_number = item.sequence_number - 0.5 + place / (2 * len(steps))
             yield copy_location(item, step)
-        made[item] = made[out]
+        replacements[item] = replacements[out]
 
 
 def _is_written(item: Any) -> bool:
@@ -158,36 +160,40 @@ def _is_constant(item: Any) -> bool:
 def _constant(item: Any, args: tuple[Any, ...]) -> Any:
     if isinstance(item, MultiOutput):
         return with_operands(item, args)
-    made = copy_location(item, ConstantNode.hold(item.raw_value, item._name))
-    made.raw_value = item.raw_value
-    return made
+    constant_node = copy_location(item, ConstantNode.hold(item.raw_value, item._name))
+    constant_node.raw_value = item.raw_value
+    return constant_node
 
 
-def _with_view_of(made: Any, item: Any) -> Any:
-    """Return `made`, the replacement of `item`; if it is a view of a replaced operand, a view of the new operand."""
+def _with_view_of(replacement: Any, item: Any) -> Any:
+    """Return the replacement of `item`; if it is a view of a replaced operand, a view of the new operand."""
     if isinstance(item, MultiOutput):
-        if any(made.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
-            made.raw_value = tuple(_evaluate(made))
-        return made
+        if any(replacement.args[p].raw_value is not item.args[p].raw_value for p in item.parent_argnums):
+            replacement.raw_value = tuple(_evaluate(replacement))
+        return replacement
     if isinstance(item.function, ops.Output):
-        plain = made.args[0].raw_value[item.function.index]
-        return made if type(plain) is not np.ndarray or plain is made.raw_value else with_operands(made, made.args, plain)
+        plain = replacement.args[0].raw_value[item.function.index]
+        return (
+            replacement
+            if type(plain) is not np.ndarray or plain is replacement.raw_value
+            else with_operands(replacement, replacement.args, plain)
+        )
     return (
-        made
-        if viewed_operand(item) is None or viewed_operand(made) is not None
-        else with_operands(made, made.args, _evaluate(made))
+        replacement
+        if viewed_operand(item) is None or viewed_operand(replacement) is not None
+        else with_operands(replacement, replacement.args, _evaluate(replacement))
     )
 
 
-def _evaluate(made: Any) -> Any:
+def _evaluate(node: Any) -> Any:
     """Call the function of a node or joint with its operands."""
-    return made.function(*[a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in made.args], **made.options)
+    return node.function(*[a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in node.args], **node.options)
 
 
 def _rewrite(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
-    made = item.like(memory, args[0], isinstance(args[0], Value))
-    memory.log.append(made)
-    return made
+    new_write = item.like(memory, args[0], isinstance(args[0], Value))
+    memory.log.append(new_write)
+    return new_write
 
 
 def _key_of_value(plain: NDArray[Any]) -> Any:

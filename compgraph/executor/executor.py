@@ -147,13 +147,13 @@ class Executor:
         self.nodes, (self._single, self._options, self._backend), self.escapes, *guards = (
             state  # without guards in earlier versions
         )
-        found = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of), runs_here=True)
-        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*found)]))
+        guards_and_escapes = (*guards, ()) if guards else guards_of(needed(self.nodes, origins_of), runs_here=True)
+        self.escapes = list(dict.fromkeys([*self.escapes, *self._prepare(*guards_and_escapes)]))
 
     def __copy__(self) -> Executor:
-        made = object.__new__(type(self))
-        made.__setstate__((*self._state(), self._guards))
-        return made
+        new_executor = object.__new__(type(self))
+        new_executor.__setstate__((*self._state(), self._guards))
+        return new_executor
 
     def run(self, feed: Mapping[Any, Any] | None = None) -> Any:
         """Compute the results.
@@ -183,8 +183,8 @@ class Executor:
         """
         feed = {} if feed is None else feed
         if active_watcher() is not None:  # `cg.debug` inspects operations during recording
-            made = self._recorded_again(self._fed(feed))
-            results: Any = [np.array(made[node].raw_value)[()] for node in self.nodes]
+            replacements = self._recorded_again(self._fed(feed))
+            results: Any = [np.array(replacements[node].raw_value)[()] for node in self.nodes]
             return results[0] if self._single else results
         values = list(feed.values()) if isinstance(feed, Mapping) else [None]
         key = _layout_key(feed, values)
@@ -194,10 +194,10 @@ class Executor:
             if differing is not None:
                 return differing.each("an Executor", lambda *one: self.run(dict(zip(feed, one, strict=True))), values)
             feeds = self._fed(feed)
-            given, values = values, list(feeds.values())
+            fed_values, values = values, list(feeds.values())
             program = self._program(feeds)
             if key is not None and all(
-                a is b for a, b in zip(given, values, strict=True)
+                a is b for a, b in zip(fed_values, values, strict=True)
             ):  # otherwise later runs must convert too
                 self._keep(key, program)
         try:
@@ -254,29 +254,31 @@ class Executor:
 
     def _compiled(self, feeds: dict[Any, Any]) -> Program:
         noted: list[Guard] = []
-        made = self._recorded_again(feeds, noted)
-        outputs = [made[node] for node in self.nodes]
-        inputs = [made[node] for node in feeds]
-        guards = [made[guard] for guard in self._guards if guard in made]
+        replacements = self._recorded_again(feeds, noted)
+        outputs = [replacements[node] for node in self.nodes]
+        inputs = [replacements[node] for node in feeds]
+        guards = [replacements[guard] for guard in self._guards if guard in replacements]
         derived, _ = guards_among(noted, needed([*outputs, *guards], stop=inputs))
         derived = [replace(guard, is_derived=True) for guard in derived]
         return compile_schedule(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
 
     def _recorded_again(self, feeds: dict[Any, Any], noted: list[Guard] | None = None) -> dict[Any, Any]:
         try:
-            made = replay_watched(self._items, self.nodes, feeds, noted)
+            replacements = replay_watched(self._items, self.nodes, feeds, noted)
         except (ValueError, IndexError, TypeError) as error:
             other = [node for node, value in feeds.items() if value.shape != node.shape]
             if not other:
                 raise
-            given = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
-            raise ValueError(f"the graph cannot be computed with the shapes fed: {given}: {error}") from error
+            shape_description = "; ".join(f"{feeds[node].shape} for the {describe(node)}" for node in other)
+            raise ValueError(f"the graph cannot be computed with the shapes fed: {shape_description}: {error}") from error
         if self._placeholders.difference(feeds):  # an origin may need a placeholder that a fed node depends on
-            self._require_fed(needed([made[node] for node in self.nodes], stop=[made[node] for node in feeds]), ())
-        return made
+            self._require_fed(
+                needed([replacements[node] for node in self.nodes], stop=[replacements[node] for node in feeds]), ()
+            )
+        return replacements
 
-    def _require_fed(self, read: list[Any], given: Container[Any]) -> None:
-        missing = sorted([n for n in read if n in self._placeholders and n not in given], key=by_sequence_number)
+    def _require_fed(self, read: list[Any], fed_nodes: Container[Any]) -> None:
+        missing = sorted([n for n in read if n in self._placeholders and n not in fed_nodes], key=by_sequence_number)
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(map(describe, missing))}")
 
@@ -286,12 +288,12 @@ class Executor:
         """Return the values by node, checked and converted."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"run takes a mapping of nodes or names to values, not a {type(feed).__name__}")
-        given = {self._node(key): value for key, value in feed.items()}
-        if len(given) < len(feed):
+        values_by_node = {self._node(key): value for key, value in feed.items()}
+        if len(values_by_node) < len(feed):
             raise KeyError("a node is fed twice: by itself and by name")
-        if self._placeholders.difference(given):
-            self._require_fed(needed(self.nodes, origins_of, given), given)
-        return {node: as_fed(node, value) for node, value in given.items()}
+        if self._placeholders.difference(values_by_node):
+            self._require_fed(needed(self.nodes, origins_of, values_by_node), values_by_node)
+        return {node: as_fed(node, value) for node, value in values_by_node.items()}
 
     def _node(self, key: Any) -> Any:
         """Return the node that a key, a node or a name, refers to."""
@@ -300,11 +302,11 @@ class Executor:
             if key not in self._known:
                 raise KeyError(f"the {describe(key)} is not part of the graph")
             return key
-        found = self._named.get(key, [])
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise KeyError(f"{len(found)} nodes of the graph are called {key!r}; feed by the node itself")
+        matches = self._named.get(key, [])
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise KeyError(f"{len(matches)} nodes of the graph are called {key!r}; feed by the node itself")
         raise KeyError(f"no node of the graph is called {key!r}; named are {', '.join(map(repr, self._named)) or 'none'}")
 
 

@@ -26,15 +26,15 @@ def require_shape(found: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> N
         raise OtherProgramError
 
 
-def require_dtype(found: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def require_dtype(result: NDArray[Any], dtype: np.dtype[Any]) -> None:
     """Raise an OtherProgramError unless a result has the expected dtype."""
-    if found.dtype != dtype:
+    if result.dtype != dtype:
         raise OtherProgramError
 
 
-def require_same(found: NDArray[Any], kept: NDArray[Any]) -> None:
+def require_same(result: NDArray[Any], kept: NDArray[Any]) -> None:
     """Raise an OtherProgramError unless a result equals the recorded one."""
-    if not np.array_equal(found, kept):
+    if not np.array_equal(result, kept):
         raise OtherProgramError(
             "integers or booleans differ from those the graph was recorded with. The graph writes into arrays, and its "
             "derivatives hold only for the recorded indices. Record it again with these values"
@@ -47,18 +47,18 @@ def check(schedule: Schedule) -> Schedule:
     Integers and booleans may be indices of writes, for whose recorded values alone a derivative holds. A trace has guards about
     such indices (the option ``has_index_guards``). The derivative in a graph has none, so all integers and booleans are checked.
     """
-    given = frozenset(schedule.inputs)
-    computed = [item for item in schedule.items if (item in given or item.args) and isinstance(item, (Value, MultiOutput))]
+    inputs = frozenset(schedule.inputs)
+    computed = [item for item in schedule.items if (item in inputs or item.args) and isinstance(item, (Value, MultiOutput))]
     is_guarded = schedule.options.get("has_index_guards", False)
     if not is_guarded and any(isinstance(item, Value) and item.memory for item in schedule.items):
         watches = [item for item in schedule.items if isinstance(item, UntrackedGuard)]
-        asked = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
-        unwatched = frozenset(needed([*schedule.outputs, *asked], stop=given) if watches else computed)
+        tracked_guards = [item for item in schedule.items if isinstance(item, Guard) and item not in watches]
+        unwatched = frozenset(needed([*schedule.outputs, *tracked_guards], stop=inputs) if watches else computed)
         for item in computed:
             if isinstance(item, Value) and item.raw_value.dtype.kind in "biu" and item in unwatched:
                 schedule.checks.setdefault(item, []).append((require_same, np.array(_initial_value(item))))
     for item in computed:
-        if item not in given and isinstance(item, Value):
+        if item not in inputs and isinstance(item, Value):
             _check_kind(item, schedule.checks)
     return schedule
 

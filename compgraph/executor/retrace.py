@@ -53,8 +53,8 @@ def replay(
     instead : mapping, optional
         Replacements for some of its nodes.
     reading : callable, optional
-        ``reading(item, position, made)`` is called for each operand before an item is recorded again; `made` holds the
-        replacements so far. It returns the operand to use, or None for the default one.
+        ``reading(item, position, replacements)`` is called for each operand before an item is recorded again; the last argument
+        holds the replacements so far. It returns the operand to use, or None for the default one.
     noted : list of Guard, optional
         Receives the guards that rules note. By default they are noted like those of other operations.
 
@@ -81,13 +81,13 @@ def replay_watched(
         watches = [item for item in items if isinstance(item, UntrackedGuard)]
         if not watches or getattr(error, "is_of_watch", False):
             raise
-    asked = [item for item in items if isinstance(item, Guard) and item not in watches]
+    tracked_guards = [item for item in items if isinstance(item, Guard) and item not in watches]
     if noted:
         noted.clear()
-    made = replay(needed([*outputs, *asked], origins_of), feeds, noted=noted, **more)
+    replacements = replay(needed([*outputs, *tracked_guards], origins_of), feeds, noted=noted, **more)
     for watch in watches:
         watch.tell("it cannot be computed as it was while the graph was recorded")
-    return made
+    return replacements
 
 
 def _record_again(
@@ -98,7 +98,7 @@ def _record_again(
     noted: list[Guard] | None,
 ) -> dict[Any, Any]:
     again = _Replay(feeds, items)
-    again.made.update(instead)
+    again.replacements.update(instead)
     again.reading = reading
 
     # change.
@@ -110,12 +110,12 @@ def _record_again(
             if isinstance(item, Guard):
                 args = again.operands(item)
                 item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
-                again.made[item] = item.on(args, next_sequence_number())
+                again.replacements[item] = item.on(args, next_sequence_number())
             elif isinstance(item, Write):
                 again.write(item)
             else:
                 again.record(item)
-    return again.made
+    return again.replacements
 
 
 class _Replay:
@@ -124,7 +124,7 @@ class _Replay:
     def __init__(self, feeds: Mapping[Any, Any], items: list[Any]) -> None:
         self.feeds, self.is_fixed = feeds, False
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
-        self.made: dict[Any, Any] = {}
+        self.replacements: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
         self.asked: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
         for item in items:
@@ -136,35 +136,35 @@ class _Replay:
     def operands(self, item: Any) -> tuple[Any, ...]:
         """Return the operands of an item in the new graph."""
         if self.reading is None:
-            return tuple([self.made[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
-        found = []
+            return tuple([self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a for a in item.args])
+        new_operands = []
         for place, a in enumerate(item.args):
-            other = self.reading(item, place, self.made)
+            other = self.reading(item, place, self.replacements)
             if other is None:
-                other = self.made[a] if isinstance(a, (Value, MultiOutput)) else a
-            found.append(other)
-        return tuple(found)
+                other = self.replacements[a] if isinstance(a, (Value, MultiOutput)) else a
+            new_operands.append(other)
+        return tuple(new_operands)
 
     def record(self, item: Any) -> None:
         """Record a node or joint again."""
-        made = self._again(item)
-        if isinstance(item, Value) and made is not item:
-            self._require_kind(item, made)
-        if made is not item:
-            made.code, made.instruction, made._scope = item.code, item.instruction, item.scope
+        replacement = self._again(item)
+        if isinstance(item, Value) and replacement is not item:
+            self._require_kind(item, replacement)
+        if replacement is not item:
+            replacement.code, replacement.instruction, replacement._scope = item.code, item.instruction, item.scope
             if isinstance(item, Value):
-                made._name = item._name
-        self.made[item] = made
+                replacement._name = item._name
+        self.replacements[item] = replacement
 
-    def _require_kind(self, item: Any, made: Any) -> None:
+    def _require_kind(self, item: Any, replacement: Any) -> None:
         """Raise if a result has another dtype; or another shape, where no length may change (`is_fixed`)."""
-        is_other = made.dtype != item.dtype
-        if is_other or (self.is_fixed and made.raw_value.shape != item.raw_value.shape):
+        is_other = replacement.dtype != item.dtype
+        if is_other or (self.is_fixed and replacement.raw_value.shape != item.raw_value.shape):
             was = item.dtype if is_other else f"of shape {item.raw_value.shape}"
             raise GuardError(
                 f"while the graph was recorded, the {describe(item)} was {was} at {item.line}; with these values it is "
-                f"{made.dtype if is_other else f'of shape {made.raw_value.shape}'}, so Python may take another branch. "
-                "Record the graph again with such values"
+                f"{replacement.dtype if is_other else f'of shape {replacement.raw_value.shape}'}, so Python may take another "
+                "branch. Record the graph again with such values"
             )
 
     def _again(self, item: Any) -> Any:
@@ -175,8 +175,10 @@ class _Replay:
             return new_leaf(np.array(value_at(item, item.sequence_number)), OperationalNode, None) if item.memory else item
         origin = getattr(item, "origin", None)
         if origin is not None:
-            made = self._repeated(origin)
-            return attach(self.feeds[item], made.function, made.args, made.options) if item in self.feeds else made
+            replacement = self._repeated(origin)
+            if item in self.feeds:
+                return attach(self.feeds[item], replacement.function, replacement.args, replacement.options)
+            return replacement
         args = self.operands(item)
         options = _plain_options(item.options)
         if item in self.feeds:
@@ -184,10 +186,10 @@ class _Replay:
         if isinstance(item.function, ops.Output):
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, MultiOutput):
-            made = bind(item.function, args, options)
+            replacement = bind(item.function, args, options)
             if item.function in ops.VIEWS_IF_THEY_CAN:
-                _require_copy(item, made)
-            return made
+                _require_copy(item, replacement)
+            return replacement
         parts = bind(item.function, args, options)
         joint = next(part for part in parts if part is not None).args[0]
         self.outputs[joint] = parts
@@ -197,15 +199,17 @@ class _Replay:
         """Recompute a node from its origin, in one pass with the other needed results of that pass."""
         if id(origin.wrt) not in self.repeated:
             places = self.asked[id(origin.wrt)]
-            found = origin.derive(self.made[origin.output], [self.made[origin.wrt[place]] for place in places])
-            self.repeated[id(origin.wrt)] = dict(zip(places, found, strict=True))
+            derivatives = origin.derive(
+                self.replacements[origin.output], [self.replacements[origin.wrt[place]] for place in places]
+            )
+            self.repeated[id(origin.wrt)] = dict(zip(places, derivatives, strict=True))
         return self.repeated[id(origin.wrt)][origin.place]
 
     def write(self, item: Write) -> None:
         """Repeat a write, into the replacement of its array."""
         begun = next_sequence_number()
         root = self.roots[id(item.memory)]
-        target, there = self.made[root], root.raw_value
+        target, there = self.replacements[root], root.raw_value
         if item.window is not there:
             if (target.raw_value.shape, target.raw_value.strides) != (there.shape, there.strides):
                 raise GuardError(
@@ -225,9 +229,9 @@ def _plain_options(options: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(o) if isinstance(o, Shape) else o for name, o in options.items()} if options else options
 
 
-def _require_copy(item: Any, made: Any) -> None:
+def _require_copy(item: Any, replacement: Any) -> None:
     """Raise if a recorded copy of an array with writes is now a view, which would show the writes."""
-    if viewed_operand(made) is not None and viewed_operand(item) is None and memory_of(item.args[0]):
+    if viewed_operand(replacement) is not None and viewed_operand(item) is None and memory_of(item.args[0]):
         raise GuardError(
             f"while the graph was recorded, np.{item.function.__name__} made a copy at {item.line}, of an array with writes; "
             "with these values, which have another memory layout, it makes a view. Record the graph again with such values"

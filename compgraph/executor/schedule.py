@@ -136,8 +136,8 @@ def origins_of(item: Any) -> tuple[Any, ...]:
 
 def needed(ends: Iterable[Any], sources: Callable[[Any], tuple[Any, ...]] = sources_of, stop: Iterable[Any] = ()) -> list[Any]:
     """Return all items that some items depend on, leaves first, in the order of recording; the search ends at `stop`."""
-    given = frozenset(stop)
-    return sorted(walk(ends, lambda item: () if item in given else sources(item)), key=_recording_order)
+    stop_items = frozenset(stop)
+    return sorted(walk(ends, lambda item: () if item in stop_items else sources(item)), key=_recording_order)
 
 
 def _recording_order(item: Any) -> float:

@@ -70,16 +70,16 @@ class ScheduleInterpreter:
                 item.check(*map(value, item.args))
                 continue
             if item in known:
-                found = known[item].copy("K") if item.memory else known[item]
+                result = known[item].copy("K") if item.memory else known[item]
             elif not item.args:
-                found = self._first[item].copy("K") if item in self._first else item.raw_value
+                result = self._first[item].copy("K") if item in self._first else item.raw_value
             elif isinstance(item.function, ops.Output):
-                found = known[item.args[0]][item.function.index]
+                result = known[item.args[0]][item.function.index]
             else:
-                found = item.function(*map(value, item.args), **item.options)
+                result = item.function(*map(value, item.args), **item.options)
             for require, expected in schedule.checks.get(item, ()):
-                require(found, expected)
-            known[item] = found
+                require(result, expected)
+            known[item] = result
         return tuple([np.array(known[node])[()] for node in schedule.outputs])
 
     def _write(self, item: Write, known: dict[Any, Any], stored: Any) -> None:

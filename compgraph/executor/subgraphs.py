@@ -58,9 +58,9 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     >>> x = cg.placeholder((None,), name="x")
     >>> hidden = cg.tanh(x * 2)
     >>> out = cg.sum(hidden * hidden)
-    >>> front, (given,) = cg.subgraph(hidden, x)
+    >>> front, (entry,) = cg.subgraph(hidden, x)
     >>> back, (inner,) = cg.subgraph(out, [hidden])
-    >>> first = cg.Executor(front).run({given: [0.5, 1.0]})
+    >>> first = cg.Executor(front).run({entry: [0.5, 1.0]})
     >>> cg.Executor(back).run({inner: first}) == cg.Executor(out).run({"x": [0.5, 1.0]})
     np.True_
     """
@@ -68,12 +68,12 @@ def subgraph(outputs: Any, at: Any) -> tuple[Any, list[Any]]:
     ends, starts = _as_nodes(outputs, "computes"), _as_nodes(at, "begins at")
     guards, escaped = guards_of(needed(ends, origins_of))
     warn_leaks(escaped)
-    asked = _answerable_guards(guards, ends, starts)
-    made, placeholders = cut_items(ends, starts, asked)
-    for guard in asked:
-        log_guard(made[guard])
-    found = [made[node] for node in ends]
-    return (found[0] if single else found), placeholders
+    checkable_guards = _answerable_guards(guards, ends, starts)
+    replacements, placeholders = cut_items(ends, starts, checkable_guards)
+    for guard in checkable_guards:
+        log_guard(replacements[guard])
+    new_outputs = [replacements[node] for node in ends]
+    return (new_outputs[0] if single else new_outputs), placeholders
 
 
 def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) -> tuple[dict[Any, Any], list[Any]]:
@@ -81,16 +81,16 @@ def cut_items(outputs: Sequence[Any], at: Sequence[Any], guards: Iterable[Any]) 
     items = needed([*outputs, *guards], origins_of, stop=at)
     _require_cuttable(items, outputs, at)
     placeholders = [_placeholder_for(node) for node in at]
-    made = replay(items, {}, instead=dict(zip(at, placeholders, strict=True)))
-    return made, placeholders
+    replacements = replay(items, {}, instead=dict(zip(at, placeholders, strict=True)))
+    return replacements, placeholders
 
 
 def _is_single(nodes: object) -> bool:
     return isinstance(nodes, (np.ndarray, str)) or not isinstance(nodes, Iterable)
 
 
-def _as_nodes(given: Any, what: str) -> list[Any]:
-    nodes = [given] if _is_single(given) else list(given)
+def _as_nodes(node_or_nodes: Any, what: str) -> list[Any]:
+    nodes = [node_or_nodes] if _is_single(node_or_nodes) else list(node_or_nodes)
     if not nodes:
         raise ValueError(f"subgraph needs at least one node that the subgraph {what}")
     for node in nodes:
@@ -106,12 +106,12 @@ def _answerable_guards(guards: list[Any], outputs: list[Any], at: list[Any]) -> 
     """Return the guards that depend on leaves of the subgraph alone."""
     known = frozenset([*needed(outputs, origins_of, stop=at), *at])
     stop = frozenset(at)
-    found = []
+    checkable_guards = []
     for guard in guards:
         behind = needed([guard], origins_of, stop=at)
         if all(item in known for item in behind if item is not guard and (item in stop or not item.args)):
-            found.append(guard)
-    return found
+            checkable_guards.append(guard)
+    return checkable_guards
 
 
 def _require_cuttable(items: list[Any], outputs: Sequence[Any], at: Sequence[Any]) -> None:

@@ -78,10 +78,10 @@ def callee(frame: FrameType) -> Any:
         return unknown
     if not isinstance(node, ast.Call):
         return None
-    found = unknown if _assigns_names(node) else _value(node.func, frame)
+    candidate = unknown if _assigns_names(node) else _value(node.func, frame)
     # A Python callee would run in a frame of its own, so a name that gives one has been rebound.
-    is_python = type(found.__func__ if type(found) is MethodType else found) is FunctionType
-    return unknown if is_python or not callable(found) else found
+    is_python = type(candidate.__func__ if type(candidate) is MethodType else candidate) is FunctionType
+    return unknown if is_python or not callable(candidate) else candidate
 
 
 @functools.lru_cache(_KEPT)
@@ -147,17 +147,17 @@ def _find(code: CodeType, instruction: int) -> ast.AST | None:
 
 def _innermost(tree: ast.AST, start: tuple[int, int], end: tuple[int, int]) -> ast.AST:
     """The innermost node of a syntax tree that encloses a range of the source."""
-    found = tree
+    innermost_node = tree
     while True:
-        for child in ast.iter_child_nodes(found):
+        for child in ast.iter_child_nodes(innermost_node):
             is_placed = getattr(child, "lineno", None) is not None  # a comprehension and arguments have no position
             # Decorators precede the position of a function.
             parts = [child, *getattr(child, "decorator_list", ())] if is_placed else ast.walk(child)
             if any(_encloses(part, start, end) for part in parts):
-                found = child
+                innermost_node = child
                 break
         else:
-            return found
+            return innermost_node
 
 
 def _encloses(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:

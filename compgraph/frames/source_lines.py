@@ -32,8 +32,8 @@ class _Internal(dict[str, bool]):
     """Whether a file is internal to the packages, NumPy or Python's calling helpers; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
-        return answer
+        self[filename] = is_internal_file = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
+        return is_internal_file
 
 
 internal = _Internal()
@@ -46,8 +46,8 @@ class _Wrapping(dict[str, bool]):
     """
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = internal[filename] and not filename.startswith(_HOMES[1])
-        return answer
+        self[filename] = is_wrapping_file = internal[filename] and not filename.startswith(_HOMES[1])
+        return is_wrapping_file
 
 
 may_wrap = _Wrapping()
@@ -75,8 +75,8 @@ class _Packages(dict[str, bool]):
     """Whether a file belongs to the packages and does not replace functions of other libraries; cached per file."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = is_packaged(filename) and not filename.startswith(_STANDING_IN)
-        return answer
+        self[filename] = is_package_file = is_packaged(filename) and not filename.startswith(_STANDING_IN)
+        return is_package_file
 
 
 packages = _Packages()

@@ -137,11 +137,11 @@ class collecting_leaks:  # noqa: N801  (a context, used as a function is; writte
             _extend(self._around, self.found)
 
 
-def _extend(log: deque[Leak] | None, found: list[Leak]) -> None:
+def _extend(log: deque[Leak] | None, leaks: list[Leak]) -> None:
     if log is None:
         log = deque(maxlen=KEPT)
         _log.set(log)
-    log.extend(found)
+    log.extend(leaks)
 
 
 def format_leaks(escapes: Any, before: str = " ") -> str:
@@ -223,28 +223,28 @@ def _check_conversion(node: Value, what: str, frame: Any) -> Leak | None:
     if _is_drawing(frame) or is_formatting(frame):  # "%.2f" % x
         _remember(what, frame, False)
         return None
-    asked = callee(frame)
-    if _is_among(asked, _DECIDING):
+    call_target = callee(frame)
+    if _is_among(call_target, _DECIDING):
         return None
-    if is_assigning(frame) or _takes_unasked(asked, node, frame):
+    if is_assigning(frame) or _takes_unasked(call_target, node, frame):
         raise leak_error(frame, f"the {describe(node)}")
     return _note_number_leak(node, what, frame)
 
 
-def _takes_unasked(asked: Any, node: Value, frame: Any) -> bool:
+def _takes_unasked(call_target: Any, node: Value, frame: Any) -> bool:
     """Whether a frame calls a function that is not a conversion and would lose a derivative, as far as the source shows.
 
     Code without source names one of the functions that ask for numbers, or it is taken to call something else.
     """
     if is_at_operator(frame):  # plain + [x, y]
         return not is_within(node) and _is_called_by_user(frame)
-    if asked is None or _is_among(asked, _EXPLICIT):  # None: for number in map(math.sin, x)
+    if call_target is None or _is_among(call_target, _EXPLICIT):  # None: for number in map(math.sin, x)
         return False
     if not _has_source(frame):
         return _EXPLICIT_NAMES.isdisjoint(frame.f_code.co_names)
-    if is_within(node) or getattr(asked, "__module__", None) in _OF_PYTHON:
+    if is_within(node) or getattr(call_target, "__module__", None) in _OF_PYTHON:
         return True
-    return _converts_lists(asked, frame) and _is_called_by_user(frame)
+    return _converts_lists(call_target, frame) and _is_called_by_user(frame)
 
 
 # Functions that make plain arrays of lists, called by names bound before the first variable was made.
@@ -257,14 +257,16 @@ def _has_source(frame: Any) -> bool:
     return has_source(frame.f_code, frame.f_lasti)
 
 
-def _converts_lists(asked: Any, frame: Any) -> bool:
+def _converts_lists(call_target: Any, frame: Any) -> bool:
     """Whether a callable (a ufunc, its methods, methods of plain arrays, a constructor) calls no protocol for lists."""
-    if asked is unknown:  # make().fill(x)
+    if call_target is unknown:  # make().fill(x)
         name = method_called(frame)
         return name is not None and hasattr(np.ndarray, name) and name.strip("_") not in CONVERSIONS
-    owner = getattr(asked, "__self__", None)
+    owner = getattr(call_target, "__self__", None)
     return (
-        isinstance(asked, (np.ufunc, ops.DISPATCHING)) or isinstance(owner, (np.ufunc, np.ndarray)) or _is_among(asked, _MAKING)
+        isinstance(call_target, (np.ufunc, ops.DISPATCHING))
+        or isinstance(owner, (np.ufunc, np.ndarray))
+        or _is_among(call_target, _MAKING)
     )
 
 
@@ -309,8 +311,8 @@ def _is_drawing(frame: Any) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in DRAWING
 
 
-def _is_among(asked: Any, known: frozenset[Any]) -> bool:
-    return isinstance(asked, Hashable) and asked in known
+def _is_among(call_target: Any, known: frozenset[Any]) -> bool:
+    return isinstance(call_target, Hashable) and call_target in known
 
 
 def _remember(what: str, frame: Any, warns: bool) -> Leak:
@@ -463,10 +465,10 @@ def _refuse_value(self: Value, value: Any) -> NoReturn:
 
 def _asks_for_attribute(frame: Any) -> bool:
     """Whether code may only probe for an attribute that arrays lack: by ``hasattr``, ``getattr``, or in a ``try``."""
-    names, asked = frame.f_code.co_names, callee(frame)
-    if asked is None or asked is unknown:
-        return "AttributeError" in names or (asked is unknown and not _PROBING.isdisjoint(names))
-    return asked is hasattr or asked is getattr
+    names, call_target = frame.f_code.co_names, callee(frame)
+    if call_target is None or call_target is unknown:
+        return "AttributeError" in names or (call_target is unknown and not _PROBING.isdisjoint(names))
+    return call_target is hasattr or call_target is getattr
 
 
 _PROBING = frozenset({"hasattr", "getattr"})
@@ -518,9 +520,9 @@ def _array(self: Value, dtype: Any = None, copy: Any = None) -> Any:
 
 
 def _object_array(value: Value) -> Any:
-    made = np.empty((), object)
-    made[()] = value
-    return made
+    object_array = np.empty((), object)
+    object_array[()] = value
+    return object_array
 
 
 class HiddenError(LeakError, AttributeError):
@@ -587,9 +589,9 @@ def is_integer(self: Value) -> bool:
     """``x.is_integer()`` of a scalar node, under a guard."""
     require_history(self)
     require_unbatched(".is_integer()", self)
-    answer = _is_integer(self.raw_value)
-    note_guard(".is_integer()", _is_integer, (self,), answer, source_lines.user_frame(2))
-    return answer
+    is_whole = _is_integer(self.raw_value)
+    note_guard(".is_integer()", _is_integer, (self,), is_whole, source_lines.user_frame(2))
+    return is_whole
 
 
 def _is_integer(value: Any) -> bool:

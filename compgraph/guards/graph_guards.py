@@ -31,7 +31,7 @@ def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard],
     """Return the guards of a trace that matter to a graph of it; and descriptions of those that cannot be checked again."""
     known = frozenset(items)
     last = max([item.sequence_number for item in items if item.args], default=-inf)
-    found: list[Guard] = []
+    checkable_guards: list[Guard] = []
     escaped: list[str] = []
     for guard in noted:
         is_late = guard.sequence_number > last and not guard.is_used
@@ -41,8 +41,8 @@ def guards_among(noted: Iterable[Guard], items: list[Any]) -> tuple[list[Guard],
         if guard.function is None:
             escaped.append(str(guard))
         else:
-            found.append(guard)
-    return found, escaped
+            checkable_guards.append(guard)
+    return checkable_guards, escaped
 
 
 def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -> tuple[list[Guard], list[str]]:
@@ -77,7 +77,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
     guards = sorted([*logged_guards(logs), *logged_guards(logs_beside(logs), graph.oldest)], key=by_sequence_number)
     behind = graph.behind(guards)
     watched = {id(guard.args[0]) for guard in guards if isinstance(guard, UntrackedGuard) and not guard.is_read}
-    found: list[Guard] = []
+    checkable_guards: list[Guard] = []
     escaped: list[str] = []
     reviver = Rematerializer()
     for guard in guards:
@@ -92,7 +92,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
             continue
         if guard.function is None and parts.is_elsewhere and runs_here:
             if (kept := unchanged_guard(guard, strict)) is not None:
-                found.append(kept)
+                checkable_guards.append(kept)
             continue
         if guard.function is None:
             escaped.append(str(guard))
@@ -103,8 +103,8 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
             escaped.append(f"{guard}, of values that no longer exist")
         else:
             more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
-            found.append(replace(guard, args=args, **more))
-    return found, escaped + graph.forgotten(logs) + graph.taken()
+            checkable_guards.append(replace(guard, args=args, **more))
+    return checkable_guards, escaped + graph.forgotten(logs) + graph.taken()
 
 
 def warn_leaks(escaped: Iterable[str], strict: bool = False) -> None:
@@ -205,15 +205,15 @@ class _Graph:
             else -inf
         )
 
-    def hangs_on(self, guard: Guard, found: _Behind) -> bool:
+    def hangs_on(self, guard: Guard, leaf_summary: _Behind) -> bool:
         """Whether the graph depends on a guard, given the leaves behind its arguments."""
-        if found.replaced >= guard.sequence_number:
+        if leaf_summary.replaced >= guard.sequence_number:
             return False
-        if found.is_elsewhere:
+        if leaf_summary.is_elsewhere:
             return self.oldest < guard.sequence_number and (
-                guard.sequence_number < self.last or found.updated < guard.sequence_number
+                guard.sequence_number < self.last or leaf_summary.updated < guard.sequence_number
             )
-        return found.given or found.constant
+        return leaf_summary.given or leaf_summary.constant
 
     def has(self, watch: UntrackedGuard) -> bool:
         """Whether the watched node is part of the graph."""
@@ -233,17 +233,17 @@ class _Graph:
 
     def forgotten(self, logs: dict[Any, list[Any]]) -> list[str]:
         """Return descriptions of decisions that the graph may depend on and that are not in the log."""
-        found = []
+        descriptions = []
         for log, leaves in logs.items():
             if is_forgetful(log, min(self._reads[leaf] for leaf in leaves)):
                 why = "because newer decisions have displaced them in the log"
-                found.append(f"decisions about the {describe(leaves[0])}, {why}")
+                descriptions.append(f"decisions about the {describe(leaves[0])}, {why}")
             for lost in lost_guards(log):
                 leaf = lost.recipe.node()
                 if self._reads.get(leaf, inf) < lost.copied and self._replaced(leaf) < lost.sequence_number:
-                    found.append(f"decisions about the {describe(leaf)}, which its copy lacks: {lost.words}")
+                    descriptions.append(f"decisions about the {describe(leaf)}, which its copy lacks: {lost.words}")
         dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
-        return found + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
+        return descriptions + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
 
     def taken(self) -> list[str]:
         """Return descriptions of nodes whose numbers operations within `no_graph` read before the last operation of the graph."""

@@ -114,12 +114,12 @@ class Guard:
     def check(self, *values: Any) -> None:
         """Compare the recorded value with that for plain values of `args`; raise a GuardError, or an OtherProgramError."""
         assert self.function is not None
-        answer = self.function(*values)
-        if answer != self.answer:
+        current_value = self.function(*values)
+        if current_value != self.answer:
             if self.is_derived:
                 raise OtherProgramError
             gave = "" if self.function in _OF_CONTENTS else f" gave {self.answer!r}"
-            gives = "differs" if self.function in _OF_CONTENTS else f"gives {answer!r}"
+            gives = "differs" if self.function in _OF_CONTENTS else f"gives {current_value!r}"
             raise GuardError(
                 f"while the graph was recorded, {self}{gave}, and Python branched on it. With these values it "
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
@@ -216,8 +216,18 @@ def innermost(operand: Any) -> Any:
 def _note_forms(what: str, about: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
     """Log a guard on the shapes of all batch elements if one is read; they do not depend on the numbers."""
     for operand in about:
-        if isinstance(operand, Value) and isinstance(found := innermost(operand), Value):
-            log_guard(Guard(what, np.shape, (found,), found.raw_value.shape, frame.f_code, frame.f_lasti, sequence_number))
+        if isinstance(operand, Value) and isinstance(innermost_node := innermost(operand), Value):
+            log_guard(
+                Guard(
+                    what,
+                    np.shape,
+                    (innermost_node,),
+                    innermost_node.raw_value.shape,
+                    frame.f_code,
+                    frame.f_lasti,
+                    sequence_number,
+                )
+            )
 
 
 def guarded_value(value: Any, what: str) -> Any:
@@ -238,12 +248,12 @@ def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> A
     if not isinstance(value, Value):
         return function(value)
     require_unbatched(what, value)
-    answer = function(value.raw_value)
+    result = function(value.raw_value)
     if is_recording():
         note_guard(
-            what, functools.partial(_said, function), (value,), fingerprint(np.asarray(answer)), source_lines.user_frame(2)
+            what, functools.partial(_said, function), (value,), fingerprint(np.asarray(result)), source_lines.user_frame(2)
         )
-    return answer
+    return result
 
 
 def _said(function: Callable[[Any], Any], value: Any) -> Any:
@@ -293,9 +303,11 @@ def _note_count(nodes: tuple[Any, ...]) -> None:
     """Log a guard on the shapes of new nodes that depend on the values of operands."""
     if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
-    first, answer = nodes[0], shapes(*[node.raw_value for node in nodes])
+    first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
     what, is_within = f"the shape of the result of {first.opname}", is_tracing()
-    log_guard(ShapeGuard(what, shapes, nodes, answer, first.code, first.instruction, next_sequence_number(), False, is_within))
+    log_guard(
+        ShapeGuard(what, shapes, nodes, result_shapes, first.code, first.instruction, next_sequence_number(), False, is_within)
+    )
 
 
 on_value_dependent_shape.append(_note_count)

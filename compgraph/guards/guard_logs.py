@@ -174,12 +174,12 @@ def creation_time(leaf: Value) -> float:
 
 def logs_of(leaves: Iterable[Any]) -> dict[GuardLog, list[Any]]:
     """Return the logs of some leaves, each with its leaves."""
-    found: dict[GuardLog, list[Any]] = {}
+    leaves_by_log: dict[GuardLog, list[Any]] = {}
     for leaf in leaves:
         lineage = getattr(leaf, "recipe", None)
         if type(lineage) is Recipe:
-            found.setdefault(lineage.log.found(), []).append(leaf)
-    return found
+            leaves_by_log.setdefault(lineage.log.found(), []).append(leaf)
+    return leaves_by_log
 
 
 def logs_beside(logs: Container[GuardLog]) -> list[GuardLog]:
@@ -195,8 +195,8 @@ def logged_guards(logs: Iterable[GuardLog], since: float = 0) -> list[Any]:
     with _lock:
         _enter_late()
     since = max(since, _reset_at)
-    found = [guard for log in logs for _, guard in tuple(log.guards) if guard.sequence_number > since]
-    return sorted(found, key=by_sequence_number)
+    recent_guards = [guard for log in logs for _, guard in tuple(log.guards) if guard.sequence_number > since]
+    return sorted(recent_guards, key=by_sequence_number)
 
 
 def is_forgetful(log: GuardLog, begun: float) -> bool:
@@ -237,21 +237,21 @@ def _depends_on_outer_nodes(guard: Any) -> bool:
     each node is visited once, however many guards there are.
     """
     queue = [a for a in guard.args if isinstance(a, (Value, MultiOutput))]
-    found: dict[int, Any] = {}  # by id, since scalar nodes hash by value
+    items_by_id: dict[int, Any] = {}  # by id, since scalar nodes hash by value
     for item in queue:
         lineage = getattr(item, "recipe", None)
         if type(lineage) is Recipe or not (type(item) is MultiOutput or is_operator_tracer(item)) or type(item) in VARYING:
             return True
-        if id(item) in found:
+        if id(item) in items_by_id:
             continue
-        found[id(item)] = item
+        items_by_id[id(item)] = item
         if lineage is None:
             queue += [item.args[position] for position in item.parent_argnums]
         elif type(item.raw_value) is ndarray and item.raw_value.base is not None:
             queue.append(root_of(item))
         if item.memory:
             queue += [write.args[0] for write in item.memory.log[lineage or 0 :] if write.parent_argnums]
-    for item in found.values():
+    for item in items_by_id.values():
         item.recipe = len(item.memory.log) if item.memory else 0
     return False
 
@@ -346,10 +346,10 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
     if log is None:
         log = GuardLog()
         _logs[id(log)] = weakref.ref(log, functools.partial(_logs.pop, id(log)))
-    made = _filled(new, log)
+    log_and_weight = _filled(new, log)
     for buffer, stored in grown:
         buffer.stored += [node.recipe for node in stored]
-    return made
+    return log_and_weight
 
 
 def _stored(root: Any, grown: list[tuple[Buffer, list[Any]]]) -> list[Any]:

@@ -33,9 +33,9 @@ def error_of(function: Callable[..., Any], options: dict[str, Any], settings: di
 def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
     """Log a guard on the error that ``function(*args, **options)`` has raised, if any, on the current line of a frame."""
     settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
-    asked = functools.partial(error_of, function, options, settings)
-    answer = None if error is None else type(error).__name__
-    note_guard(f"whether {opname_of(function)} raises", asked, args, answer, frame)
+    error_function = functools.partial(error_of, function, options, settings)
+    error_name = None if error is None else type(error).__name__
+    note_guard(f"whether {opname_of(function)} raises", error_function, args, error_name, frame)
 
 
 def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:

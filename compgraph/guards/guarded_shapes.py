@@ -45,8 +45,8 @@ def note_lengths(what: str, *outputs: Any, sequence_number: int | None = None) -
     if _living:
         for node in breadth_first(*[x for x in map(_without_axes, outputs) if isinstance(x, Value)]):
             if isinstance(node, (PlaceholderNode, ArgumentNode)):  # where other lengths may come from
-                asked = f"the shape of the {describe(node)}, for which {what} was recorded,"
-                note_guard(asked, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2), sequence_number)
+                description = f"the shape of the {describe(node)}, for which {what} was recorded,"
+                note_guard(description, np.shape, (node,), node.raw_value.shape, source_lines.user_frame(2), sequence_number)
 
 
 def _without_axes(value: Any) -> Any:
@@ -79,13 +79,13 @@ class Shape(tuple[int, ...]):
         return shape
 
     def __getitem__(self, index: Any) -> Any:
-        answer = tuple.__getitem__(self, index)
-        if not self._is_whole and type(answer) is int and self._axis in (None, axis := operator.index(index)):
+        item = tuple.__getitem__(self, index)
+        if not self._is_whole and type(item) is int and self._axis in (None, axis := operator.index(index)):
             self._axis, guard = axis, self._guard
-            guard.what, guard.function, guard.answer = f".shape[{axis}]", functools.partial(_length, axis), answer
+            guard.what, guard.function, guard.answer = f".shape[{axis}]", functools.partial(_length, axis), item
         else:
             self.whole()
-        return answer
+        return item
 
     def whole(self) -> tuple[int, ...]:
         """The lengths of all axes as an ordinary tuple; the guard is about all of them from then on."""
@@ -146,11 +146,11 @@ def _guarded(name: str) -> property:
     function = _FUNCTIONS[name]
 
     def tell(self: Value) -> Any:
-        answer = self.raw_value.nbytes if name == "nbytes" else getattr(super(Value, self), name)
+        attribute_value = self.raw_value.nbytes if name == "nbytes" else getattr(super(Value, self), name)
         if needs_no_shape_guard(frame_up(1)) or not hasattr(self, "raw_value"):
-            return answer
-        guard = note_guard(f".{name}", function, (self,), answer, source_lines.user_frame(2))
-        return answer if guard is None or name != "shape" else Shape(answer, guard)
+            return attribute_value
+        guard = note_guard(f".{name}", function, (self,), attribute_value, source_lines.user_frame(2))
+        return attribute_value if guard is None or name != "shape" else Shape(attribute_value, guard)
 
     def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
@@ -159,10 +159,10 @@ def _guarded(name: str) -> property:
 
 
 def _guarded_length(self: Value) -> int:
-    answer = super(Value, self).__len__()
+    length = super(Value, self).__len__()
     if not needs_no_shape_guard(frame_up(1)) and hasattr(self, "raw_value"):
-        note_guard("len()", len, (self,), answer, source_lines.user_frame(2))
-    return answer
+        note_guard("len()", len, (self,), length, source_lines.user_frame(2))
+    return length
 
 
 def _guarded_rows(self: Value) -> Any:
@@ -175,10 +175,10 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
     """Return a property of the memory layout that logs a guard if code outside of the two packages reads it."""
 
     def tell(self: Value) -> Any:
-        answer = read(self)
+        layout_value = read(self)
         if hasattr(self, "raw_value") and not source_lines.is_package_code(frame_up(1).f_code.co_filename):
             note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
-        return answer
+        return layout_value
 
     def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")

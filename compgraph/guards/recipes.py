@@ -97,7 +97,7 @@ def reduce_ancestors(
 ) -> dict[int, Any]:
     """Combine ``leaf(recipe)`` of each recipe and its ancestors by `together`; return the results by id."""
     ordered = sort_recipes(lineages)
-    found = {id(lineage): leaf(lineage) for lineage in ordered}
+    results = {id(lineage): leaf(lineage) for lineage in ordered}
     buffers = any(lineage.buffer for lineage in ordered)
     changed = True
     while (
@@ -107,10 +107,10 @@ def reduce_ancestors(
         for lineage in ordered:
             sources = lineage.sources()
             if sources:
-                now = together([found[id(lineage)], *[found[id(a)] for a in sources]])
-                changed = changed or (buffers and now != found[id(lineage)])
-                found[id(lineage)] = now
-    return found
+                now = together([results[id(lineage)], *[results[id(a)] for a in sources]])
+                changed = changed or (buffers and now != results[id(lineage)])
+                results[id(lineage)] = now
+    return results
 
 
 def sort_recipes(lineages: Iterable[Any]) -> list[Recipe]:
@@ -143,8 +143,8 @@ class Rematerializer:
         for lineage in sorted(gone, key=_leaves_first):
             written = np.inf if lineage.buffer is None else lineage.buffer.written
             until = min([self._until[id(a)] for a in lineage.args if type(a) is Recipe], default=np.inf)
-            made = self._again(lineage)
-            self._made[id(lineage)], self._until[id(lineage)] = made, min(written, until)
+            node = self._again(lineage)
+            self._made[id(lineage)], self._until[id(lineage)] = node, min(written, until)
         if self._until[id(kept)] < sequence_number:
             raise NotRecomputableError
         return self._made[id(kept)]
@@ -171,11 +171,11 @@ class Rematerializer:
         except Exception as error:
             raise NotRecomputableError from error
         with rerecording():
-            made = attach(value, lineage.function, args, lineage.options)
-        if isinstance(made, (tuple, list)):
-            made = next(part for part in made if part is not None).args[0]
-        made.sequence_number = lineage.sequence_number
-        return made
+            node = attach(value, lineage.function, args, lineage.options)
+        if isinstance(node, (tuple, list)):
+            node = next(part for part in node if part is not None).args[0]
+        node.sequence_number = lineage.sequence_number
+        return node
 
     def _operand(self, kept: Any) -> Any:
         if type(kept) is Recipe:

@@ -61,28 +61,28 @@ def trace_buffer(array: Any) -> None:
 def _promote_root(root: Any) -> None:
     plain = root.raw_value
     if isinstance(root, TransformBuffer):
-        made: Any = plain
+        tracer: Any = plain
         for wrap in root._shadow:
-            made = wrap(made)
-        if not isinstance(made, OpaqueTransform):
+            tracer = wrap(tracer)
+        if not isinstance(tracer, OpaqueTransform):
             raise TypeError(
                 f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
                 "were pushed, after that returned; copy it first (np.copy)"
             )
-        _become(root, made)
+        _become(root, tracer)
         return
     set_class(root, TRACERS[InertNode])  # the write of an active value makes it active; see `inplace.stores`
     root.raw_value = plain
     set_history(root, None, (), ())
 
 
-def _become(buffer: Any, made: Any) -> None:
+def _become(buffer: Any, tracer: Any) -> None:
     """Give a buffer the class and the slots of the tracer that was made for it."""
-    for kind in type(made).__mro__:
+    for kind in type(tracer).__mro__:
         for slot in getattr(kind, "__slots__", ()):
-            if slot != "__weakref__" and hasattr(made, slot):
-                setattr(buffer, slot, getattr(made, slot))
-    set_class(buffer, type(made))
+            if slot != "__weakref__" and hasattr(tracer, slot):
+                setattr(buffer, slot, getattr(tracer, slot))
+    set_class(buffer, type(tracer))
 
 
 def as_traced(value: Any, operands: Any = ()) -> Any:
@@ -143,8 +143,8 @@ def _integers(value: Any, dtype: Any) -> Any:
 def _get(self: Any, index: Any) -> Any:
     if type(index) not in _BASIC and _differs(index):  # which NumPy would not ask
         return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
-    found = unwrap_buffer(self)[index]
-    return wrap_result(found, (self,)) if type(found) is ndarray else found
+    elements = unwrap_buffer(self)[index]
+    return wrap_result(elements, (self,)) if type(elements) is ndarray else elements
 
 
 _BASIC = frozenset({int, slice})
@@ -202,12 +202,12 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **options: An
         options["out"] = tuple(map(unwrap_buffer, out))
     if "where" in options:
         options["where"] = unwrap_buffer(options["where"])
-    found = getattr(ufunc, method)(*map(unwrap_buffers, inputs), **options)
+    result = getattr(ufunc, method)(*map(unwrap_buffers, inputs), **options)
     if out:
-        parts = found if isinstance(found, tuple) else (found,)
-        given = tuple([given if given is not None else wrap_result(part, ()) for given, part in zip(out, parts, strict=True)])
-        return given if isinstance(found, tuple) else given[0]
-    return None if found is None else wrap_result(found, (self,))
+        parts = result if isinstance(result, tuple) else (result,)
+        output = tuple([output if output is not None else wrap_result(part, ()) for output, part in zip(out, parts, strict=True)])
+        return output if isinstance(result, tuple) else output[0]
+    return None if result is None else wrap_result(result, (self,))
 
 
 def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -223,21 +223,21 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any
     for node in flatten_sequences(values) if function is np.piecewise else (kwargs.get("initial"),):
         if isinstance(node, Value):
             return node.__array_function__(function, types, args, kwargs)
-    found = function(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+    result = function(*unwrap_buffers(args), **unwrap_buffers(kwargs))
     sources = tuple(_arrays_in(values))
     out = kwargs.get("out")
-    return out if out is not None and not isinstance(out, tuple) else wrap_result(found, sources)
+    return out if out is not None and not isinstance(out, tuple) else wrap_result(result, sources)
 
 
 def _arrays_in(values: Any) -> list[Any]:
     """The buffers and borrowed arrays in nested lists and tuples."""
-    found = []
+    arrays = []
     for value in values:
         if type(value) in TRACEABLE:
-            found.append(value)
+            arrays.append(value)
         elif type(value) is list or type(value) is tuple:
-            found += _arrays_in(value)
-    return found
+            arrays += _arrays_in(value)
+    return arrays
 
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod"]
@@ -262,8 +262,8 @@ def _operator(name: str) -> Any:
             return getattr(other, _SWAPPED[name])(self)
         if (type(other) is list or type(other) is tuple) and contains_node(other):
             return getattr(stack_nested(other), _SWAPPED[name])(self)
-        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
-        return found if found is NotImplemented else wrap_result(found, (self,))
+        result = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+        return result if result is NotImplemented else wrap_result(result, (self,))
 
     operate.__name__ = name
     return operate
@@ -284,8 +284,8 @@ def _in_place(name: str) -> Any:
                 return getattr(self, name)(other)
             other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
             other = _taken(other)
-        found = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
-        return found if found is NotImplemented else self
+        result = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+        return result if result is NotImplemented else self
 
     operate.__name__ = name
     return operate
@@ -310,8 +310,8 @@ def _method(name: str) -> Any:
         if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
         out = kwargs.get("out")
-        found = by_numpy(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
-        return out if out is not None else wrap_result(found, (self,))
+        result = by_numpy(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
+        return out if out is not None else wrap_result(result, (self,))
 
     return method
 

@@ -76,7 +76,7 @@ class Flat:
         value = as_operand(value)
         if overlaps(self.base, value):
             require_history(self.base)
-            move_elements(self.base, (value,), lambda there, given: operator.setitem(there.flat, index, given))
+            move_elements(self.base, (value,), lambda there, source: operator.setitem(there.flat, index, source))
         else:
             set_flat(self.base, np.arange(self.base.size)[index], value)
 

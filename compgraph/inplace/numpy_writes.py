@@ -77,7 +77,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     require_cast(src, dst, casting, "np.copyto")
     mask = own_mask(where, dst.shape, "np.copyto")
     if overlaps(dst, src):
-        move_elements(dst, (src,), lambda there, given: np.copyto(there, given, where=mask))
+        move_elements(dst, (src,), lambda there, source: np.copyto(there, source, where=mask))
         return
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops leading axes of length 1
@@ -100,7 +100,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
     v = as_operand(v)
     if overlaps(a, v):
-        move_elements(a, (v,), lambda there, given: np.put(there, places, given))
+        move_elements(a, (v,), lambda there, source: np.put(there, places, source))
     else:
         set_flat(a, places, v)
 
@@ -139,7 +139,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         raise ValueError("Cannot insert from an empty array!")
     vals = as_operand(vals)
     if overlaps(arr, vals):
-        move_elements(arr, (vals,), lambda there, given: np.place(there, mask, given))
+        move_elements(arr, (vals,), lambda there, source: np.place(there, mask, source))
     else:
         set_flat(arr, places, vals)
 
@@ -156,7 +156,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     chosen = chosen.reshape(a.shape)
     values = as_operand(values)
     if overlaps(a, values):
-        move_elements(a, (values,), lambda there, given: np.putmask(there, chosen, given))
+        move_elements(a, (values,), lambda there, source: np.putmask(there, chosen, source))
     elif np.size(values):
         rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 

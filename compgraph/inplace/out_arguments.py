@@ -61,13 +61,13 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
         if is_recording():
             raise plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
         return _plain_out(function, args, out, options)
-    found: list[Any] = []
+    outputs: list[Any] = []
 
     def value_of(position: int) -> Any:
-        if not found:
+        if not outputs:
             result = compute()
-            found.extend(result if isinstance(result, tuple) else (result,))
-        return found[position]
+            outputs.extend(result if isinstance(result, tuple) else (result,))
+        return outputs[position]
 
     _require_apart(name, targets)
     if any(t is None for t in targets):
@@ -116,12 +116,12 @@ def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tu
     """For `move_elements`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
-        return tuple(map(as_operand, args[0])), lambda there, *given: function(given, out=there, **options)
+        return tuple(map(as_operand, args[0])), lambda there, *source_values: function(source_values, out=there, **options)
     moved = 1 if function is np.compress else 0
     others = tuple(to_values(args))
 
-    def do(there: Any, given: Any) -> None:
-        function(*others[:moved], given, *others[moved + 1 :], out=there, **options)
+    def do(there: Any, source_values: Any) -> None:
+        function(*others[:moved], source_values, *others[moved + 1 :], out=there, **options)
 
     return (args[moved],), do
 
@@ -142,8 +142,8 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
         if isinstance(target, Value):
             store(target, ..., copied)
     places = zip(targets, results if isinstance(results, tuple) else (results,), strict=True)
-    found = tuple([r if t is None else t for t, r in places])
-    return found if len(found) > 1 else found[0]
+    outputs = tuple([r if t is None else t for t, r in places])
+    return outputs if len(outputs) > 1 else outputs[0]
 
 
 def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
@@ -178,14 +178,14 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
     _require_apart(name, out)
     mask = own_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]
-    found: list[Any] = []
+    outputs: list[Any] = []
 
     def value_of(position: int, target: Any) -> Any:
-        if not found:
+        if not outputs:
             result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
-            found.extend(result if isinstance(result, tuple) else (result,))
-        require_cast(found[position], target, options.get("casting", "same_kind"), name)
-        return found[position]
+            outputs.extend(result if isinstance(result, tuple) else (result,))
+        require_cast(outputs[position], target, options.get("casting", "same_kind"), name)
+        return outputs[position]
 
     for position, target in enumerate(out):
         rewrite(target, lambda p=position, t=target: value_of(p, t), tuple(operands), mask)

@@ -50,7 +50,7 @@ def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         type(plain) is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "raw_value", None))
     )
     if is_view and _reads_late(target, index, value) and overlaps(target, value):
-        move_elements(target, (value,), lambda there, given: put_plain(there, index, given, casting))
+        move_elements(target, (value,), lambda there, source: put_plain(there, index, source, casting))
     else:
         store(target, index, value, casting)
 
@@ -80,9 +80,9 @@ def move_elements(target: Any, sources: Sequence[Any], do: Callable[..., object]
     there = _part(numbered, target.raw_value)
     before = there.copy()
     pairs = zip(sources, others, strict=True)
-    given = [_part(numbered, s.raw_value) if overlaps(target, s) else o for s, o in pairs]
-    known = np.concatenate([np.ravel(g) for g in given])
-    do(there, *given)
+    source_numbers = [_part(numbered, s.raw_value) if overlaps(target, s) else o for s, o in pairs]
+    known = np.concatenate([np.ravel(g) for g in source_numbers])
+    do(there, *source_numbers)
     changed = there != before
     if changed.any():
         order = np.argsort(known, kind="stable")

@@ -172,9 +172,9 @@ def _functions_of(value: Any, module: Any) -> Iterator[FunctionType]:
         names = _INNER_FUNCTIONS.get(type(part), ())
         registered = part.__dict__.get("registry") if type(part) is FunctionType else None  # of `functools.singledispatch`
         others = registered.values() if isinstance(registered, MappingProxyType) else ()
-        for found in (part, *others, *[getattr(part, name, None) for name in names]):
-            if isinstance(found, FunctionType):
-                yield found
+        for function in (part, *others, *[getattr(part, name, None) for name in names]):
+            if isinstance(function, FunctionType):
+                yield function
 
 
 def is_introspection_patch(value: object) -> bool:
@@ -201,7 +201,7 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
     functions, seen, classes = list[FunctionType](), set[int](), set[type]()
     rows = [values]
     for _ in range(_MAX_DEPTH):
-        found: list[Any] = []
+        next_rows: list[Any] = []
         for row in rows:
             if _DATA_TYPES.issuperset(map(type, row)):
                 continue
@@ -219,17 +219,17 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                 if cls is FunctionType:
                     functions.append(value)
                 elif cls is list or cls is tuple or cls is set:
-                    found.append(list(value)[:_MAX_ITEMS])
+                    next_rows.append(list(value)[:_MAX_ITEMS])
                 elif cls is dict:
-                    found.append(list(value.values())[:_MAX_ITEMS])
+                    next_rows.append(list(value.values())[:_MAX_ITEMS])
                 elif cls in _INNER_FUNCTIONS:
-                    found.append([getattr(value, name, None) for name in (*_INNER_FUNCTIONS[cls], "__self__")])
+                    next_rows.append([getattr(value, name, None) for name in (*_INNER_FUNCTIONS[cls], "__self__")])
                 elif isinstance(value, builtins.type):
                     classes.add(value)
                 elif not _is_traced(value):
                     classes.add(cls)
-                    found.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
-        rows = found
+                    next_rows.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
+        rows = next_rows
     for space in {id(space): space for cls in classes for space in _namespaces_of(cls)}.values():
         spaces[id(space)] = space
     return functions

@@ -69,8 +69,8 @@ def cross_correlate(
     array([1., 2., 4.])
     """
     x, kernel = np.asarray(x), np.asarray(kernel)
-    found = Correlation("cross_correlate", x.shape, kernel.shape, strides, padding, dilation, groups)
-    return found.forward(x, kernel.conj() if kernel.dtype.kind == "c" else kernel)
+    correlation = Correlation("cross_correlate", x.shape, kernel.shape, strides, padding, dilation, groups)
+    return correlation.forward(x, kernel.conj() if kernel.dtype.kind == "c" else kernel)
 
 
 @primitive
@@ -99,8 +99,8 @@ def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "v
     array([  1.,  12., 120., 200.])
     """
     x, kernel = np.asarray(x), np.asarray(kernel)
-    found = Correlation("conv", x.shape, kernel.shape, strides, padding, dilation, groups)
-    return found.forward(x, np.flip(kernel, places(kernel)))
+    correlation = Correlation("conv", x.shape, kernel.shape, strides, padding, dilation, groups)
+    return correlation.forward(x, np.flip(kernel, places(kernel)))
 
 
 def places(kernel: Any) -> tuple[int, ...]:
@@ -240,9 +240,9 @@ class Correlation:
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
         return np.ascontiguousarray(g) if self.row is None else self.row.put(g)
 
-    def _shaped(self, found: Any, lengths: tuple[int, ...]) -> Any:
-        """`found` as users see it: a signal, or an array with all channels on one axis."""
-        return found.reshape(lengths if self.flat else (self.batch, found.shape[1] * found.shape[2], *lengths))
+    def _shaped(self, array: Any, lengths: tuple[int, ...]) -> Any:
+        """`array` as users see it: a signal, or an array with all channels on one axis."""
+        return array.reshape(lengths if self.flat else (self.batch, array.shape[1] * array.shape[2], *lengths))
 
     def _blocks(self) -> Iterator[tuple[Any, ...]]:
         """Indices of blocks: some examples and some windows, whose copies have about `BLOCK` elements."""

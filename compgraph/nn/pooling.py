@@ -109,10 +109,10 @@ def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilatio
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
         raise TypeError(f"max_pool: numbers of dtype {x.dtype} have no largest one; pool their absolute values")
-    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
+    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
     lowest = {"f": -np.inf, "b": False}.get(x.dtype.kind)
-    view = found.view(found.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
-    return functools.reduce(np.maximum, [view[place] for place in _places(found)]).copy()
+    view = window_layout.view(window_layout.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
+    return functools.reduce(np.maximum, [view[place] for place in _places(window_layout)]).copy()
 
 
 @primitive
@@ -121,10 +121,10 @@ def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, paddi
 
     `g` may have more axes than `best`, in front.
     """
-    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
-    winners = _winners(found, x, best)
+    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
+    winners = _winners(window_layout, x, best)
     shares = g / np.maximum(sum(won.astype(g.dtype) for won in winners), 1)
-    return _spread(found, shares, winners, g.dtype)
+    return _spread(window_layout, shares, winners, g.dtype)
 
 
 @primitive
@@ -133,10 +133,10 @@ def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padd
 
     `t` may have more axes than `x`, in front.
     """
-    found = windows_of("max_pool", x.shape, window, strides, padding, dilation)
-    winners = _winners(found, x, best)
-    view = found.view(found.pad(t))
-    total = sum(np.where(won, view[place], 0) for place, won in zip(_places(found), winners, strict=True))
+    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
+    winners = _winners(window_layout, x, best)
+    view = window_layout.view(window_layout.pad(t))
+    total = sum(np.where(won, view[place], 0) for place, won in zip(_places(window_layout), winners, strict=True))
     return total / np.maximum(sum(won.astype(t.dtype) for won in winners), 1)
 
 
@@ -145,16 +145,16 @@ def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilati
     """`mean_pool`, with all options by keyword."""
     x = np.asarray(x)
     x = x.astype(float) if x.dtype.kind in "biu" else x
-    found = windows_of("mean_pool", x.shape, window, strides, padding, dilation)
-    view = found.view(found.pad(x))
-    return functools.reduce(np.add, [view[place] for place in _places(found)]) / sizes(found, x.dtype)
+    window_layout = windows_of("mean_pool", x.shape, window, strides, padding, dilation)
+    view = window_layout.view(window_layout.pad(x))
+    return functools.reduce(np.add, [view[place] for place in _places(window_layout)]) / sizes(window_layout, x.dtype)
 
 
 @primitive
 def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
     """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
-    found = windows_of("mean_pool", like.shape, window, strides, padding, dilation)
-    return _spread(found, g / sizes(found, g.dtype), [True] * len(_places(found)), g.dtype)
+    window_layout = windows_of("mean_pool", like.shape, window, strides, padding, dilation)
+    return _spread(window_layout, g / sizes(window_layout, g.dtype), [True] * len(_places(window_layout)), g.dtype)
 
 
 def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
@@ -172,13 +172,13 @@ def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, p
     if padding == "full":
         raise ValueError(f'{opname}: padding="full" would make windows of padding alone; give "same", or numbers')
     lengths = shape[len(shape) - len(window) :]
-    found = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
-    if any(count.min() < 1 for count in covered(found)):
+    window_layout = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
+    if any(count.min() < 1 for count in covered(window_layout)):
         raise ValueError(
-            f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding {found.pads}; "
-            "give less padding"
+            f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding "
+            f"{window_layout.pads}; give less padding"
         )
-    return found
+    return window_layout
 
 
 def covered(found: Windows) -> list[Any]:
@@ -196,27 +196,29 @@ def sizes(found: Windows, dtype: Any) -> Any:
     return functools.reduce(np.multiply.outer, covered(found)).astype(dtype)
 
 
-def _places(found: Windows) -> list[tuple[Any, ...]]:
+def _places(window_layout: Windows) -> list[tuple[Any, ...]]:
     """For each place within a window, the index that takes the element at that place from all windows (of `Windows.view`)."""
-    every = [slice(None)] * len(found.window)
-    return [(..., *place, *every) for place in np.ndindex(found.window)]
+    every = [slice(None)] * len(window_layout.window)
+    return [(..., *place, *every) for place in np.ndindex(window_layout.window)]
 
 
-def _winners(found: Windows, x: Any, best: Any) -> list[Any]:
+def _winners(window_layout: Windows, x: Any, best: Any) -> list[Any]:
     """Return for each place within a window a mask of the windows whose largest element is there.
 
     If the largest is nan, all places of the window count.
     """
-    view = found.view(found.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
+    view = window_layout.view(window_layout.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
     unknown = np.isnan(best)
-    return [(view[place] >= best) | unknown for place in _places(found)]
+    return [(view[place] >= best) | unknown for place in _places(window_layout)]
 
 
-def _spread(found: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
+def _spread(window_layout: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
     """The sum over windows of `shares`, each added at the places of its window that `winners` names."""
-    others = shares.shape[: shares.ndim - len(found.lengths)]
-    padded = np.zeros((*others, *found.padded), dtype)
-    view = found.view(padded)
-    for place, won in zip(_places(found), winners, strict=True):  # at one place of the window, no two windows share an element
+    others = shares.shape[: shares.ndim - len(window_layout.lengths)]
+    padded = np.zeros((*others, *window_layout.padded), dtype)
+    view = window_layout.view(padded)
+    for place, won in zip(
+        _places(window_layout), winners, strict=True
+    ):  # at one place of the window, no two windows share an element
         view[place] += shares if won is True else np.where(won, shares, 0)
-    return padded[found.inner]
+    return padded[window_layout.inner]

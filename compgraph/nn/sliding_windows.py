@@ -108,28 +108,28 @@ def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, paddin
         pads = _pads_called(opname, padding, lengths, spans, strides)
     else:
         pads = _pads_given(opname, padding, axes)
-    found = Windows(lengths, tuple(window), strides, dilation, pads)
-    if min(found.counts, default=1) < 1:
+    window_layout = Windows(lengths, tuple(window), strides, dilation, pads)
+    if min(window_layout.counts, default=1) < 1:
         raise ValueError(
             f"{opname}: no window of shape {tuple(window)} and dilation {dilation}, which spans {tuple(spans)}, fits into "
             f"shape {lengths} with padding {pads}; give more padding, or a smaller window"
         )
-    return found
+    return window_layout
 
 
-def _each(opname: str, what: str, given: Any, axes: int) -> Lengths:
+def _each(opname: str, what: str, option_value: Any, axes: int) -> Lengths:
     """A positive number for each axis."""
-    wanted = f"{opname}: {what} must be a positive integer, or {axes} of them, not {given!r}"
-    if isinstance(given, (str, bytes)):
+    wanted = f"{opname}: {what} must be a positive integer, or {axes} of them, not {option_value!r}"
+    if isinstance(option_value, (str, bytes)):
         raise ValueError(wanted)
-    numbers = list(given) if isinstance(given, Sequence) or np.ndim(given) else [given] * axes
+    numbers = list(option_value) if isinstance(option_value, Sequence) or np.ndim(option_value) else [option_value] * axes
     try:
-        found = tuple(map(operator.index, numbers))
+        axis_values = tuple(map(operator.index, numbers))
     except TypeError as error:
         raise ValueError(wanted) from error
-    if len(found) != axes or min(found, default=1) < 1:
+    if len(axis_values) != axes or min(axis_values, default=1) < 1:
         raise ValueError(wanted)
-    return found
+    return axis_values
 
 
 def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
@@ -148,12 +148,12 @@ def _pads_given(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], 
     """The pads that are given as numbers or pairs of numbers."""
     each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
     try:
-        found = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in each]
+        pairs = [tuple(map(operator.index, p if isinstance(p, Sequence) or np.ndim(p) else (p, p))) for p in each]
     except TypeError:
-        found = []
-    if len(found) != axes or any(len(pair) != 2 or min(pair) < 0 for pair in found):
+        pairs = []
+    if len(pairs) != axes or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         raise ValueError(
             f"{opname}: padding must be a number from 0, or for each of {axes} axes a number or a pair (before, after), "
             f"not {padding!r}"
         )
-    return tuple([(left, right) for left, right in found])
+    return tuple([(left, right) for left, right in pairs])

@@ -38,5 +38,5 @@ def known_elsewhere(function: Any) -> dict[str, Any]:
     """Return the data of a callable that `keep` rejects, by `KNOWN_ELSEWHERE`."""
     if type(function) is FunctionType:
         return {}
-    found = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
-    return {what: value for what, value in found.items() if value is not None}
+    data = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
+    return {what: value for what, value in data.items() if value is not None}

@@ -51,8 +51,8 @@ class Keyworded:
 
 def _integers(value: Any) -> Any:
     """The integers of an array or node: one, or nested tuples of them."""
-    found = np.asarray(value.raw_value if hasattr(value, "raw_value") else value).tolist()
-    return _tuples(found) if isinstance(found, list) else found
+    elements = np.asarray(value.raw_value if hasattr(value, "raw_value") else value).tolist()
+    return _tuples(elements) if isinstance(elements, list) else elements
 
 
 def _tuples(values: list[Any]) -> tuple[Any, ...]:
@@ -90,8 +90,8 @@ class OnAxes(Configured):
         """For each of `count` operands, then for the output: the axes along which its vectors or matrices lie."""
         kept = self.options.get("keepdims", False)
         if "axes" in self.options:
-            given = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
-            return given if len(given) > count else [*given, (-1,) if kept else ()]
+            operand_axes = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
+            return operand_axes if len(operand_axes) > count else [*operand_axes, (-1,) if kept else ()]
         axis = (self.options.get("axis", -1),)
         return [*[axis] * count, axis if kept else ()]
 
@@ -202,9 +202,9 @@ def copy_as_laid(x: Any) -> Any:
             strides[axis] = -step if x.strides[axis] < 0 else step
             reach, extent = abs(x.strides[axis]) * x.shape[axis], step * x.shape[axis]
     first = sum([-step * (length - 1) for step, length in zip(strides, x.shape, strict=True) if step < 0 and length > 1])
-    made: Any = np.ndarray(x.shape, x.dtype, np.zeros(extent // item, x.dtype), first, strides)
-    made[...] = x
-    return made
+    result: Any = np.ndarray(x.shape, x.dtype, np.zeros(extent // item, x.dtype), first, strides)
+    result[...] = x
+    return result
 
 
 def added_at(region: Any, values: Any, *, places: Any) -> Any:

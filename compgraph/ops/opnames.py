@@ -48,8 +48,8 @@ PUBLIC_NAMES: dict[Any, str] = {}  # for messages: the name by which users call 
 
 def function_named(opname: str) -> Any:
     """The recorded function of an opname, or None."""
-    found = _by_opname.get(opname)
-    return _users.get(opname) if found is None else found
+    function = _by_opname.get(opname)
+    return _users.get(opname) if function is None else function
 
 
 def enter(function: Any, opname: str, policy: Policy = "rule", **data: Any) -> None:

@@ -93,8 +93,8 @@ class ListingWriter(Writer):
     def _call(self, function: str, operands: list[str], options: dict[str, Any], named: list[str] = []) -> str:  # noqa: B006
         if function.startswith("np."):
             self.names.module("np")
-        given = [f"{name}={self.names.literal(value)}" for name, value in _chosen(function, options, self.names).items()]
-        return f"{function}({', '.join([*operands, *named, *given])})"
+        keyword_texts = [f"{name}={self.names.literal(value)}" for name, value in _chosen(function, options, self.names).items()]
+        return f"{function}({', '.join([*operands, *named, *keyword_texts])})"
 
     def _operands(self, item: Any) -> list[str]:
         return [self.operand(operand, item) for operand in item.args]
@@ -153,7 +153,7 @@ def _chosen(path: str, options: dict[str, Any], names: Names) -> dict[str, Any]:
     if not options:
         return options
     try:
-        known = inspect.signature(found).parameters if callable(found := names.at(path)) else {}
+        known = inspect.signature(function).parameters if callable(function := names.at(path)) else {}
     except ValueError:
         known = {}
     usual = {name: parameter.default for name, parameter in known.items()}
@@ -185,6 +185,6 @@ def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
         else:
             index.append(start)
     fits = not offset and not steps and all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True))
-    found = array[tuple(index)] if fits else None
-    same = found is not None and (found.shape, found.strides) == (place["shape"], place["strides"])
-    return tuple(index) if same and place_in(array, found)["offset"] == place["offset"] else None
+    candidate_view = array[tuple(index)] if fits else None
+    same = candidate_view is not None and (candidate_view.shape, candidate_view.strides) == (place["shape"], place["strides"])
+    return tuple(index) if same and place_in(array, candidate_view)["offset"] == place["offset"] else None

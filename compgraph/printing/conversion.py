@@ -232,8 +232,10 @@ class Converter:
             return sp.sympify(function_of(formula, index)(*bodies))
         name = record.opname if record is item else f"{record.opname}_{index}"
         if not any(isinstance(body, sp.core.symbol.Str) or body is None for body in bodies):
-            made: sp.Expr = sp.Function(MODULES.sub("", name), **({} if item.dtype.kind == "c" else {"real": True}))(*bodies)
-            return made
+            expression: sp.Expr = sp.Function(MODULES.sub("", name), **({} if item.dtype.kind == "c" else {"real": True}))(
+                *bodies
+            )
+            return expression
         return None
 
     def _result(self, item: Any) -> sp.Expr:
@@ -253,8 +255,8 @@ class Converter:
         operation = Operation(
             name, (*texts, str(key)) if key else texts, (compute, record, getattr(item.function, "index", None))
         )
-        given = [self._matrix(operand) for operand in operands]
-        return arrays.result(operation, given, item.shape, item.dtype.kind != "c")
+        operand_matrices = [self._matrix(operand) for operand in operands]
+        return arrays.result(operation, operand_matrices, item.shape, item.dtype.kind != "c")
 
     # Each of the following gives the body of an operation, or None where it has no counterpart.
 
@@ -468,8 +470,8 @@ def number(value: Any) -> sp.Expr:
     if not math.isfinite(value):
         return sp.Symbol("NaN") if value != value else sp.oo if value > 0 else -sp.oo
     for unit, most in ((1.0, 1000), (math.pi, 12)):
-        found = Fraction(value / unit).limit_denominator(most)
-        above, below = found.numerator, found.denominator
+        fraction = Fraction(value / unit).limit_denominator(most)
+        above, below = fraction.numerator, fraction.denominator
         if abs(above) < 10**15 and value in (above * unit / below, above / below * unit):
             return sp.Rational(above, below) * (sp.pi if unit > 1 else 1)
     return sp.Float(value)

@@ -33,12 +33,12 @@ def runs_of(items: list[Any]) -> list[Run]:
     order = {item: place for place, item in enumerate(steps)}
     codes: dict[Any, int] = {}
     marks = np.array([codes.setdefault(_mark(item), len(codes)) for item in steps], dtype=np.int64)
-    taken = np.zeros(len(steps), bool)
+    is_covered = np.zeros(len(steps), bool)
     runs = []
-    for _, period, start, count in sorted(_candidates(steps, order, marks), key=lambda found: (-found[0], found[1])):
+    for _, period, start, count in sorted(_candidates(steps, order, marks), key=lambda candidate: (-candidate[0], candidate[1])):
         span = slice(start, start + period * count)
-        if not taken[span].any():
-            taken[span] = True
+        if not is_covered[span].any():
+            is_covered[span] = True
             parts = [steps[start + k * period : start + (k + 1) * period] for k in range(count)]
             runs.append(Run(parts[0], parts[1:-1], _only_used_in(parts[1:-1], items)))
     return runs
@@ -46,7 +46,7 @@ def runs_of(items: list[Any]) -> list[Run]:
 
 def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, Any]) -> list[tuple[int, int, int, int]]:
     """How many steps a run hides, its period, its start, and how many parts it has."""
-    found = []
+    candidates = []
     for period in range(1, min(LONGEST, len(steps) // FEWEST) + 1):
         start = length = 0
         for place in [*np.flatnonzero(marks[period:] == marks[:-period]).tolist(), len(steps)]:
@@ -55,12 +55,12 @@ def _candidates(steps: list[Any], order: dict[Any, int], marks: np.ndarray[Any, 
             if place != start + length:
                 count = length // period + 1
                 if count >= FEWEST:
-                    found.append(((count - 2) * period, period, start, count))
+                    candidates.append(((count - 2) * period, period, start, count))
                 start, length = place, 0
             length += 1
-        if found and max(found)[0] >= NEARLY_ALL * len(steps):
+        if candidates and max(candidates)[0] >= NEARLY_ALL * len(steps):
             break
-    return found
+    return candidates
 
 
 def _mark(item: Any) -> Any:

@@ -114,9 +114,9 @@ def latex(results: Any, *, names: Mapping[str, Any] | None = None) -> Formula:
     if not nodes:
         raise TypeError("latex takes at least one node")
     converter = converter_for("latex", names)
-    found = converter.convert(nodes, "latex")
+    expressions = converter.convert(nodes, "latex")
     lefts = ["" if is_automatic(node) or not node.args else latex_name(node.name) for node in nodes]
-    return formula_of([Equation(left, right) for left, right in zip(lefts, found, strict=True)], converter)
+    return formula_of([Equation(left, right) for left, right in zip(lefts, expressions, strict=True)], converter)
 
 
 def to_sympy(node: Any, *, names: Mapping[str, Any] | None = None) -> Any:

@@ -176,27 +176,29 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
 def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """Return the lines, with comments on guards at their places."""
     guards, escaped = guards_of(items)
-    told = [(guard.sequence_number, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
-    found: list[Line] = []
+    comments = [(guard.sequence_number, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
+    new_lines: list[Line] = []
     for line in lines:
         if line.item is not None and line.item.args:
-            while told and told[0][0] < line.item.sequence_number:
-                found.append(Line(told.pop(0)[1], scope=line.scope))
-        found.append(line)
-    found += [Line(text) for _, text in told]
+            while comments and comments[0][0] < line.item.sequence_number:
+                new_lines.append(Line(comments.pop(0)[1], scope=line.scope))
+        new_lines.append(line)
+    new_lines += [Line(text) for _, text in comments]
     escaped = [
         text for text in escaped if not text.startswith(".") or text.startswith((".item()", ".tolist()"))
     ]  # not to be shown
-    return found + [Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(escaped)]
+    return new_lines + [
+        Line("# numbers left the graph here, and are not computed again: " + text) for text in dict.fromkeys(escaped)
+    ]
 
 
 def _answer(guard: Any, writer: ListingWriter) -> str:
     """Return a guard as text: ``bool(v3 > 0) gave True, train.py:12``."""
     about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Value))
     what = guard.what.removesuffix("()")
-    asked = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
+    call_text = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
     _, _, line = str(guard).partition(" at ")
-    return ", ".join(filter(None, [f"{asked} gave {guard.answer!r}", place_of(line)]))
+    return ", ".join(filter(None, [f"{call_text} gave {guard.answer!r}", place_of(line)]))
 
 
 def _asked(node: Any, writer: ListingWriter) -> str:

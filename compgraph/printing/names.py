@@ -83,8 +83,8 @@ class Names:
     def function(self, function: Any) -> str:
         """A function by the name that users know, if it is found there, else by a name bound to it."""
         for path in _paths(function):
-            found = _at(path)
-            if found is function or (found is not None and getattr(found, "function", None) is function):
+            candidate = _at(path)
+            if candidate is function or (candidate is not None and getattr(candidate, "function", None) is function):
                 self.module(path.partition(".")[0])
                 return path
         name = getattr(function, "__name__", "")
@@ -194,10 +194,10 @@ def _paths(function: Any) -> list[str]:
 def _at(path: str) -> Any:
     """Return the object under a dotted name, or None."""
     first, *rest = path.split(".")
-    found = sys.modules.get(MODULES.get(first, ""))
+    value = sys.modules.get(MODULES.get(first, ""))
     for part in rest:
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def latex_name(text: str) -> str:
@@ -210,9 +210,9 @@ def latex_name(text: str) -> str:
     """
     if text.endswith("'") and len(text) > 1:
         return f"{latex_name(text[:-1])}'"
-    found = LETTER.fullmatch(text)
-    if found:
-        return f"{latex_name(found[1])}_{{{found[2]}}}"
+    match = LETTER.fullmatch(text)
+    if match:
+        return f"{latex_name(match[1])}_{{{match[2]}}}"
     if text in GREEK or (len(text) == 1 and text.isalpha()):
         return f"\\{text}" if text in GREEK else text
     return f"\\mathrm{{{escaped(text)}}}"

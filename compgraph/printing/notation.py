@@ -151,10 +151,10 @@ class Printer(LatexPrinter):
             constants = [escaped(part) for part in operation.options[:1] if part]
             return self._indexed(self._base(operands[0]), [*operands[1:], *constants])
         options = [part for part in operation.options if not part.startswith("#") and "=" in part]
-        given = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in options]]
+        arguments = [*map(self._print, operands), *[f"\\mathrm{{{escaped(part)}}}" for part in options]]
         place = next((f"_{{{part[1:]}}}" for part in operation.options if part.startswith("#")), "")
         word = WORDS.get(operation.name, f"\\operatorname{{{escaped(operation.name)}}}")
-        return f"{word}{place}\\left({', '.join(given)}\\right)"
+        return f"{word}{place}\\left({', '.join(arguments)}\\right)"
 
     _print_MatrixResult = _print_ArrayResult = _print_Result
 

@@ -46,13 +46,13 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
 
     for node in results:
         need(node)
-    found = []
+    steps = []
     for item in sorted(walk(needed.copy(), _sources), key=_moment, reverse=True):
         if item in needed or (id(item.memory) in read if isinstance(item, Write) else _is_read(item, read)):
-            found.append(item)
+            steps.append(item)
             for position in item.parent_argnums:
                 need(item.args[position])
-    return found[::-1]
+    return steps[::-1]
 
 
 def _sources(item: Any) -> tuple[Any, ...]:

@@ -32,9 +32,9 @@ class Entry(sp.Symbol):
     def __new__(cls, array: Any, is_real: bool) -> Entry:
         """Make a symbol, named by what the array is made of, for the order of factors."""
         name = " ".join(str(part) if part.is_Atom else part.func.__name__ for part in sp.preorder_traversal(array))
-        made: Entry = sp.Symbol.__xnew__(cls, array.name if array.is_symbol else name, **({"real": True} if is_real else {}))
-        made.array = array
-        return made
+        entry: Entry = sp.Symbol.__xnew__(cls, array.name if array.is_symbol else name, **({"real": True} if is_real else {}))
+        entry.array = array
+        return entry
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.array, self.is_real
@@ -180,9 +180,9 @@ class Operation(sp.Atom):
 
     def __new__(cls, name: str, options: tuple[str, ...] = (), compute: Any = None) -> Operation:
         """Make an operation; those of equal names and options are equal."""
-        made: Operation = super().__new__(cls)
-        made.name, made.options, made.compute = name, options, compute
-        return made
+        operation: Operation = super().__new__(cls)
+        operation.name, operation.options, operation.compute = name, options, compute
+        return operation
 
     def _hashable_content(self) -> tuple[Any, ...]:
         return self.name, self.options
@@ -246,10 +246,10 @@ def as_matrix_shape(shape: Shape) -> tuple[int, int]:
 
 def result(operation: Operation, operands: Sequence[Any], shape: Shape, is_real: bool) -> sp.Expr:
     """The body of what an operation without a counterpart computes."""
-    given = [sp.Tuple(*(as_matrix_shape(shape) if len(shape) in (1, 2) else shape)), *operands]
+    arguments = [sp.Tuple(*(as_matrix_shape(shape) if len(shape) in (1, 2) else shape)), *operands]
     if not shape:
-        return Result(operation, *given)
-    return Entry((MatrixResult if len(shape) < 3 else ArrayResult)(operation, *given), is_real)
+        return Result(operation, *arguments)
+    return Entry((MatrixResult if len(shape) < 3 else ArrayResult)(operation, *arguments), is_real)
 
 
 def matrix(body: sp.Expr, shape: Shape) -> Any:
@@ -324,7 +324,7 @@ def body_of(matrix: Any, is_real: bool = True) -> sp.Expr:
 
 def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
     """Return a body at an index: one for each axis; a vector may have a single one."""
-    found = {}
+    replacements = {}
     for entry in body.atoms(Entry):
         array = entry.array
         lengths = tuple(array.shape)
@@ -332,8 +332,8 @@ def element(body: sp.Expr, index: Sequence[Any], shape: Shape) -> sp.Expr:
         own = [sp.S.Zero if length == 1 else i for i, length in zip(own, lengths, strict=True)]
         if isinstance(array, sp.Transpose):
             array, own = array.arg, own[::-1]
-        found[entry] = MatrixElement(array, *own) if isinstance(array, MatrixExpr) else ArrayElement(array, tuple(own))
-    return body.xreplace(found)
+        replacements[entry] = MatrixElement(array, *own) if isinstance(array, MatrixExpr) else ArrayElement(array, tuple(own))
+    return body.xreplace(replacements)
 
 
 def transpose(matrix: Any) -> Any:
@@ -360,9 +360,9 @@ def total(body: sp.Expr, shape: Shape) -> sp.Expr:
 
 def unused_names(names: Iterable[str], *bodies: sp.Expr) -> Iterator[str]:
     """Return the names that no symbol in some bodies has."""
-    found = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
-    inside = {each for entry in found if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
-    used = set(map(str, found | inside))
+    symbols = {each for body in bodies for each in body.atoms(sp.Symbol, sp.MatrixSymbol)}
+    inside = {each for entry in symbols if isinstance(entry, Entry) for each in entry.array.atoms(sp.Symbol, sp.MatrixSymbol)}
+    used = set(map(str, symbols | inside))
     return (name for name in names if name not in used)
 
 

@@ -88,5 +88,5 @@ def function_of(formula: str, output: int = 0) -> Callable[..., Any]:
     """A formula as a function of SymPy expressions."""
     text = formula.rpartition(": ")[2].split("; ")[output]
     names = {name: _NAMES.get(name) or getattr(sp, name) for name in set(re.findall(r"[A-Za-z_]\w*", text)) - {*"xyz"}}
-    made: Callable[..., Any] = eval(f"lambda x=None, y=None, z=None: {text}", names)
-    return made
+    function: Callable[..., Any] = eval(f"lambda x=None, y=None, z=None: {text}", names)
+    return function

@@ -59,13 +59,13 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
     names = parameters_of(function)
     if len(args) > len(names):
         raise TypeError(f"{full_name(function)} takes at most {len(names)} arguments, {len(args)} were given")
-    given = dict(zip(names, args, strict=False))
-    doubled = given.keys() & kwargs.keys()
+    arguments = dict(zip(names, args, strict=False))
+    doubled = arguments.keys() & kwargs.keys()
     if doubled:
         raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
-    given.update(kwargs)
-    out = given.pop("out", None)
-    options = {k: tuple(v) if type(v) is list else v for k, v in given.items() if v is not ops.NO_VALUE}
+    arguments.update(kwargs)
+    out = arguments.pop("out", None)
+    options = {k: tuple(v) if type(v) is list else v for k, v in arguments.items() if v is not ops.NO_VALUE}
     leading: list[Any] = []
     for name in operand_names:
         if name != names[len(leading)] or name not in options:

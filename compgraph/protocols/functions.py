@@ -59,8 +59,8 @@ def _packed(packed: ops.Packed) -> Any:
         options = {**dict(zip(names, args, strict=False)), **kwargs}
         if names[0] not in options or set(options) - set(names):
             strange = ", ".join(f"{name}=" for name in options if name not in names)
-            told = f"it does not know {strange}" if strange else f"{names[0]} are missing"
-            raise TypeError(f"{full_name(function)}: {told}; its arguments are {', '.join(names)}")
+            problem = f"it does not know {strange}" if strange else f"{names[0]} are missing"
+            raise TypeError(f"{full_name(function)}: {problem}; its arguments are {', '.join(names)}")
         operands = options.pop(names[0])
         out = options.pop("out", None)
         if out is not None:
@@ -110,15 +110,15 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function in _SAVING and is_recording():
         note_saved(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
-    answer = function(*_plain(function, args), **_plain(function, kwargs))
-    if type(answer) is str:
+    result = function(*_plain(function, args), **_plain(function, kwargs))
+    if type(result) is str:
         note_text()
     if function in _DECIDING and not (function in _SHAPES and needs_no_shape_guard(source_lines.frame_up(3))):
         ask = functools.partial(_asked, function, tuple(kwargs), len(args))
-        note_guard(f"{full_name(function)}()", ask, (*args, *kwargs.values()), answer, source_lines.user_frame(2))
+        note_guard(f"{full_name(function)}()", ask, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.INDICES_OF_SHAPE:
         note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
-    return answer
+    return result
 
 
 def _plain(function: Any, arguments: Any) -> Any:
@@ -177,11 +177,11 @@ def _called(ours: Any) -> Any:
 
 def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``reshape`` and ``ravel``, whose ``order=`` may follow the memory; see `settled_order`."""
-    given = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
-    node = as_operand(given.pop("a"))
-    if "order" in given:
-        node, given["order"] = settled_order(node, given["order"])
-    return bind_arguments(function, ("a",), (node,), given)
+    arguments = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
+    node = as_operand(arguments.pop("a"))
+    if "order" in arguments:
+        node, arguments["order"] = settled_order(node, arguments["order"])
+    return bind_arguments(function, ("a",), (node,), arguments)
 
 
 def _clip(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

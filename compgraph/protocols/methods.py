@@ -142,9 +142,9 @@ def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None,
 
 
 def _contains(self: Value, element: Any) -> bool:
-    answer = _holds(to_values(self), to_values(element))
-    note_guard("in", _holds, (self, element), answer, source_lines.user_frame(2))
-    return answer
+    is_member = _holds(to_values(self), to_values(element))
+    note_guard("in", _holds, (self, element), is_member, source_lines.user_frame(2))
+    return is_member
 
 
 def _holds(array: Any, element: Any) -> bool:
@@ -157,9 +157,9 @@ def _round(self: Value, digits: int | None = None) -> Any:
         raise TypeError("round takes a single number; use np.round for an array")
     if digits is not None:
         return np.round(self, digits)
-    answer = _rounded(self.item())
-    note_guard("round()", _rounded, (self,), answer, source_lines.user_frame(2))
-    return answer
+    rounded_value = _rounded(self.item())
+    note_guard("round()", _rounded, (self,), rounded_value, source_lines.user_frame(2))
+    return rounded_value
 
 
 def _rounded(number: Any) -> Any:

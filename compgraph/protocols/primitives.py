@@ -111,12 +111,12 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
         raise TypeError(f"cg.primitive makes an operation of a function of arrays, not of a {type(function).__name__}")
     if opname is None and not hasattr(function, "__name__"):
         raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
-    made = Primitive(function, opname)
-    known = ops.function_named(made.opname)
+    new_primitive = Primitive(function, opname)
+    known = ops.function_named(new_primitive.opname)
     if known is not None and getattr(known, "__module__", None) != function.__module__:
-        raise ValueError(f"an operation called {made.opname!r} exists; give another with cg.primitive(opname=...)")
-    ops.enter_users(function, made.opname)
-    return made
+        raise ValueError(f"an operation called {new_primitive.opname!r} exists; give another with cg.primitive(opname=...)")
+    ops.enter_users(function, new_primitive.opname)
+    return new_primitive
 
 
 def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
@@ -161,12 +161,12 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
 def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` for our module `place`, which has the functions of NumPy's `module`, each `named`."""
     functions = ops.public_functions(module)
-    made = functools.cache(lambda name: named(functions[name]))
+    get_primitive = functools.cache(lambda name: named(functions[name]))
 
     def get(name: str) -> Any:
         if name not in functions:
             raise AttributeError(f"{place} has no {name!r}")
-        return made(name)
+        return get_primitive(name)
 
     return get, lambda: sorted(functions)
 
@@ -192,10 +192,10 @@ def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         raise TypeError(f"{function.__name__}: with name= the operands must be passed by position, but none were")
     operand = args[place]
     if function in ops.PACKED_FUNCTIONS or function in ops.STACKING_FUNCTIONS:
-        found: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
+        first_operand: Any = [ConstantNode.create_using(operand[0]), *operand[1:]]
     else:
-        found = ConstantNode.create_using(operand)
-    return (*args[:place], found, *args[place + 1 :])
+        first_operand = ConstantNode.create_using(operand)
+    return (*args[:place], first_operand, *args[place + 1 :])
 
 
 def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None) -> Any:
@@ -253,6 +253,6 @@ def stop_gradient(x: Any) -> Any:
     np.float64(3.0)
     """
     with without_tracing():  # the caller asks for plain numbers, so the node is an array
-        found = bind(ops.stop_gradient, as_operands((x,)))
+        result = bind(ops.stop_gradient, as_operands((x,)))
     held = constant_holder.get()
-    return found if held is None or isinstance(found, Value) else held(found)
+    return result if held is None or isinstance(result, Value) else held(result)

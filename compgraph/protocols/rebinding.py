@@ -50,8 +50,8 @@ class _Module(ModuleType):
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(NUMPY, name, None) if self._module is np else None
-        return _meaning(getattr(self._module, name) if found is None else found)
+        original = getattr(NUMPY, name, None) if self._module is np else None
+        return _meaning(getattr(self._module, name) if original is None else original)
 
 
 def _meaning(value: Any) -> Any:
@@ -80,6 +80,6 @@ def rebound(function: Any) -> Any:
 
 
 def _with_globals(function: FunctionType, space: dict[str, Any]) -> FunctionType:
-    made = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    new_function = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    new_function.__kwdefaults__ = function.__kwdefaults__
+    return new_function

@@ -126,10 +126,10 @@ def _elements(operand: Any) -> Any:
     """The elements of a node as an array of objects, which represent Python's numbers; other values as they are."""
     if not isinstance(operand, Value):
         return operand
-    made = np.empty(operand.size, object)
+    objects = np.empty(operand.size, object)
     for k, index in enumerate(np.ndindex(operand.shape)):
-        made[k] = mark_python_number(operand[index])
-    return made.reshape(operand.shape)
+        objects[k] = mark_python_number(operand[index])
+    return objects.reshape(operand.shape)
 
 
 def _not_recorded(ufunc: np.ufunc, method: str, instead: str) -> TypeError:

@@ -29,20 +29,20 @@ def enter(policy: Policy, only: str | None = None) -> None:
         if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
             _refuse(policy, name, getattr(module, name))
     for name, kind in policy.kinds():
-        found = _resolved(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
-        if kind == "plain" or found is None or only not in (None, name):
+        scipy_object = _resolved(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
+        if kind == "plain" or scipy_object is None or only not in (None, name):
             continue
         if kind == "refused":
-            _refuse(policy, name, found)
+            _refuse(policy, name, scipy_object)
             continue
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
-            ufunc_name = ufunc_opname(policy.module, found.__name__)
+            ufunc_name = ufunc_opname(policy.module, scipy_object.__name__)
             if kind == "piecewise_ufuncs":
-                ops.enter_piecewise(found, ufunc_name)
+                ops.enter_piecewise(scipy_object, ufunc_name)
             else:
-                ops.enter(found, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
+                ops.enter(scipy_object, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
             continue
-        function = _function(found)
+        function = _function(scipy_object)
         if kind in ("smooth", "piecewise"):
             names = getattr(policy, kind)[name]
             _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
@@ -77,11 +77,11 @@ def _resolved(module: Any, name: str) -> Any:
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
 
-def _function(found: Any) -> Any:
-    """The function that runs when `found` is called: of a class its ``__init__``, of a bound method the function of the class."""
-    if inspect.ismethod(found):
-        return found.__func__
-    return inspect.getattr_static(found, "__init__") if inspect.isclass(found) else found
+def _function(scipy_object: Any) -> Any:
+    """The function that runs on a call: of a class its ``__init__``, of a bound method the function of the class."""
+    if inspect.ismethod(scipy_object):
+        return scipy_object.__func__
+    return inspect.getattr_static(scipy_object, "__init__") if inspect.isclass(scipy_object) else scipy_object
 
 
 @functools.cache
@@ -95,9 +95,9 @@ def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) 
     operands = tuple(names.split())
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = _signature(function).bind(*args, **kwargs).arguments
+        arguments = _signature(function).bind(*args, **kwargs).arguments
         return bind_arguments(
-            function, operands, (), {k: v for k, v in given.items() if not k.startswith("overwrite_")}
+            function, operands, (), {k: v for k, v in arguments.items() if not k.startswith("overwrite_")}
         )  # nodes stay
 
     HANDLERS[function] = handler
@@ -135,18 +135,18 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
     def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return HANDLERS[function](function, args, kwargs)
 
-    answer: Any = handle
+    handler: Any = handle
     if answering.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):  # whose methods change nothing
-        answer = _each_if_it_differs(answer, f"{policy.module}.{name}")
-    patch_code(answering, answer, always=name in policy.calling, replace=again)
+        handler = _each_if_it_differs(handler, f"{policy.module}.{name}")
+    patch_code(answering, handler, always=name in policy.calling, replace=again)
 
 
-def _each_if_it_differs(answer: Any, name: str) -> Any:
+def _each_if_it_differs(handler: Any, name: str) -> Any:
     """An answer that goes from one element of a batch to the next, where a step looks at numbers that differ between them."""
 
     def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            return answer(function, original, args, kwargs)
+            return handler(function, original, args, kwargs)
         except (BatchedValueError, IndexError) as error:  # an IndexError of a plain array
             leaves = flatten_sequences((args, tuple(kwargs.values())))
             differing: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
@@ -157,8 +157,8 @@ def _each_if_it_differs(answer: Any, name: str) -> Any:
     return answered
 
 
-def _refuse(policy: Policy, name: str, found: Any) -> None:
-    function = _function(found)
+def _refuse(policy: Policy, name: str, scipy_object: Any) -> None:
+    function = _function(scipy_object)
     answering = python_implementation(function)
     if answering is None or function in HANDLERS or function in ops.OPNAMES:
         return

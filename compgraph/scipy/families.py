@@ -37,7 +37,7 @@ FAMILIES = {
 
 _entered: set[str] = set()
 _answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
-_told: list[Callable[[str], None]] = []
+_callbacks: list[Callable[[str], None]] = []
 _lock = reset_after_fork(threading.RLock())
 _waiting: list[str] = []
 _is_entering = False
@@ -89,18 +89,18 @@ def _enter_waiting() -> None:
             if module not in _entered:
                 _entered.add(module)
                 enter(policy_of(FAMILIES[module]))
-                for told in _told:
-                    told(module)
+                for callback in _callbacks:
+                    callback(module)
     finally:
         _is_entering = False
 
 
-def when_entered(told: Callable[[str], None]) -> None:
-    """Call `told` with the name of SciPy's module for each family: those entered already now, others when they are entered."""
+def when_entered(callback: Callable[[str], None]) -> None:
+    """Call `callback` with the name of SciPy's module for each family: at once where it is entered, otherwise on entering."""
     with _lock:
-        _told.append(told)
+        _callbacks.append(callback)
         for module in _entered:
-            told(module)
+            callback(module)
 
 
 before_variables.append(enter_imported)
@@ -127,14 +127,14 @@ def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
 def policy_of(family: str) -> Policy:
     """The policy of a family, with the functions that were given by `answer_by`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
-    answers = _answers.get(policy.module)
-    if not answers:
+    replacements = _answers.get(policy.module)
+    if not replacements:
         return policy
     return dataclasses.replace(
         policy,
-        refused={name: advice for name, advice in policy.refused.items() if name not in answers},
-        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in answers.items()}},
-        calling=policy.calling | {name for name, (_, calling) in answers.items() if calling},
+        refused={name: advice for name, advice in policy.refused.items() if name not in replacements},
+        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in replacements.items()}},
+        calling=policy.calling | {name for name, (_, calling) in replacements.items() if calling},
     )
 
 

@@ -66,14 +66,14 @@ def copy_on_nodes(instance: Any) -> Any:
     """Return a shallow copy of a plain object whose methods run on nodes; so do those of private objects that it delegates to."""
     if holds_nodes(instance):
         return instance
-    made = copy.copy(instance)
-    made.__class__ = class_on_nodes(type(instance))
-    for name, value in _attributes(made):
+    new_instance = copy.copy(instance)
+    new_instance.__class__ = class_on_nodes(type(instance))
+    for name, value in _attributes(new_instance):
         if is_scipys(type(value)) and type(value).__name__.startswith("_"):
-            setattr(made, name, copy_on_nodes(value))
+            setattr(new_instance, name, copy_on_nodes(value))
         else:
-            setattr(made, name, rebound_value("", value))  # NumPy, or a function of it, that the object keeps
-    return made
+            setattr(new_instance, name, rebound_value("", value))  # NumPy, or a function of it, that the object keeps
+    return new_instance
 
 
 def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:

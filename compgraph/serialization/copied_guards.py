@@ -39,8 +39,8 @@ class CopiedGuards:
         `last` is the sequence number of the graph's last operation: later guards do not concern the graph, unless they were used.
         """
         lineage = getattr(leaf, "recipe", None)
-        found = self._found(lineage, last) if type(lineage) is Recipe else None
-        return None if found is None else (found[0], found[1] - now)
+        text_and_sequence_number = self._found(lineage, last) if type(lineage) is Recipe else None
+        return None if text_and_sequence_number is None else (text_and_sequence_number[0], text_and_sequence_number[1] - now)
 
     def _found(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
         log = lineage.log.found()
@@ -67,7 +67,7 @@ def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
     """
     matter = [d for d in guards if d.is_used or d.sequence_number < last]
     is_fed = reduce_ancestors([a for d in matter for a in d.args], _is_fed, any)
-    found: dict[int, Guard] = {}
+    guards_by_leaf: dict[int, Guard] = {}
     seen: set[int] = set()
     for guard in reversed(matter):
         queue = [a for a in guard.args if type(a) is Recipe and id(a) not in seen]
@@ -79,9 +79,9 @@ def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:
                 continue
             seen.add(id(lineage))
             if lineage.function is None:
-                found[id(lineage)] = guard
+                guards_by_leaf[id(lineage)] = guard
             queue += [a for a in lineage.sources() if id(a) not in seen]
-    return found
+    return guards_by_leaf
 
 
 def _is_fed(lineage: Recipe) -> bool:

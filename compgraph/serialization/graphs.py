@@ -178,11 +178,11 @@ class GraphEncoder:
 
     def behind(self, node: Any) -> list[Any]:
         """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
-        unmet = lambda found: [other for other in _behind(found) if other not in self.met]  # noqa: E731
+        unmet = lambda item: [other for other in _behind(item) if other not in self.met]  # noqa: E731
         queue = [] if node in self.met else list(walk([node], unmet))
         self.met.update(queue)
-        self._last = max([self._last, *[found.sequence_number for found in queue if found.args]])
-        logs = [EncodedLog(found, self.arrays, self.now) for found in queue if found.memory]
+        self._last = max([self._last, *[item.sequence_number for item in queue if item.args]])
+        logs = [EncodedLog(item, self.arrays, self.now) for item in queue if item.memory]
         return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
 
     def function(self, node: Any) -> Any:
@@ -194,9 +194,9 @@ class GraphEncoder:
 
     def state(self, node: Any) -> tuple[Any, ...]:
         """The arguments of `_rebuilt` after the feed and the function; ticks are counted back from `now`."""
-        made = (id(node.code), node.instruction)
-        if made not in self._lines:
-            self._lines[made] = source_lines.format_line(node.code, node.instruction)
+        line_key = (id(node.code), node.instruction)
+        if line_key not in self._lines:
+            self._lines[line_key] = source_lines.format_line(node.code, node.instruction)
         name = node._name if isinstance(node, Value) else None
         return (
             node_class(node),
@@ -205,7 +205,7 @@ class GraphEncoder:
             node.options,
             node.sequence_number - self.now,
             name,
-            self._lines[made],
+            self._lines[line_key],
             node.scope,
             getattr(node, "origin", None) or getattr(node, "declared", None),
             None if node.args else self._decided.about(node, self._last, self.now),
@@ -290,7 +290,7 @@ def _require_picklable(node: Any) -> None:
 def _rebuilt(
     feed: Any, function: Any, cls: Any, plain: Any, args: Any, options: Any, sequence_number: float, name: str | None,
     line: str | None, scope: tuple[str, ...], more: Any = None, decided: tuple[str, float] | None = None,
-    taken: float | None = None,
+    read_sequence_number: float | None = None,
 ) -> Any:  # fmt: skip
     """A node from its parts, with a sequence number older than that of every node to come."""
     while (
@@ -307,8 +307,8 @@ def _rebuilt(
     elif more is not None:
         node.declared = more
         watch_shapes(node)
-    if taken is not None:
-        node.taken = taken
+    if read_sequence_number is not None:
+        node.taken = read_sequence_number
     note_loaded()
     if decided is not None:
         log_lost_guard(node, *decided)
@@ -326,19 +326,19 @@ def _deep_copied(node: Any, memo: dict[int, Any]) -> Any:
     unmet = memo.get(id(GraphEncoder))
     if unmet is None:
         unmet = memo[id(GraphEncoder)] = GraphEncoder()
-    for found in unmet.behind(node):
-        if isinstance(found, EncodedLog):
-            _log(memo[id(found.root)], [copy.deepcopy(part, memo) for part in found.code])
+    for item in unmet.behind(node):
+        if isinstance(item, EncodedLog):
+            _log(memo[id(item.root)], [copy.deepcopy(part, memo) for part in item.code])
             continue
-        if _stands_in(found):
-            memo[id(found)] = found
+        if _stands_in(item):
+            memo[id(item)] = item
             continue
-        _require_picklable(found)
-        cls, plain, args, *rest = unmet.state(found)
+        _require_picklable(item)
+        cls, plain, args, *rest = unmet.state(item)
         if isinstance(origin := rest[_MORE], Origin):
             rest[_MORE] = origin._replace(output=memo[id(origin.output)], wrt=tuple([memo[id(n)] for n in origin.wrt]))
         args = tuple([memo[id(a)] if isinstance(a, (Value, MultiOutput)) else copy.deepcopy(a, memo) for a in args])
-        memo[id(found)] = _rebuilt(None, found.function, cls, copy.deepcopy(plain, memo), args, *rest)
+        memo[id(item)] = _rebuilt(None, item.function, cls, copy.deepcopy(plain, memo), args, *rest)
     return memo[id(node)]
 
 

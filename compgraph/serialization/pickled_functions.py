@@ -58,28 +58,28 @@ def is_shared(module: str) -> bool:
 def import_object(module: str, path: str) -> Any:
     """Return the attribute of a module under a dotted name, or None."""
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     except (ImportError, ValueError):
         return None
     for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
+        value = getattr(value, name, None)
+    return value
 
 
 def import_function(module: str, path: str) -> Any:
     """The function that a module has under a dotted name, or None; for a primitive, the function it was made from."""
-    found = import_object(module, path)
-    return getattr(found, "function", found)  # of a primitive, its function
+    value = import_object(module, path)
+    return getattr(value, "function", value)  # of a primitive, its function
 
 
 def _there(module: str, path: str, opname: str) -> Any:
-    found = import_function(module, path)
-    if found is None:
+    function = import_function(module, path)
+    if function is None:
         raise TypeError(
             f"the pickled graph uses the operation {opname!r}, whose function {path!r} is not found in {module!r} here; define "
             "it first, or pickle with cloudpickle, which takes functions as they are"
         )
-    return found
+    return function
 
 
 def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str, Any]) -> Any:
@@ -160,12 +160,12 @@ def function_called(name: Any) -> Any:
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
-    found = import_function(module, path) if is_place else ops.function_named(path)
-    if found is None:
+    function = import_function(module, path) if is_place else ops.function_named(path)
+    if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for begin in before_variables:  # a module that was imported just now may have functions to prepare
         begin()
-    return found
+    return function
 
 
 PICKLED_WHOLE: set[type] = set()  # classes of callables that pickle themselves: other packages add theirs

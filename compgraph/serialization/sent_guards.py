@@ -25,13 +25,15 @@ def _reduce_guard(guard: Guard) -> Any:
     )
 
 
-def _guard(what: str, function: Any, args: Any, answer: Any, line: str | None, sequence_number: float, *strict: bool) -> Guard:
+def _guard(
+    what: str, function: Any, args: Any, recorded_value: Any, line: str | None, sequence_number: float, *strict: bool
+) -> Guard:
     while sequence_number >= 0 and next_sequence_number() <= sequence_number:
         pass  # a tick is positive if a pickler outlived its first dump; see `graphs`
-    made = (UntrackedGuard if strict else Guard)(what, function, args, answer, line, 0, sequence_number)
-    if isinstance(made, UntrackedGuard):
-        (made.is_strict,) = strict
-    return made
+    guard = (UntrackedGuard if strict else Guard)(what, function, args, recorded_value, line, 0, sequence_number)
+    if isinstance(guard, UntrackedGuard):
+        (guard.is_strict,) = strict
+    return guard
 
 
 def _loaded(codes: list[Any]) -> list[Guard]:

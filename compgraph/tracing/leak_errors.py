@@ -137,11 +137,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _trace_of(error: BaseException) -> list[TracebackType]:
     """The traceback of an error, innermost entry first, up to where it is caught."""
-    found, trace = [], error.__traceback__
+    entries, trace = [], error.__traceback__
     while trace is not None:
-        found.append(trace)
+        entries.append(trace)
         trace = trace.tb_next
-    return found[::-1]
+    return entries[::-1]
 
 
 def user_line_of(error: BaseException) -> str | None:

@@ -112,10 +112,10 @@ def leak_message(frames: list[FrameType], which: str | None = None) -> str:
     """The message for values read in the first of some frames, innermost first; `which` describes the node, if known."""
     position = position_of_user(frames)
     frame, called = frames[position], _called_by_user(frames, position)
-    taken, at = f"the numbers of {which or _named_nodes(frames, frame)}", format_places(frames)
+    subject, at = f"the numbers of {which or _named_nodes(frames, frame)}", format_places(frames)
     if called is None and is_assigning(frame):
         return (
-            f"{taken} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
+            f"{subject} are assigned into a plain array, which keeps numbers and no graph{at}. Make the array of nodes from the "
             "start (cg.zeros(shape), np.zeros_like(node), np.empty_like(node)); where the numbers alone are meant, assign "
             "node.value, or float(loss)"
         )
@@ -124,7 +124,7 @@ def leak_message(frames: list[FrameType], which: str | None = None) -> str:
     if who == "an operator":
         advice = "NumPy made that array of a node without dispatch: make it by cg.array, cg.asarray, cg.full or np.stack"
     return (
-        f"{who or 'code outside the graph'} takes {taken} without asking for their graph{at}: the derivative would be lost. "
+        f"{who or 'code outside the graph'} takes {subject} without asking for their graph{at}: the derivative would be lost. "
         f"{advice}; where the plain numbers are meant, give x.value or cg.stop_gradient(x)"
     )
 
@@ -157,14 +157,14 @@ def _is_of_others(frame: FrameType) -> bool:
 
 def _name_of(frame: FrameType, called: FrameType | None) -> str:
     """The public name of what the user's frame called; empty if unknown."""
-    found = callee(frame)
+    call_target = callee(frame)
     if called is not None and source_lines.is_packaged(called.f_code.co_filename):  # a replacement for a library function
-        found = called.f_locals.get("original", found)
-    is_told = found is not None and found is not unknown
-    if called is not None and not (is_told and hasattr(found, "__name__")):
+        call_target = called.f_locals.get("original", call_target)
+    is_told = call_target is not None and call_target is not unknown
+    if called is not None and not (is_told and hasattr(call_target, "__name__")):
         module, name = _origin_of(called, frame)
         package, method = module.partition(".")[0], method_called(frame)
-        if found is None:
+        if call_target is None:
             return f"an operator of {package}'s"
         if called.f_code.co_filename.endswith(COMPILED) and method is not None and not name.endswith(f".{method}"):
             return f"the method {method}() of {package}"  # by a wrapper of Cython's
@@ -172,12 +172,12 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
             return f"ndarray.{name.removeprefix('_').replace('amax', 'max').replace('amin', 'min')}()"
     elif not is_told:
         method = method_called(frame)
-        return f"ndarray.{method}()" if method is not None else "an operator" if found is None else ""
+        return f"ndarray.{method}()" if method is not None else "an operator" if call_target is None else ""
     else:
-        owner = getattr(found, "__self__", None)
-        home = getattr(found, "__objclass__", type(owner))
-        module = str(getattr(found, "__module__", None) or home.__module__)
-        name = str(getattr(found, "__qualname__", None) or getattr(found, "__name__", ""))
+        owner = getattr(call_target, "__self__", None)
+        home = getattr(call_target, "__objclass__", type(owner))
+        module = str(getattr(call_target, "__module__", None) or home.__module__)
+        name = str(getattr(call_target, "__qualname__", None) or getattr(call_target, "__name__", ""))
         if _LOCAL in name and owner is not None and (method := method_called(frame)):  # the wrapper that a decorator returned
             module, name = type(owner).__module__, f"{type(owner).__qualname__}.{method}"
     name = name.removeprefix(f"{module}.").replace(_LOCAL, "").removesuffix(".__call__").removesuffix(".__init__")
@@ -187,7 +187,7 @@ def _name_of(frame: FrameType, called: FrameType | None) -> str:
     for length in range(1, len(parts)):  # the outermost module with the name: numpy.sum, not numpy.fromnumeric.sum
         public = getattr(sys.modules.get(".".join(parts[:length])), name.partition(".")[0], None)
         code = getattr(implementation(public), "__code__", None)
-        if isinstance(public, type) or (callable(public) and (public is found or (called and code is called.f_code))):
+        if isinstance(public, type) or (callable(public) and (public is call_target or (called and code is called.f_code))):
             parts = parts[:length]
     return ".".join([*parts, name]) + "()" if name else ""
 
@@ -241,10 +241,10 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     in_line = set(NAMES.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])
-    found = {name: said for name, said in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
-    if not found:
+    descriptions = {name: said for name, said in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
+    if not descriptions:
         return "a node"
-    return " or ".join(list(found.values())[:_SHOWN]) + (" or others" if len(found) > _SHOWN else "")
+    return " or ".join(list(descriptions.values())[:_SHOWN]) + (" or others" if len(descriptions) > _SHOWN else "")
 
 
 def variable_of(node: Any, frame: FrameType) -> str | None:

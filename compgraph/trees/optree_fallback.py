@@ -36,8 +36,8 @@ class Accessor(tuple[Entry, ...]):
     __slots__ = ()
 
     def __getitem__(self, place: Any) -> Any:
-        found = super().__getitem__(place)
-        return Accessor(found) if isinstance(place, slice) else found
+        item = super().__getitem__(place)
+        return Accessor(item) if isinstance(place, slice) else item
 
     def codify(self, root: str = "") -> str:
         """The way as it is written in Python."""
@@ -88,10 +88,10 @@ class Structure:
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree, with other leaves."""
-        given = list(leaves)
-        if len(given) != self.num_leaves:
-            raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(given)} were given")
-        return self._made(iter(given))
+        new_leaves = list(leaves)
+        if len(new_leaves) != self.num_leaves:
+            raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(new_leaves)} were given")
+        return self._made(iter(new_leaves))
 
     def _made(self, leaves: Iterator[Any]) -> Any:
         if self.kind is None:
@@ -107,8 +107,8 @@ class Structure:
         alike = kind in _MAPPINGS if self.kind in _MAPPINGS else kind is self.kind
         if not alike or set(entries) != set(self.entries) or len(entries) != len(self.entries):
             raise ValueError(f"expected what nests as {self!r}, got {tree!r}")
-        found = dict(zip(entries, values, strict=True))
-        return [leaf for key, part in zip(self.entries, self.parts, strict=True) for leaf in part.flatten_up_to(found[key])]
+        subtrees = dict(zip(entries, values, strict=True))
+        return [leaf for key, part in zip(self.entries, self.parts, strict=True) for leaf in part.flatten_up_to(subtrees[key])]
 
 
 class _Star:
@@ -124,9 +124,11 @@ def tree_flatten(tree: Any, namespace: str = "") -> tuple[list[Any], Structure]:
     return leaves, _structure(tree, leaves)
 
 
-def register_pytree_node(kind: type, parts: Callable[[Any], Any], made: Callable[[Any, Any], Any], namespace: str = "") -> None:
+def register_pytree_node(
+    kind: type, parts: Callable[[Any], Any], unflatten_function: Callable[[Any, Any], Any], namespace: str = ""
+) -> None:
     """Let what instances of a class hold be found."""
-    _registered[kind] = parts, made
+    _registered[kind] = parts, unflatten_function
 
 
 def _structure(tree: Any, leaves: list[Any]) -> Structure:
@@ -142,8 +144,8 @@ def _parted(tree: Any) -> tuple[type | None, Sequence[Any], Sequence[Any], Any]:
     kind = type(tree)
     if kind in _MAPPINGS:
         keys = list(tree) if kind is OrderedDict else _sorted(tree)
-        given = (getattr(tree, "default_factory", None), list(tree))  # a dictionary keeps the order of its keys
-        return kind, keys, [tree[key] for key in keys], given
+        metadata = (getattr(tree, "default_factory", None), list(tree))  # a dictionary keeps the order of its keys
+        return kind, keys, [tree[key] for key in keys], metadata
     if kind in _SEQUENCES or _fields(kind) is not None:
         return kind, range(len(tree)), list(tree), getattr(tree, "maxlen", None)
     if kind in _registered:
@@ -156,10 +158,10 @@ def _joined(kind: type, entries: Sequence[Any], values: list[Any], rest: Any) ->
     """A container of what `_parted` gave."""
     if kind in _MAPPINGS:
         factory, order = rest
-        found = dict(zip(entries, values, strict=True))
-        made: Any = defaultdict(factory) if kind is defaultdict else kind()
-        made.update((key, found[key]) for key in order)
-        return made
+        values_by_key = dict(zip(entries, values, strict=True))
+        mapping: Any = defaultdict(factory) if kind is defaultdict else kind()
+        mapping.update((key, values_by_key[key]) for key in order)
+        return mapping
     if kind is deque:
         return deque(values, rest)
     if kind in _registered:

@@ -164,9 +164,9 @@ class ArgumentNode(OperationalNode):
     @classmethod
     def of(cls, node: Any) -> Any:
         """An argument node with the value and history of `node`."""
-        made: Any = new_node(np.asarray(node.raw_value), ArgumentScalarNode if node.is_scalar else cls)
-        made.raw_value = node.raw_value
-        return set_history(made, node.function, node.args, node.parent_argnums, node.options)
+        argument_node: Any = new_node(np.asarray(node.raw_value), ArgumentScalarNode if node.is_scalar else cls)
+        argument_node.raw_value = node.raw_value
+        return set_history(argument_node, node.function, node.args, node.parent_argnums, node.options)
 
 
 class ArgumentScalarNode(ArgumentNode):
@@ -370,16 +370,16 @@ def rebuild_node(
 ) -> Any:
     """Make a node or MultiOutput with a given history, from a pickle or for another node."""
     if kind is MultiOutput:
-        made: Any = MultiOutput()
+        node: Any = MultiOutput()
     else:
         kind = TRACKED.get(kind, getattr(kind, "node_kind", kind))
         # A trace for compilation releases values later, which nodes with memory of their own do not allow.
-        made = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
-        made._name, made.memory = name, None
-    made.raw_value, made.function, made.args, made.options, made.sequence_number = plain, function, args, options, sequence_number
-    made.parent_argnums = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
-    made._operands = None
-    return made
+        node = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
+        node._name, node.memory = name, None
+    node.raw_value, node.function, node.args, node.options, node.sequence_number = plain, function, args, options, sequence_number
+    node.parent_argnums = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
+    node._operands = None
+    return node
 
 
 def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:

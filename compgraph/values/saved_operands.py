@@ -150,13 +150,13 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
             continue
         for operand in args if not options else (*args, *options.values()):
             if id(operand) in _views:
-                found = (operand,)
+                saved_arrays = (operand,)
             elif type(operand) is tuple:  # an index
-                found = tuple([part for part in operand if id(part) in _views])
+                saved_arrays = tuple([part for part in operand if id(part) in _views])
             else:
                 continue
             if node.function not in _VALUE_FREE_RULES or for_values:
-                for array in found:
+                for array in saved_arrays:
                     if id(array) not in checked:
                         checked.add(id(array))
                         _require_numbers(array, node)

@@ -55,18 +55,18 @@ def new_buffer(array: Any, root: Any = None) -> Any:
     """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
         shadow = wrappers.get()
-        made: Any = TransformBuffer() if shadow else Buffer()
-        made.args = ()
+        buffer: Any = TransformBuffer() if shadow else Buffer()
+        buffer.args = ()
     else:
         shadow = getattr(root, "_shadow", ())
-        made = type(root)()
-        made.args = (root,)
-        _remember(root, made)
-    if type(made) is TransformBuffer:
-        made._shadow = shadow
-    made.raw_value = array
-    made._operands = made.memory = None
-    return made
+        buffer = type(root)()
+        buffer.args = (root,)
+        _remember(root, buffer)
+    if type(buffer) is TransformBuffer:
+        buffer._shadow = shadow
+    buffer.raw_value = array
+    buffer._operands = buffer.memory = None
+    return buffer
 
 
 def _remember(root: Any, view: Any) -> None:

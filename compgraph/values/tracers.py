@@ -89,8 +89,8 @@ class _ReadsNodes(dict[str, bool]):
     """Whether code of a file gets the node class: code of the packages, and of libraries that read memory; cached."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = answer = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
-        return answer
+        self[filename] = is_reader = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
+        return is_reader
 
 
 _reads_nodes = _ReadsNodes()

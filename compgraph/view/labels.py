@@ -197,10 +197,10 @@ def _region(array: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> str:
         if not 0 <= starts[axis] + step * (n - 1) < array.shape[axis] or ":" in texts[axis]:
             return UNKNOWN
         texts[axis] = _slice_text(starts[axis], step, n, array.shape[axis])
-    found = [texts[axis] for axis in range(array.ndim)]
-    while len(found) > 1 and found[-1] == ":":
-        found.pop()
-    return UNKNOWN if offset else ", ".join(found)
+    index_texts = [texts[axis] for axis in range(array.ndim)]
+    while len(index_texts) > 1 and index_texts[-1] == ":":
+        index_texts.pop()
+    return UNKNOWN if offset else ", ".join(index_texts)
 
 
 def _slice_text(start: int, step: int, count: int, length: int) -> str:

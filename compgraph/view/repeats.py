@@ -105,12 +105,12 @@ def _runs(marks: np.ndarray[Any, Any], scopes: list[Any]) -> list[tuple[int, int
             start, count = _aligned(start, length + period, period, scopes)
             if count >= MIN_PARTS:
                 candidates.append(((count - 1) * period, -period, start, count))
-    taken = np.zeros(len(marks), dtype=bool)
+    is_covered = np.zeros(len(marks), dtype=bool)
     chosen = []
     for _, negative, start, count in sorted(candidates, reverse=True):
         span = slice(start, start - negative * count)
-        if not taken[span].any():
-            taken[span] = True
+        if not is_covered[span].any():
+            is_covered[span] = True
             chosen.append((start, -negative, count))
     return chosen
 

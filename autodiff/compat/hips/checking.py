@@ -38,9 +38,9 @@ def check_vjp(f: Function, x: Any) -> None:
     vjp, y = make_vjp_at(f, x)
     x_space, y_space = vspace(x), vspace(y)
     v, w = x_space.randn(), y_space.randn()
-    found = x_space.covector(vjp(y_space.covector(w)))
-    assert vspace(found) == x_space, f"the cotangent has the space {vspace(found)}, the argument {x_space}"
-    exact = x_space.inner_prod(v, found)
+    cotangent = x_space.covector(vjp(y_space.covector(w)))
+    assert vspace(cotangent) == x_space, f"the cotangent has the space {vspace(cotangent)}, the argument {x_space}"
+    exact = x_space.inner_prod(v, cotangent)
     numeric = y_space.inner_prod(w, make_numerical_jvp(f, x)(v))
     assert scalar_close(numeric, exact), (
         f"Derivative (VJP) check of {_name(f)} failed with arg {x}:\nanalytic: {exact}\nnumeric:  {numeric}"
@@ -114,7 +114,7 @@ def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:
 
     def check(*lists: Any, **named: Any) -> None:
         for values in itertools.product(*lists):
-            for options in itertools.product(*[[(name, value) for value in found] for name, found in named.items()]):
+            for options in itertools.product(*[[(name, value) for value in choices] for name, choices in named.items()]):
                 check_grads(fun, *args, **kwargs)(*values, **dict(options))
 
     return check

@@ -57,10 +57,10 @@ def _subval(x: Any, i: int, v: Any) -> tuple[Any, ...]:
 
 def _wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **kwargs: Any) -> Any:
     """A decorator that gives a function the name and the docstring of another, or texts made of them."""
-    given = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
+    format_fields = {"fun": getattr(fun, "__name__", "[unknown name]"), "doc": getattr(fun, "__doc__", ""), **kwargs}
 
     def named(f: Any) -> Any:
-        f.__name__, f.__doc__ = namestr.format(**given), docstr.format(**given)
+        f.__name__, f.__doc__ = namestr.format(**format_fields), docstr.format(**format_fields)
         return f
 
     return named
@@ -126,7 +126,7 @@ class Stand(ModuleType):
 @functools.cache
 def modules() -> dict[str, ModuleType]:
     """The modules by their names, ``autograd.numpy`` among them, which is NumPy itself."""
-    made: dict[str, ModuleType] = {}
+    modules_by_name: dict[str, ModuleType] = {}
     for name, names in NAMES.items():
         module = Stand(name, "A module of HIPS/autograd, whose names mean the package autodiff.")
         is_package = name in ("autograd", "autograd.misc", "autograd.scipy")
@@ -135,23 +135,23 @@ def modules() -> dict[str, ModuleType]:
         if is_package:
             module.__path__ = []
         vars(module).update(names)
-        made[name] = module
+        modules_by_name[name] = module
         if name in OTHERS_FROM:
             vars(module)["__getattr__"] = functools.partial(_from, OTHERS_FROM[name])
-    made["autograd.numpy"] = np
-    for name, each in made.items():
+    modules_by_name["autograd.numpy"] = np
+    for name, each in modules_by_name.items():
         parent, _, child = name.rpartition(".")
-        if parent and made[parent] is not np and child != "flatten":  # autograd.misc.flatten is the function
-            setattr(made[parent], child, each)
-    return made
+        if parent and modules_by_name[parent] is not np and child != "flatten":  # autograd.misc.flatten is the function
+            setattr(modules_by_name[parent], child, each)
+    return modules_by_name
 
 
 def _from(source: str, name: str) -> Any:
     """The attribute or the submodule of a module of NumPy's or SciPy's."""
-    found = getattr(importlib.import_module(source), name, None)
-    if found is None:
+    attribute = getattr(importlib.import_module(source), name, None)
+    if attribute is None:
         raise AttributeError(f"{source} has no attribute {name!r}")
-    return found
+    return attribute
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -168,10 +168,10 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         source = self._source_of(module.__name__)
         package, _, name = (source or "").rpartition(".")
         try:
-            found = importlib.import_module(source or "")
+            replacement = importlib.import_module(source or "")
         except ModuleNotFoundError:  # no module: autograd.scipy.stats.norm
-            found = getattr(importlib.import_module(package), name)
-        sys.modules[module.__name__] = found
+            replacement = getattr(importlib.import_module(package), name)
+        sys.modules[module.__name__] = replacement
 
     def _source_of(self, fullname: str) -> str | None:
         """Return the name in NumPy or SciPy of a name below autograd."""

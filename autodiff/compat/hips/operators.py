@@ -59,10 +59,10 @@ def unary_to_nary(unary_operator: Function) -> Function:
             positions = [argnum] if isinstance(argnum, int) else [*argnum]
 
             def unary_f(x: Any) -> Any:
-                given = list(args)
+                arguments = list(args)
                 for position, part in zip(positions, [x] if isinstance(argnum, int) else x, strict=True):
-                    given[position] = part
-                return fun(*given, **kwargs)
+                    arguments[position] = part
+                return fun(*arguments, **kwargs)
 
             unary_f.__name__ = getattr(fun, "__name__", "[unknown name]")
             x = args[argnum] if isinstance(argnum, int) else tuple(args[position] for position in argnum)
@@ -92,12 +92,12 @@ def _nary(operator: Function, derive: Function, fun: Function, argnum: Argnum) -
 
 def _floating(args: Sequence[Any], argnum: Argnum) -> tuple[Any, ...]:
     """Return arguments, without integers among those to differentiate."""
-    given = list(args)
+    arguments = list(args)
     for position in (argnum,) if isinstance(argnum, int) else argnum:
         if not -len(args) <= position < len(args):
             raise IndexError(f"argnum is {position}, but {len(args)} arguments were given by position")
-        given[position] = floating(given[position])
-    return tuple(given)
+        arguments[position] = floating(arguments[position])
+    return tuple(arguments)
 
 
 def floating(value: Any) -> Any:
@@ -163,9 +163,9 @@ class Linearized:
 
     def vjp(self, g: Any) -> Any:
         """The cotangent of the argument, from that of the value."""
-        leaves, given = flatten(g)
-        if given != self.trace.structure:
-            raise ValueError(f"{self.operator}: the cotangent nests as {given}, the value as {self.trace.structure}")
+        leaves, structure = flatten(g)
+        if structure != self.trace.structure:
+            raise ValueError(f"{self.operator}: the cotangent nests as {structure}, the value as {self.trace.structure}")
         cotangents = [_spread(leaf, out) for leaf, out in zip(leaves, self.outs, strict=True)]
         return self.pulled(cotangents)
 
@@ -184,8 +184,8 @@ def _spread(cotangent: Any, out: Any) -> Any:
 
 def make_vjp_at(fun: Function, x: Any) -> tuple[Function, Any]:
     """The derivative in reverse mode of a function of one argument, and its value: ``autograd.core.make_vjp``."""
-    found = Linearized("make_vjp", fun, (floating(x),), {}, 0)
-    return found.vjp, found.value
+    linearization = Linearized("make_vjp", fun, (floating(x),), {}, 0)
+    return linearization.vjp, linearization.value
 
 
 def make_jvp_at(fun: Function, x: Any) -> Function:
@@ -217,8 +217,8 @@ def make_vjp(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Function, Any]:
-        found = Linearized("make_vjp", fun, args, kwargs, argnum)
-        return found.vjp, found.value
+        linearization = Linearized("make_vjp", fun, args, kwargs, argnum)
+        return linearization.vjp, linearization.value
 
     return _nary(make_vjp, derive, fun, argnum)
 
@@ -290,9 +290,9 @@ def grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        found = Linearized("grad", fun, args, kwargs, argnum)
-        _require_scalar(found)
-        return found.pulled(found.ones())
+        linearization = Linearized("grad", fun, args, kwargs, argnum)
+        _require_scalar(linearization)
+        return linearization.pulled(linearization.ones())
 
     return _nary(grad, derive, fun, argnum)
 
@@ -319,18 +319,18 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        found = Linearized("value_and_grad", fun, args, kwargs, argnum)
-        _require_scalar(found)
-        return found.value, found.pulled(found.ones())
+        linearization = Linearized("value_and_grad", fun, args, kwargs, argnum)
+        _require_scalar(linearization)
+        return linearization.value, linearization.pulled(linearization.ones())
 
     return _nary(value_and_grad, derive, fun, argnum)
 
 
-def _require_scalar(found: Linearized) -> None:
-    if found.size != 1:
-        shapes = ", ".join(f"{out.shape} {out.dtype}" for out in found.outs)
+def _require_scalar(result: Linearized) -> None:
+    if result.size != 1:
+        shapes = ", ".join(f"{out.shape} {out.dtype}" for out in result.outs)
         raise TypeError(
-            f"{found.operator.replace('grad', 'Grad', found.operator == 'grad')} only applies to real scalar-output functions. "
+            f"{result.operator.replace('grad', 'Grad', result.operator == 'grad')} only applies to real scalar-output functions. "
             f"Try jacobian, elementwise_grad or holomorphic_grad. The function returned {shapes}."
         )
 
@@ -357,10 +357,10 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        found = Linearized("elementwise_grad", fun, args, kwargs, argnum)
-        if any(out.dtype.kind == "c" for out in found.outs):
+        linearization = Linearized("elementwise_grad", fun, args, kwargs, argnum)
+        if any(out.dtype.kind == "c" for out in linearization.outs):
             raise TypeError("Elementwise_grad only applies to real-output functions.")
-        return found.pulled(found.ones())
+        return linearization.pulled(linearization.ones())
 
     return _nary(elementwise_grad, derive, fun, argnum)
 
@@ -466,8 +466,8 @@ def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Function:
     """
 
     def derive(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        found = Linearized("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
-        return found.pulled(found.ones()), found.trace.values(found.trace.aux)
+        linearization = Linearized("grad_and_aux", fun, args, kwargs, argnum, has_aux=True)
+        return linearization.pulled(linearization.ones()), linearization.trace.values(linearization.trace.aux)
 
     return _nary(grad_and_aux, derive, fun, argnum)
 
@@ -489,13 +489,13 @@ def multigrad_dict(fun: Function) -> Function:
         names = [*bound.arguments]
 
         def called(*values: Any) -> Any:
-            given = inspect.BoundArguments(signature, OrderedDict(zip(names, values, strict=True)))
-            return fun(*given.args, **given.kwargs)
+            bound_arguments = inspect.BoundArguments(signature, OrderedDict(zip(names, values, strict=True)))
+            return fun(*bound_arguments.args, **bound_arguments.kwargs)
 
         values = [bound.arguments[name] for name in names]
         wanted = [k for k, value in enumerate(values) if flatten(value)[0]]
-        found = dict(zip(wanted, grad(called, wanted)(*values), strict=True))
-        return OrderedDict((name, found.get(k, values[k])) for k, name in enumerate(names))
+        gradients_by_position = dict(zip(wanted, grad(called, wanted)(*values), strict=True))
+        return OrderedDict((name, gradients_by_position.get(k, values[k])) for k, name in enumerate(names))
 
     return gradients
 

@@ -74,15 +74,15 @@ def primitive(f_raw: Function) -> Function:
             return f_raw(*map(_plain_deep, args), **kwargs)
         leaves, structure = flatten([args[position] for position in boxed])
         call = _Call(f_wrapped, f_raw, args, kwargs, boxed, structure)
-        found = bind(Opaque(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
-        return unflatten(call.results, found if isinstance(found, (tuple, list)) else [found])
+        outputs = bind(Opaque(f"autograd_{_name_of(f_raw)}"), as_operands(tuple(leaves)), {"call": call})
+        return unflatten(call.results, outputs if isinstance(outputs, (tuple, list)) else [outputs])
 
-    made: Any = f_wrapped
-    made.__dict__.pop("__wrapped__", None)
-    made.fun, made._is_autograd_primitive = f_raw, True
-    made.defvjp, made.defgrad = _deprecated(made, "defvjp"), _deprecated(made, "defgrad")
-    made.defvjp_is_zero = functools.partial(_deprecated_zero, made)
-    return made  # type: ignore[no-any-return]
+    wrapper: Any = f_wrapped
+    wrapper.__dict__.pop("__wrapped__", None)
+    wrapper.fun, wrapper._is_autograd_primitive = f_raw, True
+    wrapper.defvjp, wrapper.defgrad = _deprecated(wrapper, "defvjp"), _deprecated(wrapper, "defgrad")
+    wrapper.defvjp_is_zero = functools.partial(_deprecated_zero, wrapper)
+    return wrapper  # type: ignore[no-any-return]
 
 
 def _name_of(f: Any) -> str:
@@ -119,9 +119,9 @@ class _Call:
         for value in values:
             if value.dtype.kind not in "biufc":
                 raise TypeError(f"primitive: {_name_of(self.function)} returned an array of dtype {value.dtype}, not of numbers")
-        found = values[0] if self.results.is_leaf() else values
-        self.point = found, operands
-        return found
+        result = values[0] if self.results.is_leaf() else values
+        self.point = result, operands
+        return result
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The cotangents of the operands."""
@@ -130,10 +130,10 @@ class _Call:
             raise NotImplementedError(f"VJP of {_name_of(self.function)} wrt argnums {tuple(self.boxed)} not defined")
         is_recorded = has_node(adjoint, *operands)
         with recording_on() if is_recorded else NoGraph():
-            given = zeros_for(adjoint, out) if isinstance(out, tuple) else adjoint
+            output_cotangent = zeros_for(adjoint, out) if isinstance(out, tuple) else adjoint
             vjp = maker(tuple(self.boxed), self._tree(out), self._arguments(operands), self.kwargs)
-            found = [*vjp(self._tree(given))]
-            leaves = self._cotangents(found, operands)
+            argument_cotangents = [*vjp(self._tree(output_cotangent))]
+            leaves = self._cotangents(argument_cotangents, operands)
         return leaves if is_recorded else [to_values(leaf) for leaf in leaves]
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
@@ -146,8 +146,8 @@ class _Call:
         counts = itertools.accumulate(child.num_leaves for child in self.structure.children())
         k = next(k for k, end in enumerate(counts) if position < end)
         of_argument = unflatten(self.structure, tangents)[k]
-        found = maker((self.boxed[k],), (of_argument,), self._tree(out), self._arguments(operands), self.kwargs)
-        leaves = self.results.flatten_up_to(dense(found))
+        output_tangent = maker((self.boxed[k],), (of_argument,), self._tree(out), self._arguments(operands), self.kwargs)
+        leaves = self.results.flatten_up_to(dense(output_tangent))
         return tuple(leaves) if isinstance(out, tuple) else leaves[0]
 
     def _require_transposable(self, position: int) -> None:
@@ -162,9 +162,9 @@ class _Call:
         pulled = self.pull(tuple(parts) if several else parts[0], out, *operands)[position]
         pushed = transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
         terms = [part * t for part, t in zip(parts, pushed if several else (pushed,), strict=True)]
-        found, expected = sum(np.sum(term) for term in terms), np.sum(pulled * tangent)
+        actual, expected = sum(np.sum(term) for term in terms), np.sum(pulled * tangent)
         size = sum(np.sum(np.abs(term)) for term in terms) + np.sum(np.abs(pulled * tangent))
-        if not np.abs(found - expected) <= 1e-3 * size:
+        if not np.abs(actual - expected) <= 1e-3 * size:
             name = _name_of(self.function)
             raise NotImplementedError(
                 f"JVP of {name} wrt argnums {tuple(self.boxed)} not defined, and its VJP cannot be transposed: it is not linear "
@@ -183,14 +183,14 @@ class _Call:
         """Leaves of the value, nested as the function returned them."""
         return unflatten(self.results, [*values] if isinstance(values, tuple) else [values])
 
-    def _cotangents(self, found: list[Any], operands: Sequence[Any]) -> list[Any]:
+    def _cotangents(self, adjoints: list[Any], operands: Sequence[Any]) -> list[Any]:
         """The cotangents of all operands, from those of the arguments that hold boxes."""
-        if len(found) != len(self.boxed):
+        if len(adjoints) != len(self.boxed):
             raise ValueError(
-                f"primitive: the VJP of {_name_of(self.function)} returned {len(found)} cotangents for arguments {self.boxed}"
+                f"primitive: the VJP of {_name_of(self.function)} returned {len(adjoints)} cotangents for arguments {self.boxed}"
             )
         leaves: list[Any] = []
-        for cotangent, child in zip(found, self.structure.children(), strict=True):
+        for cotangent, child in zip(adjoints, self.structure.children(), strict=True):
             below = operands[len(leaves) : len(leaves) + child.num_leaves]
             parts = [None] * len(below) if cotangent is None else child.flatten_up_to(dense(cotangent))
             leaves += [np.zeros_like(to_values(x)) if part is None else dense(part) for part, x in zip(parts, below, strict=True)]
@@ -331,12 +331,12 @@ def defjvp(fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int
     def of_argnum(argnum: int, g: Any, ans: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if argnum not in funs:
             raise NotImplementedError(f"JVP of {_name_of(fun)} wrt argnum {argnum} not defined")
-        given = funs[argnum]
-        if given is None:
+        definition = funs[argnum]
+        if definition is None:
             return vspace(ans).zeros()
-        if given == "same":
+        if definition == "same":
             return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
-        return given(g, ans, *args, **kwargs)  # type: ignore[operator]
+        return definition(g, ans, *args, **kwargs)  # type: ignore[operator]
 
     defjvp_argnum(fun, of_argnum)
 
@@ -372,7 +372,7 @@ def register_notrace(trace_type: type, primitive_fun: Function) -> None:
 # ------------------------------------------------------------------------------------------- deprecated methods
 
 
-def _deprecated(made: Function, method: str) -> Function:
+def _deprecated(primitive_function: Function, method: str) -> Function:
     """The method `defvjp` or `defgrad` of a primitive, of versions of autograd before 1.2."""
     makers: dict[int, Function] = {}
 
@@ -385,12 +385,12 @@ def _deprecated(made: Function, method: str) -> Function:
             return lambda g: maker(g, ans, vspace(args[argnum]), vspace(g), *args, **kwargs)
 
         makers[argnum] = staged if method == "defvjp" else maker
-        defvjp(made, *makers.values(), argnums=[*makers])
+        defvjp(primitive_function, *makers.values(), argnums=[*makers])
 
     return define
 
 
-def _deprecated_zero(made: Function, argnums: Sequence[int] = (0,)) -> None:
+def _deprecated_zero(primitive_function: Function, argnums: Sequence[int] = (0,)) -> None:
     """The method `defvjp_is_zero` of a primitive, of versions of autograd before 1.2."""
     warnings.warn("the method defvjp_is_zero of primitives is deprecated; use defvjp", DeprecationWarning, stacklevel=2)
-    defvjp(made, *[None] * len(argnums), argnums=argnums)
+    defvjp(primitive_function, *[None] * len(argnums), argnums=argnums)

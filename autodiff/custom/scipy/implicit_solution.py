@@ -85,15 +85,15 @@ def solution(
 
 
 def _flat(residual: Residual) -> Residual:
-    return lambda given: np.ravel(stack_nested(residual(given)))
+    return lambda elements: np.ravel(stack_nested(residual(elements)))
 
 
 def _with_tangents(name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Any, verify: Any, like: Any) -> Any:
     """The same one level down, and its tangent: ``-(dg/dx)^-1`` times that of the residual where x stands still."""
     level = like.level
 
-    def lower(given: Sequence[Any]) -> Any:
-        return _primal(_flat(residual)(given), level)
+    def lower(elements: Sequence[Any]) -> Any:
+        return _primal(_flat(residual)(elements), level)
 
     below = [_primal(leaf, level) for leaf in leaves]
     base = solution(name, lower, x, below, again, verify)
@@ -163,25 +163,25 @@ class Solution:
 
     def _given(self, operands: Sequence[Any]) -> list[Any]:
         """The leaves, with operands in their places."""
-        given = list(self.leaves)
+        leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
-            given[i] = operand
+            leaves[i] = operand
         for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
             same = operand is node or operand is node.raw_value
             if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
-        return given
+        return leaves
 
     def compute(self, *operands: Any) -> Any:
         """The solution for other operands."""
-        given = operands if self.closed else [np.asarray(operand)[()] for operand in operands]
-        found = np.asarray(self.again(self._given(given)))
-        return found.astype(self.dtype, copy=False).reshape(self.shape)[()]
+        operand_values = operands if self.closed else [np.asarray(operand)[()] for operand in operands]
+        result = np.asarray(self.again(self._given(operand_values)))
+        return result.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
-    def _there(self, out: Any, given: list[Any]) -> Any:
+    def _there(self, out: Any, leaves: list[Any]) -> Any:
         """The solution itself, at which derivatives of `out` are taken."""
-        plain = to_values([out, *given])
+        plain = to_values([out, *leaves])
         key = [*plain, *self.closed]
         before = [] if self._kept is None else self._kept[0]
         if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
@@ -192,20 +192,20 @@ class Solution:
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands: those that ``-(dg/dx)^-T adjoint`` has through the residual."""
-        given = self._given(operands)
+        leaves = self._given(operands)
         live = has_node(adjoint, out, *operands)
         with nullcontext() if live else NoGraph():
-            at = self._there(out, given)
-            matrix = regular(self.name, jacobian_of(lambda z: self.residual([z, *given]), at, ()))
+            at = self._there(out, leaves)
+            matrix = regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
             weights = np.linalg.solve(np.transpose(matrix), -np.ravel(adjoint))
-            closure = Closure(self.name, self.residual, [at, *given], [0, *[i + 1 for i in self.positions]])
+            closure = Closure(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
         (result,) = closure.results
         wanted = [*closure.inputs[1:], *self.closed]
         nodes = collect(result, stop=[*closure.inputs, *self.closed])
         if not live:
             weights = to_values(weights)
-            found = owned_arrays(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
-            return [found[x] for x in wanted]
+            cotangents = owned_arrays(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
+            return [cotangents[x] for x in wanted]
         with recording_on():
-            found = sweep(nodes, result, np.ones_like(result) * weights, set(wanted), True, frozenset(wanted))
-            return [found[x] if x in found else connected_zeros(x, weights) for x in wanted]
+            cotangents = sweep(nodes, result, np.ones_like(result) * weights, set(wanted), True, frozenset(wanted))
+            return [cotangents[x] if x in cotangents else connected_zeros(x, weights) for x in wanted]

@@ -50,22 +50,22 @@ class Watch:
 
     def __call__(self, *x: Any) -> Any:
         """Return the function's result as plain numbers."""
-        found = self.f(*x)
-        if type(found) is float or type(found) is np.float64:
-            return found
-        found = stack_nested(found)
-        if not isinstance(found, Value):
-            return found
+        result = self.f(*x)
+        if type(result) is float or type(result) is np.float64:
+            return result
+        result = stack_nested(result)
+        if not isinstance(result, Value):
+            return result
         self.seen = True
-        require_unbatched("a function that SciPy calls", found)
-        if found.level:
-            if self.top is None or found.level > self.top.level:
-                self.top = found
+        require_unbatched("a function that SciPy calls", result)
+        if result.level:
+            if self.top is None or result.level > self.top.level:
+                self.top = result
         elif is_recording():
-            self.closed.update(dict.fromkeys(closed_nodes(found, self.start)))
+            self.closed.update(dict.fromkeys(closed_nodes(result, self.start)))
         if len(x) == 1 and isinstance(x[0], float):
-            self.known[x] = found.raw_value
-        return found.raw_value
+            self.known[x] = result.raw_value
+        return result.raw_value
 
 
 def closed_nodes(result: Any, start: int) -> list[Any]:
@@ -123,12 +123,12 @@ def _array(value: Any) -> Any:
     return value if isinstance(value, Value) else np.asarray(value)[()]
 
 
-def _split(found: Any, level: int, top: Any) -> tuple[Any, Any]:
+def _split(result: Any, level: int, top: Any) -> tuple[Any, Any]:
     """A result without its tangent of a level, and that tangent."""
-    found = stack_nested(found)
-    if isinstance(found, Value) and found.level == level:
-        return found.primal, found.tangent  # type: ignore[attr-defined]
-    return found, np.zeros_like(top.tangent)
+    result = stack_nested(result)
+    if isinstance(result, Value) and result.level == level:
+        return result.primal, result.tangent  # type: ignore[attr-defined]
+    return result, np.zeros_like(top.tangent)
 
 
 class Functional:
@@ -163,10 +163,10 @@ class Functional:
         recorded = has_node(*operands) or has_node(seed)
         noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
-            found = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
+            flat_gradient = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
         for node in self.closed:
-            part = np.reshape(found[start : start + node.size], node.shape)
+            part = np.reshape(flat_gradient[start : start + node.size], node.shape)
             parts.append(adjoint * part if of_number else part)
             start += node.size
         return parts
@@ -182,8 +182,8 @@ class Functional:
                 require_same("the function of an integral", self.known[x], result)
             seed = np.ones(result.shape, result.dtype)[()] if seed is None else seed
             nodes = collect(result, stop=wanted)
-            found = sweep(nodes, result, seed, set(wanted), recorded, frozenset(wanted))
-            flat = [np.ravel(found[n]) if found.get(n) is not None else np.zeros(n.size) for n in wanted]
+            cotangents = sweep(nodes, result, seed, set(wanted), recorded, frozenset(wanted))
+            flat = [np.ravel(cotangents[n]) if cotangents.get(n) is not None else np.zeros(n.size) for n in wanted]
             return np.concatenate(flat)
 
 

@@ -56,18 +56,18 @@ class Callback:
         if self.met:
             with NoGraph():
                 return self._plain(self.function(*args, **kwargs))
-        found = self.function(*args, **kwargs)
-        return found if type(found) in _PLAIN else self._plain(found)
+        result = self.function(*args, **kwargs)
+        return result if type(result) in _PLAIN else self._plain(result)
 
-    def _plain(self, found: Any) -> Any:
-        if type(found) is np.ndarray:
-            found = stack_object_array(found)
-        if isinstance(found, Value):
-            self.met = self.met or type(found) not in INERT
-            return to_values(found)
-        if isinstance(found, (list, tuple)) and not hasattr(found, "_fields"):
-            return type(found)([self._plain(part) for part in found])
-        return found
+    def _plain(self, result: Any) -> Any:
+        if type(result) is np.ndarray:
+            result = stack_object_array(result)
+        if isinstance(result, Value):
+            self.met = self.met or type(result) not in INERT
+            return to_values(result)
+        if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
+            return type(result)([self._plain(part) for part in result])
+        return result
 
 
 @functools.cache
@@ -174,8 +174,8 @@ class Call:
                 self._options["args"] = unflatten(structure, values)
             return x_of(self())
 
-        def of_list(given: Sequence[Any]) -> Any:
-            return residual(given[0], *unflatten(structure, given[1:]))
+        def of_list(elements: Sequence[Any]) -> Any:
+            return residual(elements[0], *unflatten(structure, elements[1:]))
 
         x = np.asarray(x)
         return solution(f"scipy_optimize_{self.name}", of_list, x if x.ndim else x[()], leaves, again, verify)
@@ -246,10 +246,10 @@ def carrying(result: Any, fields: dict[str, Any]) -> Any:
     fields : dict
         The nodes.
     """
-    made = Found(result) if isinstance(result, OptimizeResult) else _Refusing(result)
-    made.update(fields)
-    object.__setattr__(made, "refused", _numbers(result) - fields.keys())
-    return made
+    new_result = Found(result) if isinstance(result, OptimizeResult) else _Refusing(result)
+    new_result.update(fields)
+    object.__setattr__(new_result, "refused", _numbers(result) - fields.keys())
+    return new_result
 
 
 def _numbers(result: dict[str, Any]) -> frozenset[str]:

@@ -170,10 +170,10 @@ class Machine:
             self._kept.pop(key, None)
         try:
             with warnings.catch_warnings(record=True) if self._is_apart else nullcontext() as warned:
-                found = self._sums(share)
+                result = self._sums(share)
         except BaseException as error:  # whatever the loss raises, even SystemExit, is raised at the client
             return _failed(error)
-        return found._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
+        return result._replace(warned=[(w.category, str(w.message)) for w in warned or ()])
 
     def _sums(self, share: Share) -> Found:
         start = time.perf_counter()
@@ -190,8 +190,8 @@ class Machine:
             return [np.multiply(value, high - low, dtype=np.float64), *slopes]
 
         with recording_on():
-            found = {node: [np.asarray(s) for s in folded(leaf, node)] for node in nodes_within(run, (0, len(bounds) - 1))}
-        return Found(found, dtypes[0], time.perf_counter() - start, [])
+            node_sums = {node: [np.asarray(s) for s in folded(leaf, node)] for node in nodes_within(run, (0, len(bounds) - 1))}
+        return Found(node_sums, dtypes[0], time.perf_counter() - start, [])
 
     def _evaluated(self, request: Request, leaves: list[Any], rows: list[np.ndarray]) -> tuple[Any, list[Any]]:
         """The value for some rows, and the gradient of their sum."""

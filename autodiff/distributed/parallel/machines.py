@@ -137,13 +137,13 @@ class Machines:
     async def _join(self, address: str, name: str) -> None:
         """Make a machine ready, in the background."""
         try:
-            made = self.client.submit(
+            future = self.client.submit(
                 Machine, self.loss, self.owner, None, self.backend, actor=True, workers=[address], pure=False
             )
-            error = await asyncio.wait_for(made.exception(), READY_WITHIN)
+            error = await asyncio.wait_for(future.exception(), READY_WITHIN)
             if error is not None:
                 raise error
-            member = Member(address, name, Actor(self.client, address, made))
+            member = Member(address, name, Actor(self.client, address, future))
             failed = await asyncio.wait_for(member.actor.call("ready"), READY_WITHIN)
             if failed is not None:
                 raise ImportError(failed.text)

@@ -67,16 +67,16 @@ class Slopes:
     def compute(self, *leaves: Any) -> Any:
         """The gradient, one array for each leaf."""
         known, self.known = self.known, None  # when the graph runs again, leaves have other values
-        found = [np.array(s)[()] for s in known or self.ask(self.order, leaves, True)[1]]
-        return tuple(found) if len(found) > 1 else found[0]
+        gradients = [np.array(s)[()] for s in known or self.ask(self.order, leaves, True)[1]]
+        return tuple(gradients) if len(gradients) > 1 else gradients[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the leaves: the Hessian times the adjoints of the gradient."""
         directions = zeros_for(adjoint, out) if isinstance(out, tuple) else (adjoint,)
-        given = (*operands, *directions)
-        if has_node(*given):
-            return list(slopes_at(self.ask, self.order + 1, given)[: len(operands)])
-        return self.ask(self.order + 1, given, True)[1][: len(operands)]
+        inputs = (*operands, *directions)
+        if has_node(*inputs):
+            return list(slopes_at(self.ask, self.order + 1, inputs)[: len(operands)])
+        return self.ask(self.order + 1, inputs, True)[1][: len(operands)]
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangents of the gradient from that of one leaf: the Hessian is symmetric, so this is the same product."""
@@ -100,8 +100,8 @@ def both_at(ask: Ask, leaves: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
 
 def slopes_at(ask: Ask, order: int, leaves: Sequence[Any], known: list[Any] | None = None) -> tuple[Any, ...]:
     """The gradient as nodes."""
-    found = bind(_slopes, tuple(leaves), {"call": Slopes(ask, order, known)})
-    return found if isinstance(found, tuple) else (found,)
+    output = bind(_slopes, tuple(leaves), {"call": Slopes(ask, order, known)})
+    return output if isinstance(output, tuple) else (output,)
 
 
 _mean = Opaque("data_parallel")

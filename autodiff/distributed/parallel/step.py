@@ -90,13 +90,13 @@ class Step:
                 await asyncio.wait([a.task for a in self.asked], timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.sleep(TICK / 10)
-            for asked in [a for a in self.asked if a.task.done()]:
-                self.asked.remove(asked)
-                self._answered(asked)
+            for job in [a for a in self.asked if a.task.done()]:
+                self.asked.remove(job)
+                self._answered(job)
             self._overtake()
             self._require_life()
-        for asked in self.asked:  # its late answer is dropped, and it takes part again then
-            self._note(asked, "late: others were done before")
+        for job in self.asked:  # its late answer is dropped, and it takes part again then
+            self._note(job, "late: others were done before")
 
     # ------------------------------------------------------------------------------------------------ asking
 
@@ -136,63 +136,63 @@ class Step:
         rows = self._rows(run)
         pieces = self.pieces(rows.start, rows.stop)
         _log.debug("step %d: rows %d to %d are sent to %s", self.machines.step, rows.start, rows.stop - 1, member.address)
-        answer = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
-        if isinstance(answer, Found):
-            member.measured(len(rows), answer.took)
-        return answer  # type: ignore[no-any-return]
+        response = await member.actor.call("sums", Share(self.request, pieces, self.bounds, run, gone))
+        if isinstance(response, Found):
+            member.measured(len(rows), response.took)
+        return response  # type: ignore[no-any-return]
 
     def _rows(self, run: Run) -> range:
         return range(self.bounds[run[0]], self.bounds[run[1]])
 
     # ------------------------------------------------------------------------------------------------ answers
 
-    def _answered(self, asked: Asked) -> None:
+    def _answered(self, job: Asked) -> None:
         try:
-            answer = asked.task.result()
+            response = job.task.result()
         except (Exception, asyncio.CancelledError) as error:  # the machine is lost; an error of the loss comes as an answer
-            self._lost(asked, error)
+            self._lost(job, error)
             return
-        if isinstance(answer, Failed):
-            self._note(asked, f"error: {answer.text.strip().rpartition(chr(10))[2]:.200}")
-            self.failed = asked.member.address, answer
+        if isinstance(response, Failed):
+            self._note(job, f"error: {response.text.strip().rpartition(chr(10))[2]:.200}")
+            self.failed = job.member.address, response
             return
-        self._note(asked, "overtaken" if asked.task in self.overtaken else "")
-        if not self.is_there[slice(*asked.run)].all():
-            self.parts.update({node: list(map(_writeable, sums)) for node, sums in answer.sums.items()})
-            self.is_there[slice(*asked.run)] = True
-            self.dtype = answer.dtype
-            self.warned += answer.warned
+        self._note(job, "overtaken" if job.task in self.overtaken else "")
+        if not self.is_there[slice(*job.run)].all():
+            self.parts.update({node: list(map(_writeable, sums)) for node, sums in response.sums.items()})
+            self.is_there[slice(*job.run)] = True
+            self.dtype = response.dtype
+            self.warned += response.warned
 
-    def _lost(self, asked: Asked, error: BaseException) -> None:
+    def _lost(self, job: Asked, error: BaseException) -> None:
         """A machine was lost: others compute its grains, unless they do already."""
         if isinstance(error, asyncio.CancelledError):
             error = ConnectionError("it left the cluster")
-        self._note(asked, f"lost: {error}")
-        self.machines.lose(asked.member.address, f"lost: {error}")
-        part = slice(*asked.run)
+        self._note(job, f"lost: {error}")
+        self.machines.lose(job.member.address, f"lost: {error}")
+        part = slice(*job.run)
         self.times_lost[part] += 1
         if self.times_lost.max() >= MOST:
             raise RuntimeError(
-                f"DataParallel: {MOST} machines were lost, one after the other, on rows {self._rows(asked.run)} of the batch. "
+                f"DataParallel: {MOST} machines were lost, one after the other, on rows {self._rows(job.run)} of the batch. "
                 f"Do they run out of memory, or does the loss end its process? (the last one: {error})"
             ) from error
-        if asked.task not in self.overtaken and not self.is_there[part].all():
-            rows = self._rows(asked.run)
+        if job.task not in self.overtaken and not self.is_there[part].all():
+            rows = self._rows(job.run)
             _log.info("step %d: rows %d to %d are computed by other machines", self.machines.step, rows.start, rows.stop - 1)
-            self.open.append(asked.run)
+            self.open.append(job.run)
 
     # ------------------------------------------------------------------------------------------------ silence
 
     def _overtake(self) -> None:
         """Give machines that wait for work the grains that others should have answered long ago."""
-        for asked in self.asked:
-            longest = max(self.patience * asked.expected, LEAST_PATIENCE)
-            if asked.task in self.overtaken or self.log.now() - asked.begun < longest or not self.machines.free:
+        for job in self.asked:
+            longest = max(self.patience * job.expected, LEAST_PATIENCE)
+            if job.task in self.overtaken or self.log.now() - job.begun < longest or not self.machines.free:
                 continue
-            if not self.is_there[slice(*asked.run)].all():
-                self.overtaken.add(asked.task)
-                self.open.append(asked.run)
-                self.log.note(self.machines.step, asked.member.address, f"overtaken: silent for {longest:.2g} s")
+            if not self.is_there[slice(*job.run)].all():
+                self.overtaken.add(job.task)
+                self.open.append(job.run)
+                self.log.note(self.machines.step, job.member.address, f"overtaken: silent for {longest:.2g} s")
                 self._deal()
 
     def _require_life(self) -> None:
@@ -210,8 +210,8 @@ class Step:
                 "taken again when there are machines"
             )
 
-    def _note(self, asked: Asked, fault: str) -> None:
-        self.log.add(self.machines.step, asked.member.address, self._rows(asked.run), asked.begun, self.log.now(), fault)
+    def _note(self, job: Asked, fault: str) -> None:
+        self.log.add(self.machines.step, job.member.address, self._rows(job.run), job.begun, self.log.now(), fault)
 
 
 def _is_free(member: Member, task: asyncio.Task[Any]) -> None:

@@ -44,28 +44,28 @@ def linear(items: list[Any], count: int, feeds: Mapping[Any, Any]) -> dict[Any, 
     edges = [0, *places, len(operations)]
     before = np.concatenate([[0.0], np.cumsum([seconds.get(item, 0.0) for item in operations])]) * (1 + BACK)
     cuts = _best(before[edges], crossing[edges], min(count, len(edges) - 1))
-    found = {}
+    placement = {}
     for part, (a, b) in enumerate(pairwise(cuts)):
-        found.update(dict.fromkeys(operations[edges[a] : edges[b]], part))
-    return found
+        placement.update(dict.fromkeys(operations[edges[a] : edges[b]], part))
+    return placement
 
 
 def _measured(items: list[Any], feeds: Mapping[Any, Any]) -> tuple[dict[Any, float], dict[Any, int]]:
     """The seconds that each operation takes (the shorter of two recordings), and the bytes of its value."""
     seconds: dict[Any, float] = {}
-    made: Mapping[Any, Any] = {}
+    replacements: Mapping[Any, Any] = {}
     for _ in range(2):
         begun: list[tuple[Any, float]] = []
 
-        def look(item: Any, place: int, made: Any, begun: list[tuple[Any, float]] = begun) -> None:
+        def look(item: Any, place: int, replacements: Any, begun: list[tuple[Any, float]] = begun) -> None:
             if not begun or begun[-1][0] is not item:
                 begun.append((item, time.perf_counter()))
 
-        made = replay(items, feeds, reading=look)
+        replacements = replay(items, feeds, reading=look)
         ends = [start for _, start in begun[1:]] + [time.perf_counter()]
         for (item, start), end in zip(begun, ends, strict=True):
             seconds[item] = min(seconds.get(item, np.inf), end - start)
-    return seconds, {item: node.raw_value.nbytes for item, node in made.items() if isinstance(item, Value)}
+    return seconds, {item: node.raw_value.nbytes for item, node in replacements.items() if isinstance(item, Value)}
 
 
 def _crossing(items: list[Any], operations: list[Any], size: Mapping[Any, int]) -> Any:
@@ -110,7 +110,7 @@ def _best(before: Any, crossing: Any, count: int) -> list[int]:
         with_next = np.maximum(slowest[-1][:, None], cost)
         chosen.append(np.argmin(with_next, axis=0))
         slowest.append(with_next.min(axis=0))
-    runs = 1 + int(np.argmin([found[n] for found in slowest[1:]]))
+    runs = 1 + int(np.argmin([bottlenecks[n] for bottlenecks in slowest[1:]]))
     cuts = [n]
     for choice in reversed(chosen[:runs]):
         cuts.append(int(choice[cuts[-1]]))

@@ -39,42 +39,42 @@ class Feeds:
         """The values that were fed, checked, by placeholder."""
         if not isinstance(feed, Mapping):
             raise TypeError(f"Split takes a mapping of placeholders or names to values, not a {type(feed).__name__}")
-        given: Batch = {}
+        batch: Batch = {}
         for key, value in feed.items():
             node = self._named(key)
-            if node in given:
+            if node in batch:
                 raise KeyError(f"the {describe(node)} is fed twice: by itself and by name")
-            given[node] = as_fed(node, value)
-        missing = [describe(node) for node in self.placeholders if node not in given]
+            batch[node] = as_fed(node, value)
+        missing = [describe(node) for node in self.placeholders if node not in batch]
         if missing:
             raise ValueError(f"no value was fed for the {', the '.join(missing)}")
-        lengths = {node.name: len(given[node]) for node in self.cut_ones}
+        lengths = {node.name: len(batch[node]) for node in self.cut_ones}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
-            raise ValueError(f"Split: all placeholders that are cut must be fed equally many rows, not {told}")
+            row_counts = ", ".join(f"{rows} of {name!r}" for name, rows in lengths.items())
+            raise ValueError(f"Split: all placeholders that are cut must be fed equally many rows, not {row_counts}")
         if 0 in lengths.values():
             raise ValueError("Split: the fed arrays have no rows")
-        return given
+        return batch
 
     def _named(self, key: Any) -> Any:
-        found = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
-        if len(found) == 1:
-            return found[0]
+        matches = [node for node in self.placeholders if node is key or (isinstance(key, str) and node.name == key)]
+        if len(matches) == 1:
+            return matches[0]
         names = ", ".join(repr(node.name) for node in self.placeholders) or "none"
         what = f"the {describe(key)}" if isinstance(key, Value) else f"called {key!r}"
-        if found:
-            raise KeyError(f"{len(found)} placeholders of the graph are {what}; feed by the node itself")
+        if matches:
+            raise KeyError(f"{len(matches)} placeholders of the graph are {what}; feed by the node itself")
         raise KeyError(f"no placeholder of the graph is {what}; there are {names}")
 
-    def cut(self, given: Batch) -> tuple[list[Batch], list[float]]:
+    def cut(self, batch: Batch) -> tuple[list[Batch], list[float]]:
         """The micro-batches, and each one's share of the rows."""
         if not self.cut_ones:
-            return [given], [1.0]
-        rows = len(given[self.cut_ones[0]])
+            return [batch], [1.0]
+        rows = len(batch[self.cut_ones[0]])
         count = min(self.micro_batches, rows)
         edges = [rows * k // count for k in range(count + 1)]
         spans = list(pairwise(edges))
-        return [given | {node: given[node][a:b] for node in self.cut_ones} for a, b in spans], [(b - a) / rows for a, b in spans]
+        return [batch | {node: batch[node][a:b] for node in self.cut_ones} for a, b in spans], [(b - a) / rows for a, b in spans]
 
     def joined(self, values: list[Any], batches: list[Batch], weights: list[float]) -> Any:
         """The output for all rows, from those for micro-batches."""

@@ -12,19 +12,21 @@ from ...arguments import flatten
 from .layout import is_operation
 
 
-def client_of(given: Any) -> tuple[Any, bool]:
+def client_of(client: Any) -> tuple[Any, bool]:
     """A Dask client, and whether it was made here; None stays None."""
     import distributed
 
-    made: Any = distributed.Client
+    client_class: Any = distributed.Client
 
-    if isinstance(given, str):
-        return made(given, direct_to_workers=True), True
-    if given is not None and not isinstance(given, made):
-        raise TypeError(f"client is a dask.distributed.Client, the address of a scheduler, or None, not a {type(given).__name__}")
-    if given is not None and given.asynchronous:
+    if isinstance(client, str):
+        return client_class(client, direct_to_workers=True), True
+    if client is not None and not isinstance(client, client_class):
+        raise TypeError(
+            f"client is a dask.distributed.Client, the address of a scheduler, or None, not a {type(client).__name__}"
+        )
+    if client is not None and client.asynchronous:
         raise TypeError("Split waits for its results, so it takes no asynchronous client; make one with asynchronous=False")
-    return given, False
+    return client, False
 
 
 def count_of(name: str, value: Any) -> int:
@@ -56,8 +58,8 @@ def graph_of(output: Any) -> list[Any]:
         raise TypeError("Split cannot run a value that carries tangents")
     guards, escaped = guards_of(needed([output], origins_of))
     warn_leaks(escaped)
-    asked = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
-    return needed([output, *asked], origins_of)
+    checkable_guards = [guard for guard in guards if not any(map(_is_fed, needed([guard], origins_of)))]
+    return needed([output, *checkable_guards], origins_of)
 
 
 def _is_fed(item: Any) -> bool:

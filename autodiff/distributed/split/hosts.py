@@ -57,8 +57,8 @@ class Here:
 
     async def pass_through(self, part: int, order: Order) -> Passed:
         """Run a pass through a part."""
-        found: Passed = unwrapped(await self._machine.pass_through(part, order))
-        return found
+        pass_result: Passed = unwrapped(await self._machine.pass_through(part, order))
+        return pass_result
 
     async def close(self) -> None:
         """Drop all parts."""
@@ -181,10 +181,10 @@ class Machines:
 
     def _crowded(self, alive: list[str]) -> int | None:
         """A part that could have a machine for itself."""
-        taken = list(self.address.values())
-        if not set(alive) - set(taken):
+        part_addresses = list(self.address.values())
+        if not set(alive) - set(part_addresses):
             return None
-        return next((part for part, where in sorted(self.address.items(), reverse=True) if taken.count(where) > 1), None)
+        return next((part for part, where in sorted(self.address.items(), reverse=True) if part_addresses.count(where) > 1), None)
 
     async def _let_go(self, part: int) -> None:
         where = self.address.pop(part)
@@ -221,11 +221,11 @@ class Machines:
         """Run a pass through a part; raises a LostError if its machine, or one that it has to reach, is lost."""
         if part not in self.address:
             raise LostError
-        found = await self._asked(self.address[part], "pass_through", part, order)
-        if found[0] == "lost":
-            self._lose(order.peers[found[1]][0])
+        response = await self._asked(self.address[part], "pass_through", part, order)
+        if response[0] == "lost":
+            self._lose(order.peers[response[1]][0])
             raise LostError
-        passed: Passed = unwrapped(found)
+        passed: Passed = unwrapped(response)
         return passed
 
     async def _asked(self, address: str, method: str, *args: Any) -> Any:

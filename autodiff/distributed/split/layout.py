@@ -55,13 +55,13 @@ def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
     for name, part in place.items():
         if isinstance(part, bool) or not isinstance(part, int) or part < 0:
             raise TypeError(f"place: the part of scope {name!r} is a number from 0 on, not {part!r}")
-    found: dict[Any, int] = {}
+    placement: dict[Any, int] = {}
     used: set[str] = set()
     for item in items:
         inner = None if isinstance(item, Guard) else _innermost(item.scope, place)
         if inner is not None and is_operation(item):
             used.add(inner)
-            found[item] = place[inner]
+            placement[item] = place[inner]
     unknown = [name for name in place if name not in used]
     if unknown:
         scopes = sorted({"/".join(i.scope) for i in items if not isinstance(i, Guard) and i.scope})
@@ -69,7 +69,7 @@ def by_scope(items: list[Any], place: Mapping[str, int]) -> dict[Any, int]:
             f"place: no operation of the graph is in a scope {', '.join(map(repr, unknown))}; its scopes are "
             f"{', '.join(map(repr, scopes)) or 'none: record its parts within `with cg.scope(name):`'}"
         )
-    return found
+    return placement
 
 
 def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
@@ -81,11 +81,11 @@ def _innermost(scope: tuple[str, ...], place: Mapping[str, int]) -> str | None:
     return None
 
 
-def completed(items: list[Any], found: Mapping[Any, int]) -> dict[Any, int]:
+def completed(items: list[Any], placement: Mapping[Any, int]) -> dict[Any, int]:
     """The part of every operation: for one that was not placed, that of its youngest operand, else of its last reader."""
     roots = roots_of(items)
     parts: dict[Any, int] = {}
-    for item, part in found.items():
+    for item, part in placement.items():
         parts.setdefault(group_of(item, roots), part)
     operations = [item for item in items if is_operation(item)]
     for item in operations:

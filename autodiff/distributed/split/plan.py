@@ -126,10 +126,10 @@ class Plan:
         self._numbers = itertools.count()
         for value in [*parameters, *[i for i in items if isinstance(i, Value) and is_operation(i)]]:
             self._lay(value)
-        made = replay(items, {}, reading=self._read)
+        replacements = replay(items, {}, reading=self._read)
         self._all = sorted(dict.fromkeys(self._ports.values()), key=lambda port: port.number)
         self.ways = [port for port in self._all if port.source is None]
-        self.pieces = [self._piece(stage, made) for stage in sorted(set(self.stage.values()))]
+        self.pieces = [self._piece(stage, replacements) for stage in sorted(set(self.stage.values()))]
 
     def _require_whole_derivatives(self) -> None:
         """Raise if a derivative that is part of the graph is taken through several stages."""
@@ -198,7 +198,7 @@ class Plan:
     def _is_at_home(self, parameter: Any, target: Stage) -> bool:
         return target[1] == self.homes[self.index[parameter]]
 
-    def _read(self, item: Any, place: int, made: Mapping[Any, Any]) -> Any:
+    def _read(self, item: Any, place: int, replacements: Mapping[Any, Any]) -> Any:
         """Read an operand of an item through a port. Its first read records all of its ports, that of the last operand first."""
         port = self._ports.get((item, place))
         if port is None:
@@ -206,31 +206,31 @@ class Plan:
         for other in range(len(item.args) - 1, -1, -1):
             later = self._ports.get((item, other))
             if later is not None and later.node is None:
-                later.node = fresh_node(made[later.value])
+                later.node = fresh_node(replacements[later.value])
         return port.node
 
     # ---------------------------------------------------------------------------------------- pieces
 
-    def _piece(self, stage: Stage, made: Mapping[Any, Any]) -> Piece:
+    def _piece(self, stage: Stage, replacements: Mapping[Any, Any]) -> Piece:
         """Return one stage with its graph."""
-        given = {p.key: p.node for p in self._all if p.target == stage}
+        port_nodes = {p.key: p.node for p in self._all if p.target == stage}
         ported = {port.value for port in self.ways}
         here = [i for i, p in enumerate(self.parameters) if self.homes[i] == stage[1] and p not in ported]
-        starts = given | {("parameter", i): self.parameters[i] for i in here}
+        starts = port_nodes | {("parameter", i): self.parameters[i] for i in here}
         starts |= {("feed", i): node for node, i in self.feeds.items()}
         outgoing = [p for p in self._all if p.source == stage]
         ends: dict[Any, Any] = {p.key: p.node for p in outgoing}
         if self.stage.get(self.output) == stage:
-            ends[RESULT] = made[self.output]
-        guards = [made[item] for item in self.items if isinstance(item, Guard) and self.stage[item] == stage]
+            ends[RESULT] = replacements[self.output]
+        guards = [replacements[item] for item in self.items if isinstance(item, Guard) and self.stage[item] == stage]
         reached = frozenset(needed([*ends.values(), *guards], origins_of, stop=starts.values()))
         starts = {key: node for key, node in starts.items() if node in reached}
-        found, stand_ins = cut_items(list(ends.values()), list(starts.values()), guards)
+        subgraph_items, stand_ins = cut_items(list(ends.values()), list(starts.values()), guards)
         passed = {p.key for p in self._all if p.differentiable} | {("parameter", i) for i in here}
         wanted = [key for key in starts if key in passed]
         shipped = (
-            {key: found[node] for key, node in ends.items()},
-            [found[guard] for guard in guards if not isinstance(guard, UnchangedGuard)],
+            {key: subgraph_items[node] for key, node in ends.items()},
+            [subgraph_items[guard] for guard in guards if not isinstance(guard, UnchangedGuard)],
             dict(zip(starts, stand_ins, strict=True)),
             wanted,
         )
@@ -277,17 +277,19 @@ def _uses_of(items: list[Any]) -> dict[Any, list[tuple[Any, int]]]:
 
 def _passed(items: list[Any], parameters: list[Any], roots: Mapping[int, Any]) -> set[Any]:
     """The nodes through which adjoints pass to parameters."""
-    found: set[Any] = set(parameters)
+    active_nodes: set[Any] = set(parameters)
     written: set[Any] = set()
     for item in items:
         if isinstance(item, Guard) or not is_operation(item):
             continue
         read = [source for source in origins_of(item) if not isinstance(source, Write)]
-        depends = any(source in found or group_of(source, roots) in written for source in read)
+        depends = any(source in active_nodes or group_of(source, roots) in written for source in read)
         if depends and isinstance(item, Write):
             written.add(group_of(item, roots))
         elif type(item) not in INERT and (depends or group_of(item, roots) in written):
-            found.add(item)
+            active_nodes.add(item)
     for root in written:
-        found.update(item for item in items if isinstance(item, Value) and type(item) in ACTIVE and group_of(item, roots) is root)
-    return found
+        active_nodes.update(
+            item for item in items if isinstance(item, Value) and type(item) in ACTIVE and group_of(item, roots) is root
+        )
+    return active_nodes

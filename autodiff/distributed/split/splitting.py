@@ -146,16 +146,16 @@ class Split:
         array or scalar
             With micro-batches, an array must have a row for each row that is fed.
         """
-        given = self._feeds.checked(feed)
-        batches, weights = self._feeds.cut(given)
-        return self._feeds.joined(self._do(lambda: self._pipeline().forward(batches, weights), given), batches, weights)
+        batch = self._feeds.checked(feed)
+        batches, weights = self._feeds.cut(batch)
+        return self._feeds.joined(self._do(lambda: self._pipeline().forward(batches, weights), batch), batches, weights)
 
     def value_and_grad(self, feed: Mapping[Any, Any]) -> tuple[Any, Any]:
         """The output and its gradient, which is nested as the parameters are; nothing is updated."""
-        given = self._feeds.checked(feed)
-        batches, weights = self._feeds.cut(given)
-        values, found = self._do(lambda: self._slopes(batches, weights), given)
-        return weighed(values, weights), unflatten(self._structure, [found[i] for i in range(len(self._leaves))])
+        batch = self._feeds.checked(feed)
+        batches, weights = self._feeds.cut(batch)
+        values, gradients = self._do(lambda: self._slopes(batches, weights), batch)
+        return weighed(values, weights), unflatten(self._structure, [gradients[i] for i in range(len(self._leaves))])
 
     def step(self, feed: Mapping[Any, Any]) -> Any:
         """Take a step of the optimiser; return the output before it. If an error is raised, no part has taken it."""
@@ -237,7 +237,7 @@ class Split:
 
     # ----------------------------------------------------------------------------------------- the machines
 
-    def _do(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None = None) -> Any:
+    def _do(self, what: Callable[[], Awaitable[Any]] | None, batch: Batch | None = None) -> Any:
         """Do something once all parts live and agree, again if a machine is lost; None just takes the steps that are due."""
         changed = [v for v, sequence_number in self._ticks.items() if v.sequence_number != sequence_number]
         if changed:
@@ -249,12 +249,12 @@ class Split:
             raise RuntimeError(
                 "the client of this Split is closed. Make a new Split, or one with a Client, which close() leaves open."
             )
-        return self._hosts.run(self._surely(what, given))
+        return self._hosts.run(self._surely(what, batch))
 
-    async def _surely(self, what: Callable[[], Awaitable[Any]] | None, given: Batch | None) -> Any:
+    async def _surely(self, what: Callable[[], Awaitable[Any]] | None, batch: Batch | None) -> Any:
         for _ in range(LOSSES):
             try:
-                await self._agree(given)
+                await self._agree(batch)
                 last = await self._catch_up()
                 return last if what is None else await what()
             except LostError as error:
@@ -264,12 +264,12 @@ class Split:
             "crash of compiled code); the state that was kept is in `kept_state_dict()`"
         ) from lost
 
-    async def _agree(self, given: Batch | None) -> None:
+    async def _agree(self, batch: Batch | None) -> None:
         """Install parts without a living machine; if there were any, or parts disagree, load the kept state into all."""
         self._epoch += 1
         if self._plan is None:
             count = await self._hosts.count()
-            feeds = {} if given is None else self._feeds.cut(given)[0][0]
+            feeds = {} if batch is None else self._feeds.cut(batch)[0][0]
             self._lay_out(linear(self._items, count, feeds))
         await self._hosts.settle(self._shipped, self._taken == 0)
         if self._hosts.fresh or not self._whole:
@@ -282,10 +282,10 @@ class Split:
 
     async def _catch_up(self) -> Any:
         """Take the steps since the kept state that were not taken; return the result of the last."""
-        found = None
+        result = None
         while self._taken < len(self._since):
-            found = await self._take(self._since[self._taken])
-        return found
+            result = await self._take(self._since[self._taken])
+        return result
 
     async def _take(self, batch: Batch) -> Any:
         """One step: all parts check their gradients before any of them takes it."""
@@ -304,10 +304,10 @@ class Split:
 
     async def _clipped(self, batches: list[Batch], weights: list[float]) -> Any:
         """The values, once all parts are ready to step along gradients that were clipped together."""
-        values, found = await self._slopes(batches, weights)
-        clipped = list(self._clip([found[i] for i in range(len(found))]))  # type: ignore[misc]
-        if len(clipped) != len(found):
-            raise ValueError(f"clip returned {len(clipped)} gradients for {len(found)} parameters")
+        values, unclipped_gradients = await self._slopes(batches, weights)
+        clipped = list(self._clip([unclipped_gradients[i] for i in range(len(unclipped_gradients))]))  # type: ignore[misc]
+        if len(clipped) != len(unclipped_gradients):
+            raise ValueError(f"clip returned {len(clipped)} gradients for {len(unclipped_gradients)} parameters")
         mine = {p: {i: pack(clipped[i]) for i, home in enumerate(self._plan_now.homes) if home == p} for p in self._owners}
         await together(self._call(part, "prepare", gradients) for part, gradients in mine.items())
         return values
@@ -327,17 +327,17 @@ class Split:
         return await self._pipeline().there_and_back(batches, weights, then)
 
     async def _slopes(self, batches: list[Batch], weights: list[float]) -> Any:
-        values, found = await self._there_and_back(batches, weights, "slopes")
-        return values, {i: unpack(g, own=True)[()] for i, g in found.items()}
+        values, gradients = await self._there_and_back(batches, weights, "slopes")
+        return values, {i: unpack(g, own=True)[()] for i, g in gradients.items()}
 
     async def _call(self, part: int, method: str, *args: Any) -> Any:
         return await self._hosts.call(part, self._epoch, method, *args)
 
     # ---------------------------------------------------------------------------------------------- the plan
 
-    def _lay_out(self, found: Mapping[Any, int]) -> None:
+    def _lay_out(self, placement: Mapping[Any, int]) -> None:
         """Cut the graph into the parts that were found."""
-        plan = Plan(self._output, self._leaves, self._items, completed(self._items, found))
+        plan = Plan(self._output, self._leaves, self._items, completed(self._items, placement))
         require_separable(self._optimizer, self._arrays, plan.homes)
         self._clip = clip_of(self._optimizer, self._arrays, plan.homes)
         make = None if self._optimizer is None else cloudpickle.dumps(self._optimizer)

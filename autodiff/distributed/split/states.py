@@ -24,22 +24,23 @@ def first_state(make: Maker | None, arrays: Sequence[Any]) -> State:
     copies = [np.array(array) for array in arrays]
     if make is None:
         return {f"parameter.{i}": array for i, array in enumerate(copies)}
-    made = make(copies)
-    if not isinstance(made, Optimizer) or type(made).step is not Optimizer.step:
+    optimizer = make(copies)
+    if not isinstance(optimizer, Optimizer) or type(optimizer).step is not Optimizer.step:
         raise TypeError(
             "Split: optimizer makes an optimiser of a list of arrays, such as functools.partial(Adam, learning_rate=0.003); this "
-            f"one gave a {type(made).__name__}" + (", whose step asks for more than gradients" if hasattr(made, "step") else "")
+            f"one gave a {type(optimizer).__name__}"
+            + (", whose step asks for more than gradients" if hasattr(optimizer, "step") else "")
         )
-    return made.state_dict()
+    return optimizer.state_dict()
 
 
 def require_separable(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> None:
     """Raise if an optimiser's update of a parameter depends on others, and parameters live in several parts."""
     if make is None or len(set(homes)) < 2:
         return
-    made = make([np.array(array) for array in arrays])
-    if type(made)._take is not Optimizer._take or type(made)._checked is not Optimizer._checked:
-        raise TypeError(f"Split: {type(made).__name__} does not update each parameter separately; place them in one part")
+    optimizer = make([np.array(array) for array in arrays])
+    if type(optimizer)._take is not Optimizer._take or type(optimizer)._checked is not Optimizer._checked:
+        raise TypeError(f"Split: {type(optimizer).__name__} does not update each parameter separately; place them in one part")
 
 
 def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> Callable[[list[Any]], Any] | None:
@@ -52,31 +53,31 @@ def clip_of(make: Maker | None, arrays: Sequence[Any], homes: Sequence[int]) -> 
 def loaded(make: Maker | None, arrays: Sequence[Any], state: Mapping[str, Any]) -> State:
     """A copy of a state, checked."""
     if make is not None:
-        made = make([np.array(array) for array in arrays])
-        made.load_state_dict(state)
-        return made.state_dict()
-    found = {}
+        optimizer = make([np.array(array) for array in arrays])
+        optimizer.load_state_dict(state)
+        return optimizer.state_dict()
+    state_copy = {}
     for i, array in enumerate(arrays):
         value = state.get(f"parameter.{i}")
         if value is None or np.shape(value) != array.shape:
             raise ValueError(f"the state is that of other parameters: parameter.{i} is not there, or not of shape {array.shape}")
-        found[f"parameter.{i}"] = np.array(value, array.dtype)
-    return found
+        state_copy[f"parameter.{i}"] = np.array(value, array.dtype)
+    return state_copy
 
 
 def divided(state: Mapping[str, Any], homes: Sequence[int]) -> dict[int, State]:
     """The state of each part that has parameters."""
-    found: dict[int, State] = {part: {} for part in homes}
+    part_states: dict[int, State] = {part: {} for part in homes}
     place = {i: (home, sum(other == home for other in homes[:i])) for i, home in enumerate(homes)}
     for name, value in state.items():
         slot, _, number = name.rpartition(".")
         if slot and number.isdigit():
             part, k = place[int(number)]
-            found[part][f"{slot}.{k}"] = value
+            part_states[part][f"{slot}.{k}"] = value
         else:
-            for mine in found.values():
+            for mine in part_states.values():
                 mine[name] = value
-    return found
+    return part_states
 
 
 def united(states: Mapping[int, Mapping[str, Any]], homes: Sequence[int]) -> State:
@@ -84,9 +85,9 @@ def united(states: Mapping[int, Mapping[str, Any]], homes: Sequence[int]) -> Sta
     numbers: dict[int, list[int]] = {}
     for i, home in enumerate(homes):
         numbers.setdefault(home, []).append(i)
-    found: State = {}
+    state: State = {}
     for part, mine in numbers.items():
         for name, value in states[part].items():
             slot, _, number = name.rpartition(".")
-            found[f"{slot}.{mine[int(number)]}" if slot and number.isdigit() else name] = value
-    return found
+            state[f"{slot}.{mine[int(number)]}" if slot and number.isdigit() else name] = value
+    return state

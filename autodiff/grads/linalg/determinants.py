@@ -94,11 +94,11 @@ def _faddeev_leverrier(x: NDArray[Any]) -> tuple[Any, Any]:
     """Return determinants and adjugates by the method of Faddeev and LeVerrier."""
     n = x.shape[-1]
     unit = np.eye(n)
-    found = np.broadcast_to(unit, x.shape)
+    auxiliary_matrix = np.broadcast_to(unit, x.shape)
     for k in range(1, n):
-        found = np.matmul(x, found)
-        found = found - _trace(found) / k * unit
-    adjugate = found * (-1) ** (n - 1)
+        auxiliary_matrix = np.matmul(x, auxiliary_matrix)
+        auxiliary_matrix = auxiliary_matrix - _trace(auxiliary_matrix) / k * unit
+    adjugate = auxiliary_matrix * (-1) ** (n - 1)
     return _trace(np.matmul(x, adjugate)) / n, adjugate
 
 

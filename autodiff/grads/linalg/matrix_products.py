@@ -201,8 +201,8 @@ def on_axes_rule(function: OnAxes) -> Rule:
             if function.options.get("keepdims", False):
                 g, out = g[..., 0], out[..., 0]
             formula: Any = rule.formulas[position]
-            found = unbroadcast(formula(g, out, *moved), moved[position].shape)
-            return np.moveaxis(found, _last_axes(places[position]), places[position])
+            cotangent = unbroadcast(formula(g, out, *moved), moved[position].shape)
+            return np.moveaxis(cotangent, _last_axes(places[position]), places[position])
 
         return formula
 

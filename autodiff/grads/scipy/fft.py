@@ -29,9 +29,9 @@ def places(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
     """The axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
-    found = tuple([int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)])
-    lengths = [-1] * len(found) if s is None else np.ravel(s).tolist()
-    return found, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(found, lengths, strict=True)]
+    negative_axes = tuple([int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)])
+    lengths = [-1] * len(negative_axes) if s is None else np.ravel(s).tolist()
+    return negative_axes, [int(x.shape[axis] if n in (None, -1) else n) for axis, n in zip(negative_axes, lengths, strict=True)]
 
 
 def fit(g: NDArray[Any], like: Any, axes: Axes) -> Any:
@@ -131,8 +131,8 @@ def _along_axes(name: str, transpose: _Transpose, default: Any = None) -> Rule:
     """The rule of a transform along several axes."""
 
     def formula(g: Any, out: Any, x: Any, s: Any = None, axes: Any = default, norm: Any = None, **_: Any) -> Any:
-        found, lengths = places(x, s, axes)
-        return fit(transpose(g, found, lengths, norm), x, found)
+        negative_axes, lengths = places(x, s, axes)
+        return fit(transpose(g, negative_axes, lengths, norm), x, negative_axes)
 
     return linear(f"scipy_fft_{name}", formula)
 
@@ -194,8 +194,8 @@ def _transposed(name: str, g: NDArray[Any], axes: Any, kind: int, norm: Any, ort
     acting = _TRANSPOSED.get(kind, kind) if name.startswith("i") else kind  # an inverse of type II is a transform of type III
     before, after = _ENDS.get((name[-2], acting), ((1.0, 1.0), (1.0, 1.0)))
     halved, doubled = (0.5, 2.0) if (name[-2], acting) == ("c", 1) else (1.0, 1.0)
-    found = function(_weighted(g, axes, before, halved), _TRANSPOSED.get(kind, kind), **options)
-    return _weighted(found, axes, after, doubled)
+    transform = function(_weighted(g, axes, before, halved), _TRANSPOSED.get(kind, kind), **options)
+    return _weighted(transform, axes, after, doubled)
 
 
 def _real_along_axis(name: str) -> Rule:
@@ -218,8 +218,8 @@ def _real_along_axes(name: str) -> Rule:
         g: Any, out: Any, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,
         workers: Any = None, orthogonalize: Any = None,
     ) -> Any:  # fmt: skip
-        found, _ = places(x, s, axes)
-        return fit(_transposed(name[:-1], g, found, type, norm, orthogonalize, workers), x, found)
+        negative_axes, _ = places(x, s, axes)
+        return fit(_transposed(name[:-1], g, negative_axes, type, norm, orthogonalize, workers), x, negative_axes)
 
     return linear(f"scipy_fft_{name}", formula)
 

@@ -40,11 +40,11 @@ def _lines(x: NDArray[Any], axis: int) -> Any:
 
 def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
     """Return an extended array, with its constant if it is one."""
-    found = kernels.extended(x, axis=axis, mode=mode, **ends)
+    extended_array = kernels.extended(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
-        return found
+        return extended_array
     outside = kernels.positions(x.shape[axis], ends["before"], ends["after"], mode) < 0
-    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, found)
+    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
 
 
 def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
@@ -93,10 +93,10 @@ def _back(
     g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], weights: Any, mode: int, cval: float, origins: Any, dtype: Any
 ) -> Any:
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
-    found = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
+    cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
     for axis in range(g.ndim):
-        found = kernels.folded(found, axis=axis, mode=mode, **_ends(weights.shape[axis], origins[axis]))
-    return found
+        cotangent = kernels.folded(cotangent, axis=axis, mode=mode, **_ends(weights.shape[axis], origins[axis]))
+    return cotangent
 
 
 def _weights(
@@ -230,10 +230,10 @@ class _Places:
     def value(self, c: NDArray[Any], slope: int | None = None, cval: float = 0.0) -> Any:
         """The interpolated values, or their slopes."""
         flat_c = np.ravel(c)
-        found: Any = 0.0
+        total: Any = 0.0
         for weight, flat, there in self.terms(slope):
-            found = found + weight * np.where(there, flat_c[flat], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
-        return found
+            total = total + weight * np.where(there, flat_c[flat], cval if self.mode == kernels.GRID_CONSTANT else 0.0)
+        return total
 
     def transposed(self, g: NDArray[Any]) -> Any:
         """Each element of `g` spread over the coefficients it came from."""

@@ -60,8 +60,8 @@ def _convolution(name: str, acting: str) -> Rule:
             other = in1 if position else in2
             if out.ndim == 0 or not g.size:
                 return g * other if out.ndim == 0 else np.zeros_like(in2 if position else in1)
-            found = _axes(g, axes)
-            return _against(acting, _whole(g, in1, in2, mode, found), other, found, method)
+            axis_numbers = _axes(g, axes)
+            return _against(acting, _whole(g, in1, in2, mode, axis_numbers), other, axis_numbers, method)
 
         return formula
 
@@ -110,8 +110,8 @@ def _lagged(g: NDArray[Any], u: Any, count: int) -> Any:
     length = g.shape[-1]
     if count <= _MANY:
         return np.stack([np.sum(g[..., k:] * u[..., : max(length - k, 0)]) for k in range(count)])
-    found = scipy.signal.fftconvolve(g, np.flip(u, -1), axes=-1)[..., length - 1 : length - 1 + count]
-    summed = np.sum(found, axis=tuple(range(found.ndim - 1)))
+    correlations = scipy.signal.fftconvolve(g, np.flip(u, -1), axes=-1)[..., length - 1 : length - 1 + count]
+    summed = np.sum(correlations, axis=tuple(range(correlations.ndim - 1)))
     return np.pad(summed, (0, count - summed.shape[0]))
 
 
@@ -152,8 +152,8 @@ def _upfirdn_x(
     late = len(h) - 1
     before = -late % up
     turned = np.pad(np.flip(h), (before, 0))
-    found = np.moveaxis(scipy.signal.upfirdn(turned, g, down, up, axis), axis, -1)[..., (late + before) // up :]
-    return np.moveaxis(_of_length(found, x.shape[axis]), -1, axis)
+    cotangent = np.moveaxis(scipy.signal.upfirdn(turned, g, down, up, axis), axis, -1)[..., (late + before) // up :]
+    return np.moveaxis(_of_length(cotangent, x.shape[axis]), -1, axis)
 
 
 def _upfirdn_h(

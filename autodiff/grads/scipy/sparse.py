@@ -27,8 +27,8 @@ def _sparse() -> Any:
 
 def _at_places(g: NDArray[Any], x: NDArray[Any], pattern: Any) -> Any:
     """Return ``outer(g, x)`` at the places of the elements; summed over the columns of matrices."""
-    found = g[pattern.rows] * x[pattern.cols]
-    return found if found.ndim == 1 else np.sum(found, axis=1)
+    products = g[pattern.rows] * x[pattern.cols]
+    return products if products.ndim == 1 else np.sum(products, axis=1)
 
 
 scipy_sparse_times_grad = linear("scipy_sparse_times", lambda g, out, x, *, matrix: _sparse().times(g, matrix=matrix.transpose()))
@@ -151,12 +151,12 @@ def _of_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, fi
 
 def _along_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
     w, v = out
-    found = []
+    pair_tangents = []
     for k in range(v.shape[1]):
         elements, places = _bordered(data, w[k], v[:, k], pattern)
         moved = _sparse().product(t, v[:, k], pattern=pattern)
-        found.append(_sparse().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
-    return np.stack([f[-1] for f in found]), np.stack([f[:-1] for f in found], axis=1)
+        pair_tangents.append(_sparse().solution(elements, np.concatenate([-moved, np.zeros(1)]), pattern=places))
+    return np.stack([f[-1] for f in pair_tangents]), np.stack([f[:-1] for f in pair_tangents], axis=1)
 
 
 scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _of_pairs).tangent(_along_pairs).one_by_one()

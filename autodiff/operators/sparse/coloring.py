@@ -64,8 +64,8 @@ def _greedy(pattern: Any) -> tuple[Any, int]:
     used: list[set[int]] = [set() for _ in range(pattern.shape[0])]  # the colors in each row
     colors = np.zeros(pattern.shape[1], int)
     for column, rows in enumerate(rows_of):
-        taken: set[int] = set().union(*(used[row] for row in rows))
-        color = next(c for c in range(len(taken) + 1) if c not in taken)
+        neighbor_colors: set[int] = set().union(*(used[row] for row in rows))
+        color = next(c for c in range(len(neighbor_colors) + 1) if c not in neighbor_colors)
         colors[column] = color
         for row in rows:
             used[row].add(color)

@@ -39,14 +39,14 @@ class Patterns:
         """Nothing depends on anything."""
         return self._csr(np.zeros(0, np.int32), np.zeros(rows + 1, np.int32))
 
-    def every(self, given: Sequence[Any], rows: int) -> Any:
+    def every(self, patterns: Sequence[Any], rows: int) -> Any:
         """Each of some rows depends on all that any of the given ones does."""
-        used = np.unique(np.concatenate([g.indices for g in given if g is not None]))
+        used = np.unique(np.concatenate([g.indices for g in patterns if g is not None]))
         return self._csr(np.tile(used, rows), np.arange(rows + 1) * len(used))
 
-    def union(self, given: Sequence[Any]) -> Any:
+    def union(self, patterns: Sequence[Any]) -> Any:
         """Return the union of dependences."""
-        first, *others = [g for g in given if g is not None]
+        first, *others = [g for g in patterns if g is not None]
         for other in others:
             first = self._both(first, other)
         return first
@@ -56,50 +56,50 @@ class Patterns:
             return a
         key = (id(a), id(b)) if id(a) < id(b) else (id(b), id(a))
         if key not in self._unions:
-            found = a + b
-            found = a if found.nnz == a.nnz else b if found.nnz == b.nnz else found
-            self._unions[key] = (found, a, b)  # held, so that no other matrix takes their ids
+            union = a + b
+            union = a if union.nnz == a.nnz else b if union.nnz == b.nnz else union
+            self._unions[key] = (union, a, b)  # held, so that no other matrix takes their ids
         return self._unions[key][0]
 
-    def taken(self, given: Any, places: Any) -> Any:
+    def taken(self, pattern: Any, places: Any) -> Any:
         """The rows at the given places, empty ones where a place is negative; all in order if places is None."""
         if places is None:
-            return given
+            return pattern
         places = np.ravel(places)
-        size = given.shape[0]
+        size = pattern.shape[0]
         if len(places) == size and np.array_equal(places, np.arange(size)):
-            return given
+            return pattern
         if (places < 0).any():
-            given = self._csr(given.indices, np.append(given.indptr, given.indptr[-1]))
+            pattern = self._csr(pattern.indices, np.append(pattern.indptr, pattern.indptr[-1]))
             places = np.where(places < 0, size, places)
-        starts, counts = given.indptr[places], np.diff(given.indptr)[places]
+        starts, counts = pattern.indptr[places], np.diff(pattern.indptr)[places]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         within = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-        return self._csr(given.indices[within], indptr)
+        return self._csr(pattern.indices[within], indptr)
 
-    def put(self, given: Any, places: Any, rows: int) -> Any:
+    def put(self, pattern: Any, places: Any, rows: int) -> Any:
         """Each row put at its place; what meets there depends on all of it."""
         places = np.ravel(places)
-        counts = np.diff(given.indptr)
+        counts = np.diff(pattern.indptr)
         if rows == 1:
-            return self.every([given], 1)
+            return self.every([pattern], 1)
         if len(places) == 1 or (np.diff(places) > 0).all():  # each place is met once, in order
-            found = np.zeros(rows + 1, given.indptr.dtype)
-            found[places + 1] = counts
-            return self._csr(given.indices, np.cumsum(found))
-        made = self._make((np.ones(given.nnz, bool), (np.repeat(places, counts), given.indices)), shape=(rows, self.columns))
-        made.sum_duplicates()
-        return made
+            row_counts = np.zeros(rows + 1, pattern.indptr.dtype)
+            row_counts[places + 1] = counts
+            return self._csr(pattern.indices, np.cumsum(row_counts))
+        union = self._make((np.ones(pattern.nnz, bool), (np.repeat(places, counts), pattern.indices)), shape=(rows, self.columns))
+        union.sum_duplicates()
+        return union
 
-    def below(self, given: Sequence[Any]) -> Any:
+    def below(self, patterns: Sequence[Any]) -> Any:
         """All rows, one pattern below the other."""
-        if len(given) == 1:
-            return given[0]
-        counts = np.concatenate([np.diff(g.indptr) for g in given])
-        return self._csr(np.concatenate([g.indices for g in given]), np.concatenate([[0], np.cumsum(counts)]))
+        if len(patterns) == 1:
+            return patterns[0]
+        counts = np.concatenate([np.diff(g.indptr) for g in patterns])
+        return self._csr(np.concatenate([g.indices for g in patterns]), np.concatenate([[0], np.cumsum(counts)]))
 
-    def multiplied(self, matrix: Any, given: Any) -> Any:
+    def multiplied(self, matrix: Any, pattern: Any) -> Any:
         """Sums of rows, each with the coefficients in one row of a matrix."""
-        found = self._make(matrix != 0) @ given
-        found.sort_indices()
-        return found
+        product = self._make(matrix != 0) @ pattern
+        product.sort_indices()
+        return product

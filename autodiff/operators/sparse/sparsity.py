@@ -43,33 +43,36 @@ def structure(linearization: Linearization, x: Any) -> Any:
     """
     patterns = Patterns(math.prod(x.shape))
     known = propagate(reversed(linearization.nodes), {x: patterns.identity()}, functools.partial(_through, patterns))
-    found = known.get(linearization.out)
-    return patterns.empty(math.prod(linearization.out.shape)) if found is None else found
+    pattern = known.get(linearization.out)
+    return patterns.empty(math.prod(linearization.out.shape)) if pattern is None else pattern
 
 
-def _through(patterns: Patterns, node: Any, given: list[Any]) -> Any:
+def _through(patterns: Patterns, node: Any, operand_patterns: list[Any]) -> Any:
     """Return the dependences of a node's elements from those of its operands."""
     if type(node) is MultiOutput:
-        return patterns.every(given, 1)
+        return patterns.every(operand_patterns, 1)
     size = math.prod(node.shape)
     if isinstance(node.function, (Output, Keyworded)):
-        return patterns.every(given, size)
+        return patterns.every(operand_patterns, size)
     rule, operands = by_function[node.function], plain_operands(node)
     spec = spec_of(node.function)
     kind = rule.kind if spec is None or spec.kind == "own" else spec.kind
     if kind == "elementwise":
         return patterns.union(
-            [None if g is None else patterns.taken(g, _repeated(x, node.shape)) for g, x in zip(given, operands, strict=True)]
+            [
+                None if g is None else patterns.taken(g, _repeated(x, node.shape))
+                for g, x in zip(operand_patterns, operands, strict=True)
+            ]
         )
-    if rule.weights and given[0] is not None and not any(g is not None for g in given[1:]):
-        return patterns.put(given[0], _reduced(node, operands[0], **node.options), size)
-    if kind == "shape" and given[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
-        return patterns.taken(given[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
-    if rule.positions is not None and given[0] is not None:
-        return patterns.taken(given[0], rule.positions(node.raw_value, *operands, **node.options))
+    if rule.weights and operand_patterns[0] is not None and not any(g is not None for g in operand_patterns[1:]):
+        return patterns.put(operand_patterns[0], _reduced(node, operands[0], **node.options), size)
+    if kind == "shape" and operand_patterns[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
+        return patterns.taken(operand_patterns[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
+    if rule.positions is not None and operand_patterns[0] is not None:
+        return patterns.taken(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
     several = SEVERAL.get(opname_of(node.function))
-    found = None if several is None else several(patterns, node, given, operands)
-    return patterns.every(given, size) if found is None else found
+    pattern = None if several is None else several(patterns, node, operand_patterns, operands)
+    return patterns.every(operand_patterns, size) if pattern is None else pattern
 
 
 def _numbered(x: Any, start: int = 0) -> Any:
@@ -86,21 +89,21 @@ def _reduced(node: Any, x: Any, axis: Any = None, keepdims: Any = False, **_: An
     return np.broadcast_to(restore_axes(_numbered(node.raw_value), x, axis, keepdims), x.shape)
 
 
-def _joined(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+def _joined(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     sizes = np.cumsum([0, *(math.prod(np.shape(x)) for x in operands)]).tolist()
-    parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(given, operands, strict=True)]
+    parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(operand_patterns, operands, strict=True)]
     options = {name: value for name, value in node.options.items() if name == "axis"}
     return patterns.taken(patterns.below(parts), node.function(*map(_numbered, operands, sizes), **options))
 
 
-def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+def _scattered(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     like, *flat = operands
     numbers = _numbered(like)
     parts, places, start = [], [], 0
     for count in node.options["layout"]:
-        if given[1 + start] is not None:
+        if operand_patterns[1 + start] is not None:
             index = flat[start + 1 : start + 1 + count]
-            parts.append(given[1 + start])
+            parts.append(operand_patterns[1 + start])
             places.append(np.ravel(numbers[index[0] if count == 1 else tuple(index)]))
         start += 1 + count
     if not parts:  # the stored values depend on nothing
@@ -108,13 +111,13 @@ def _scattered(patterns: Patterns, node: Any, given: list[Any], operands: list[A
     return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
 
 
-def _multiplied(patterns: Patterns, node: Any, given: list[Any], operands: list[Any]) -> Any:
+def _multiplied(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
     """A product of a matrix and a vector: coefficients that are zero make no dependence."""
     a, b = map(np.asarray, operands)
-    if given[0] is None and (a.ndim, b.ndim) == (2, 1):
-        return patterns.multiplied(a, given[1])
-    if given[1] is None and (a.ndim, b.ndim) == (1, 2):
-        return patterns.multiplied(b.T, given[0])
+    if operand_patterns[0] is None and (a.ndim, b.ndim) == (2, 1):
+        return patterns.multiplied(a, operand_patterns[1])
+    if operand_patterns[1] is None and (a.ndim, b.ndim) == (1, 2):
+        return patterns.multiplied(b.T, operand_patterns[0])
     return None
 
 

@@ -66,9 +66,9 @@ class EngineJitted(Jitted[..., Any]):
         key = (*key_of(parts, structure, (args, kwargs)), *shapes)
         programs, dynamic = self._by_device_key.get(key, (None, ()))
         if programs is not None:
-            found = programs.run_matching([leaves[place] for place in dynamic])
-            if found is not None:
-                return found[0].build(found[1])
+            match = programs.run_matching([leaves[place] for place in dynamic])
+            if match is not None:
+                return match[0].build(match[1])
         plain = [library.argument(leaf) if library.is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = unflatten(structure, [leaf.value if type(leaf) is Static else leaf for leaf in plain])
         call = signature_of(args, kwargs, self.names)
@@ -76,8 +76,8 @@ class EngineJitted(Jitted[..., Any]):
         if programs is None:
             raise NotImplementedError(next(reversed(self._notes)))
         self._by_device_key[key] = programs, call.dynamic
-        found = programs.run_matching(programs.values(call.leaves))
-        result = programs.call_uncovered(call, args, kwargs) if found is None else found[0].build(found[1])
+        match = programs.run_matching(programs.values(call.leaves))
+        result = programs.call_uncovered(call, args, kwargs) if match is None else match[0].build(match[1])
         results, tree = flatten(result)
         with library.context():
             return unflatten(tree, [library.from_numpy(r) if isinstance(r, (np.ndarray, np.generic)) else r for r in results])

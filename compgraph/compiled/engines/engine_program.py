@@ -79,9 +79,9 @@ class Results(tuple[Any, ...]):
 
     def __new__(cls, outputs: Iterable[Any], has_nan: Any) -> Results:
         """Return the outputs with the number."""
-        made = super().__new__(cls, outputs)
-        made.has_nan = has_nan
-        return made
+        instance = super().__new__(cls, outputs)
+        instance.has_nan = has_nan
+        return instance
 
 
 class EngineProgram:
@@ -128,8 +128,8 @@ class EngineProgram:
         library = self._library
         with library.context(), without_tracing():  # within operators, NumPy's names would make buffers in the library's code
             held = [library.is_array(value) for value in values]
-            given = [v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, held, strict=True)]
-            outputs, watched, in_range, has_nan = self._compiled(*given, *self._constants)
+            inputs = [v if is_held else library.from_numpy(np.asarray(v)) for v, is_held in zip(values, held, strict=True)]
+            outputs, watched, in_range, has_nan = self._compiled(*inputs, *self._constants)
             if in_range is not None and not bool(in_range):
                 raise IndexError("an index is out of range")
             if self.guards:
@@ -137,9 +137,9 @@ class EngineProgram:
             return Results(map(library.own if any(held) else library.to_numpy, outputs), has_nan)
 
     def _check(self, watched: Sequence[Any]) -> None:
-        answers = iter(watched)
+        guard_values = iter(watched)
         for guard in self.guards:
-            guard.check(*[self._library.to_numpy(next(answers)) if isinstance(a, Value) else a for a in guard.args])
+            guard.check(*[self._library.to_numpy(next(guard_values)) if isinstance(a, Value) else a for a in guard.args])
 
 
 class _EngineWriter(Writer):
@@ -330,10 +330,10 @@ class _EngineWriter(Writer):
     def operation(self, item: Any) -> str:
         """Return the expression of an operation; of one output of several, converted to its dtype."""
         if isinstance(item.function, ops.Output):
-            found = f"cast({super().operation(item)}, {self._dtype(item.dtype)})"
+            expression = f"cast({super().operation(item)}, {self._dtype(item.dtype)})"
             if key_of(item.args[0].function) == "linalg_lstsq" and item.function.index == 2:
-                self._require(f"{found} == {int(item.raw_value)}")
-            return found
+                self._require(f"{expression} == {int(item.raw_value)}")
+            return expression
         return self.call(item)
 
     def call(self, item: Any) -> str:
@@ -370,7 +370,7 @@ class _EngineWriter(Writer):
                 self._moved(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
             ]
         arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
-        found = counterpart(self._library, function)
+        library_function = counterpart(self._library, function)
         if isinstance(named.get("axis"), Value):
             raise UnsupportedError(f"{key}: an axis that is computed")
         arguments += [
@@ -388,7 +388,7 @@ class _EngineWriter(Writer):
         ]
         if key == "linalg_lstsq":
             arguments.append(f"rank={int(item.raw_value[2])}")
-        name = self._shared(found, f"np_{key}")
+        name = self._shared(library_function, f"np_{key}")
         expression = f"{name}({', '.join(arguments)})"
         if axes is not None and (inner := axes[len(operands)]):
             if function is np.vecdot:  # the axis is kept
@@ -430,23 +430,23 @@ class _EngineWriter(Writer):
     @staticmethod
     def _dtype_of(item: Any, key: str, position: int, operand: Any) -> Any:
         """Return the dtype to which NumPy converts an operand of a function that is no ufunc."""
-        given = np.asarray(_example(operand)).dtype
+        operand_dtype = np.asarray(_example(operand)).dtype
         if isinstance(item, MultiOutput):
             wanted = np.result_type(*item.raw_value)
             are_floats = key.startswith("linalg") or all(np.asarray(x).dtype.kind in "fc" for x in item.raw_value)
-            return np.result_type(given, wanted) if are_floats and given.kind in "biu" else given
+            return np.result_type(operand_dtype, wanted) if are_floats and operand_dtype.kind in "biu" else operand_dtype
         wanted = item.dtype
         if wanted.kind == "b":
-            return given
-        if (key, position) in _CLASS_NUMBERS and given.kind in "iu":
-            return given
+            return operand_dtype
+        if (key, position) in _CLASS_NUMBERS and operand_dtype.kind in "iu":
+            return operand_dtype
         if key == "where":
             return np.dtype(bool) if position == 0 else wanted
-        if key in _UNCONVERTED or (wanted.kind in "biu" and given.kind not in "biu"):
-            return given
-        if wanted.kind == "c" and given.kind != "c":
+        if key in _UNCONVERTED or (wanted.kind in "biu" and operand_dtype.kind not in "biu"):
+            return operand_dtype
+        if wanted.kind == "c" and operand_dtype.kind != "c":
             return np.dtype(f"f{wanted.itemsize // 2}") if key.startswith("fft") else wanted
-        return given if given.kind == "c" and wanted.kind != "c" else wanted
+        return operand_dtype if operand_dtype.kind == "c" and wanted.kind != "c" else wanted
 
     def _moved(self, source: str, axes: tuple[int, ...], to: tuple[int, ...]) -> str:
         """Return the source of an array with some axes moved."""
@@ -510,10 +510,10 @@ def _example(operand: Any) -> Any:
 
 def _folded(function: Any) -> Any:
     """Return the function that is a fold of a ufunc, such as ``np.sum`` of ``np.add.reduce``."""
-    found = ops.FOLDS.get((function.ufunc, function.method))
-    if found is None:
+    fold = ops.FOLDS.get((function.ufunc, function.method))
+    if fold is None:
         raise UnsupportedError(f"{function.__name__}")
-    return found
+    return fold
 
 
 def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:

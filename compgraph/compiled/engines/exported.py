@@ -42,8 +42,8 @@ class ExportedFunction:
             self._programs[key] = self._trace(leaves, structure)
         program, dynamic, build = self._programs[key]
         library.require_precision(program.has_double_precision)
-        given = [leaves[place] if library.is_array(leaves[place]) else library.from_numpy(leaves[place]) for place in dynamic]
-        outputs, _, in_range, _ = program.run(*given)
+        inputs = [leaves[place] if library.is_array(leaves[place]) else library.from_numpy(leaves[place]) for place in dynamic]
+        outputs, _, in_range, _ = program.run(*inputs)
         outputs = tuple(map(library.own, outputs))
         if in_range is not None:
             outputs = tuple(library.nan_unless(in_range, output) for output in outputs)

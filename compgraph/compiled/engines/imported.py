@@ -39,10 +39,10 @@ class ImportedFunction:
             return bind(self, as_operands(operands))
         library = self.library
         with NoGraph(), without_tracing(), library.context():  # names of NumPy's mean NumPy's functions again
-            found = self.f(*[x if library.is_array(x) else library.from_numpy(np.asarray(x)) for x in operands])
-            if isinstance(found, (tuple, list)):
-                return tuple(map(library.to_numpy, found))
-            return library.to_numpy(found)
+            result = self.f(*[x if library.is_array(x) else library.from_numpy(np.asarray(x)) for x in operands])
+            if isinstance(result, (tuple, list)):
+                return tuple(map(library.to_numpy, result))
+            return library.to_numpy(result)
 
     def pullback(self, outputs: int) -> ImportedFunction:
         """The function of `outputs` cotangents (0 if the result is no tuple) and the operands that returns those of the operands.

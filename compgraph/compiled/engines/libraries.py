@@ -47,10 +47,10 @@ class Library:
 
     def function(self, name: str) -> Function | None:
         """Return the library's own function of a dotted name, such as ``"linalg.inv"``, or None."""
-        found: Any = self.namespace
+        attribute: Any = self.namespace
         for part in name.split("."):
-            found = getattr(found, part, None)
-        return found  # type: ignore[no-any-return]
+            attribute = getattr(attribute, part, None)
+        return attribute  # type: ignore[no-any-return]
 
     def special(self, name: str) -> Function | None:
         """Return the library's function for one of ``scipy.special``, or None."""
@@ -64,10 +64,10 @@ class Library:
 
     def dtype(self, dtype: Any) -> Any:
         """Return the library's dtype of one of NumPy's."""
-        found = getattr(self.namespace, np.dtype(dtype).name, None)
-        if found is None:
+        library_dtype = getattr(self.namespace, np.dtype(dtype).name, None)
+        if library_dtype is None:
             raise UnsupportedError(f"{self.name} has no dtype {np.dtype(dtype)}")
-        return found
+        return library_dtype
 
     def from_numpy(self, value: Any) -> Any:
         """Return a copy of a plain array in the memory of the library's device."""
@@ -79,8 +79,8 @@ class Library:
 
     def argument(self, value: Any) -> Any:
         """Return a library's array as an argument of a compiled function: a number that may change stays an array."""
-        found = self.to_numpy(value)
-        return found if found.dtype.kind in "fc" else np.asarray(found)
+        numpy_value = self.to_numpy(value)
+        return numpy_value if numpy_value.dtype.kind in "fc" else np.asarray(numpy_value)
 
     def own(self, value: Any) -> Any:
         """Return a result as an array that shares no memory with others."""
@@ -186,8 +186,8 @@ class Convolving(Library):
 
 
 def _geometry(x: Any, kernel: Any, options: dict[str, Any]) -> tuple[Windows, int]:
-    found = array_api.correlation_of("cross_correlate", x, kernel, options)
-    return found.windows, found.groups
+    correlation = array_api.correlation_of("cross_correlate", x, kernel, options)
+    return correlation.windows, correlation.groups
 
 
 class NumPyNamed(Library):
@@ -260,8 +260,8 @@ class Jax(NumPyNamed, Convolving):
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
-        found = iter(self.jax.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
-        return tuple(next(found) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
+        operand_cotangents = iter(self.jax.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        return tuple(next(operand_cotangents) if k in real else self.namespace.zeros(x.shape) for k, x in enumerate(operands))
 
     def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
         """Return the tangent of a function of one operand."""
@@ -382,8 +382,8 @@ class Torch(Convolving):
             every = dict(enumerate(operands)) | dict(zip(real, values, strict=True))
             return f(*[every[k] for k in range(len(operands))])
 
-        found = iter(self.torch.func.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
-        return tuple(next(found) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
+        operand_cotangents = iter(self.torch.func.vjp(of_real, *[operands[k] for k in real])[1](cotangents))
+        return tuple(next(operand_cotangents) if k in real else self.torch.zeros(x.shape) for k, x in enumerate(operands))
 
     def jvp(self, f: Function, operand: Any, tangent: Any) -> Any:
         """Return the tangent of a function of one operand."""
@@ -458,13 +458,13 @@ def find_library(backend: Any) -> Library:
 @functools.cache
 def _numpy_names() -> dict[Any, tuple[str, ...]]:
     """Return the names of NumPy's functions; several where NumPy has aliases, as ``arccos`` and ``acos``."""
-    found: dict[Any, tuple[str, ...]] = {}
+    names: dict[Any, tuple[str, ...]] = {}
     for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         for name in dir(module):
             function = getattr(module, name, None)
             if callable(function) and not isinstance(function, type):
-                found[function] = (*found.get(function, ()), prefix + name)
-    return found
+                names[function] = (*names.get(function, ()), prefix + name)
+    return names
 
 
 def key_of(function: Any) -> str:
@@ -501,8 +501,8 @@ def counterpart(library: Library, function: Any) -> Function:
         return functools.partial(own, library.namespace)
     if direct is not None:
         return direct
-    if key.startswith("special_") and (found := library.special(key.removeprefix("special_"))) is not None:
-        return found
+    if key.startswith("special_") and (special_function := library.special(key.removeprefix("special_"))) is not None:
+        return special_function
     raise UnsupportedError(f"{library.name} has no counterpart of {key}")
 
 

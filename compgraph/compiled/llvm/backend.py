@@ -122,8 +122,8 @@ class MachineProgram:
         """Return the drawing of `visualize_at` (see `program_drawing`), with names for the inputs."""
         from .program_drawing import draw_program  # imported on first use
 
-        told = [*names, *(f"input {number}" for number in range(1 + len(names), 1 + len(self._inputs)))]
-        called = {buffer: name for buffer, name in zip(self._inputs, told, strict=True) if buffer is not None}
+        input_names = [*names, *(f"input {number}" for number in range(1 + len(names), 1 + len(self._inputs)))]
+        called = {buffer: name for buffer, name in zip(self._inputs, input_names, strict=True) if buffer is not None}
         return draw_program(self._units, self._results, called, options)
 
     # ------------------------------------------------------------------------------------------ compilation
@@ -209,26 +209,26 @@ class MachineProgram:
         buffers = [*self._inputs, *[place.buffer for place, _ in self._results if place is not None]]
         known: dict[Any, int] = {id(buffer): k for k, buffer in enumerate(buffers) if buffer is not None}
         self._constants: list[Any] = []
-        found = []
+        functions = []
         for function, arrays, records, tiles in (step for step in self._steps if isinstance(step, _MachineCode)):
             for constant in arrays:
                 if id(constant) not in known:
                     known[id(constant)] = len(buffers) + len(self._constants)
                     self._constants.append(constant)
-            found.append((function, [known[id(array)] for array in arrays], records, tiles))
-        return found
+            functions.append((function, [known[id(array)] for array in arrays], records, tiles))
+        return functions
 
     # ------------------------------------------------------------------------------------------ execution
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs."""
         try:
-            found, raised = self._run(values) if self._quick is None else self._run_quickly(values)
+            outputs, raised = self._run(values) if self._quick is None else self._run_quickly(values)
         except (GuardError, OtherProgramError):  # perhaps because of a rounding error; NumPy decides
             return self._as_numpy(values)
         if raised and _is_reported_by_numpy(raised):
             return self._as_numpy(values)  # to get its warnings
-        return found
+        return outputs
 
     def _work(self) -> tuple[Any, int]:
         """Return a workspace that no other run uses, and its address."""
@@ -244,22 +244,22 @@ class MachineProgram:
         assert self._quick is not None
         values = [value if type(value) is np.ndarray else np.asarray(value) for value in values]
         work, start = self._work()
-        made = [make() for make in self._makers]
-        arrays = (*values, *made, *self._constants)
+        outputs = [make() for make in self._makers]
+        arrays = (*values, *outputs, *self._constants)
         raised = 0
         for function, views, records, tiles in self._quick:
             raised |= self._done(function, [start, *[id(arrays[k]) for k in views], *records], tiles, (work, arrays))
         self._works.append((work, start))
-        return tuple([array if array.shape else array[()] for array in made]), raised
+        return tuple([array if array.shape else array[()] for array in outputs]), raised
 
-    def _done(self, function: Any, given: list[int], tiles: int, held: Any) -> int:
+    def _done(self, function: Any, arguments: list[int], tiles: int, held: Any) -> int:
         """Run a function; return its floating-point exceptions."""
         if tiles:
             raised = thread_pool.run_tiles(
-                function, given, tiles, self._threads or thread_pool.processors(), (self._loaded, held)
+                function, arguments, tiles, self._threads or thread_pool.processors(), (self._loaded, held)
             )
         else:
-            raised = function(*given)
+            raised = function(*arguments)
         if raised & BAILOUT:
             raise OtherProgramError("an index is out of range, or a number does not fit")
         return int(raised)
@@ -278,11 +278,11 @@ class MachineProgram:
             if isinstance(step, NumPyCall):
                 self._call(step, arrays, called, work)
             else:
-                given = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in step.arrays], *step.records]
-                raised |= self._done(step.function, given, step.tiles, (work, arrays))
+                arguments = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in step.arrays], *step.records]
+                raised |= self._done(step.function, arguments, step.tiles, (work, arrays))
         self._works.append((work, start))
-        found = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
-        return tuple([array if array.shape else array[()] for array in found]), raised
+        outputs = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
+        return tuple([array if array.shape else array[()] for array in outputs]), raised
 
     def give_up_values(self) -> None:
         """Release the recorded values of the nodes; for graphs without other owners."""
@@ -293,8 +293,8 @@ class MachineProgram:
         """Compute the results by NumPy."""
         if self._plain is None:
             self._plain = NumPyBackend().compile(self._schedule)
-        found: tuple[Any, ...] = self._plain(values)
-        return found
+        outputs: tuple[Any, ...] = self._plain(values)
+        return outputs
 
     def _call(self, step: NumPyCall, arrays: dict[Any, Any], called: dict[Any, Any], work: Any) -> None:
         item = step.item
@@ -304,8 +304,8 @@ class MachineProgram:
                 return operand
             if operand in called:
                 return called[operand]
-            found = self._array(step.views[operand], arrays, work)
-            return found if isinstance(operand.raw_value, np.ndarray) else found[()]
+            operand_array = self._array(step.views[operand], arrays, work)
+            return operand_array if isinstance(operand.raw_value, np.ndarray) else operand_array[()]
 
         if isinstance(item, Write):
             assert step.out is not None
@@ -441,10 +441,10 @@ class LoweredProgram(NamedTuple):
 
 def extrapolate_program(family: TripCountFamily) -> LoweredProgram:
     """Return the steps with the target trip counts; raise a NotImplementedError if they cannot be extrapolated."""
-    found = [LoweredProgram.of(schedule, max(family.target)) for schedule in family.schedules]
-    steps = extrapolate([each.steps for each in found], family.trip_counts, family.target)
+    programs = [LoweredProgram.of(schedule, max(family.target)) for schedule in family.schedules]
+    steps = extrapolate([each.steps for each in programs], family.trip_counts, family.target)
     views = iter(steps.outputs)
-    return LoweredProgram(steps, [(None if place is None else next(views), node) for place, node in found[0].results])
+    return LoweredProgram(steps, [(None if place is None else next(views), node) for place, node in programs[0].results])
 
 
 class TableProgram:
@@ -465,8 +465,8 @@ class TableProgram:
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the values of a call."""
-        found: tuple[Any, ...] = self._program([*values, *self._given])
-        return found
+        outputs: tuple[Any, ...] = self._program([*values, *self._given])
+        return outputs
 
     def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
         """Return the drawing of `visualize_at`."""

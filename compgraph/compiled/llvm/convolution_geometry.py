@@ -86,14 +86,14 @@ class ConvolutionGeometry:
 
     def phases(self, axis: int) -> list[Phase]:
         """Return the phases of an axis in the input gradient."""
-        found, stride, dilation = [], self.strides[axis], self.dilation[axis]
+        phases, stride, dilation = [], self.strides[axis], self.dilation[axis]
         for start in range(min(stride, self.lengths[axis])):
             origin = start + self.before[axis]
             taps = [tap for tap in range(self.window[axis]) if (origin - tap * dilation) % stride == 0]
             places = [(origin - tap * dilation) // stride for tap in taps] or [0]
             step = places[1] - places[0] if len(places) > 1 else 0
-            found.append(Phase(start, -(-(self.lengths[axis] - start) // stride), tuple(taps), places[0], step))
-        return found
+            phases.append(Phase(start, -(-(self.lengths[axis] - start) // stride), tuple(taps), places[0], step))
+        return phases
 
     def margins(self, axis: int) -> Pair:
         """Return the padding of a result that its input gradient reads, before and after."""

@@ -47,11 +47,11 @@ def load(key: str) -> bytes | None:
     if place is None or secret is None or len(secret) != _SECRET_SIZE:
         return None
     path = place / _file_name(key)
-    found = _read(path)
-    if found is None:
+    content = _read(path)
+    if content is None:
         return None
-    code = found[_CODE_SIZE:]
-    if not hmac.compare_digest(found[:_CODE_SIZE], _authentication(secret, key, code)):
+    code = content[_CODE_SIZE:]
+    if not hmac.compare_digest(content[:_CODE_SIZE], _authentication(secret, key, code)):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)
@@ -85,16 +85,16 @@ def _usable_folder() -> Path | None:
     try:
         place = cache_folder()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = os.lstat(place)
+        status = os.lstat(place)
     except (OSError, RuntimeError):  # not writable, or the user has no home
         return None
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE:
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE:
         return place
     if place not in _refused:
         _refused.add(place)
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             why = "it is a symbolic link; use its target"
-        elif found.st_uid != os.geteuid():
+        elif status.st_uid != os.geteuid():
             why = "it belongs to another user"
         else:
             why = f"other users can write to it; run chmod 700 {place}"
@@ -107,8 +107,8 @@ def _read(path: Path) -> bytes | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _WRITABLE
+            status = os.fstat(handle)
+            is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE
             return file.read() if is_own else None
     except OSError:
         return None
@@ -129,14 +129,14 @@ def _write(path: Path, content: bytes) -> None:
 def _secret(place: Path) -> bytes | None:
     """Return the user's secret, created if missing or damaged."""
     path = place / _SECRET
-    found = _read(path)
-    if found is None or len(found) != _SECRET_SIZE:
+    secret = _read(path)
+    if secret is None or len(secret) != _SECRET_SIZE:
         _write(path, os.urandom(_SECRET_SIZE))
-        found = _read(path)  # another process may have written concurrently
-    return found
+        secret = _read(path)  # another process may have written concurrently
+    return secret
 
 
 def _evict() -> None:
-    found = sorted(cached_files(), key=lambda path: path.lstat().st_mtime)
-    for path in found[: max(len(found) - MAX_FILES, 0)]:
+    paths = sorted(cached_files(), key=lambda path: path.lstat().st_mtime)
+    for path in paths[: max(len(paths) - MAX_FILES, 0)]:
         path.unlink(missing_ok=True)

@@ -166,9 +166,9 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
         chosen = ir.compare("oge" if name == "fmax" else "ole", a, b)
         return ir.select(ir.binary("or", chosen, ir.compare("uno", b, b)), a, b)
     if name == "sign":
-        found = ir.select(ir.compare("ogt", a, zero), one, ir.number(-1.0, a.type))
-        found = ir.select(ir.compare("oeq", a, zero), zero, found)
-        return ir.select(ir.compare("uno", a, a), a, found)
+        result = ir.select(ir.compare("ogt", a, zero), one, ir.number(-1.0, a.type))
+        result = ir.select(ir.compare("oeq", a, zero), zero, result)
+        return ir.select(ir.compare("uno", a, a), a, result)
     if name == "logical_not":
         return ir.compare("oeq", a, zero)
     if name == "isnan":
@@ -178,8 +178,8 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     if name == "signbit":
         return ir.compare("olt", ir.intrinsic("copysign", one, a), zero)
     if name == "heaviside":
-        found = ir.select(ir.compare("oeq", a, zero), b, ir.select(ir.compare("olt", a, zero), zero, one))
-        return ir.select(ir.compare("uno", a, a), a, found)
+        result = ir.select(ir.compare("oeq", a, zero), b, ir.select(ir.compare("olt", a, zero), zero, one))
+        return ir.select(ir.compare("uno", a, a), a, result)
     if name in _ANGLE_FACTORS:
         over, under = np.array(_ANGLE_FACTORS[name], np.float64 if a.type.of == "double" else np.float32)
         return ir.binary("fmul", a, ir.number(over / under, a.type))

@@ -16,8 +16,8 @@ from .ir_builder import DOUBLE, IRBuilder, Type, Value
 def _fmod(ir: IRBuilder, a: Value, b: Value) -> Value:
     """C's ``fmod``, which is exact, so it can be computed in double."""
     wide = [ir.cast("fpext", v, DOUBLE) if v.type.of == "float" else v for v in (a, b)]
-    found = ir.binary("frem", *wide)
-    return ir.cast("fptrunc", found, a.type) if a.type.of == "float" else found
+    remainder = ir.binary("frem", *wide)
+    return ir.cast("fptrunc", remainder, a.type) if a.type.of == "float" else remainder
 
 
 def _modulo(ir: IRBuilder, a: Value, b: Value) -> tuple[Value, Value, Value]:
@@ -27,13 +27,13 @@ def _modulo(ir: IRBuilder, a: Value, b: Value) -> tuple[Value, Value, Value]:
     is_rest = ir.compare("une", rest, zero)
     differs = ir.binary("xor", ir.compare("olt", b, zero), ir.compare("olt", rest, zero))
     differs = ir.binary("and", differs, is_rest)
-    found = ir.select(is_rest, rest, ir.intrinsic("copysign", zero, b))
-    return rest, ir.select(differs, ir.binary("fadd", rest, b), found), differs
+    signed_rest = ir.select(is_rest, rest, ir.intrinsic("copysign", zero, b))
+    return rest, ir.select(differs, ir.binary("fadd", rest, b), signed_rest), differs
 
 
 def _remainder(ir: IRBuilder, a: Value, b: Value) -> Value:
-    rest, found, _ = _modulo(ir, a, b)
-    return ir.select(ir.compare("oeq", b, ir.number(0.0, b.type)), rest, found)
+    rest, remainder, _ = _modulo(ir, a, b)
+    return ir.select(ir.compare("oeq", b, ir.number(0.0, b.type)), rest, remainder)
 
 
 def _floor_divide(ir: IRBuilder, a: Value, b: Value) -> Value:

@@ -149,9 +149,9 @@ class IRBuilder:
     @property
     def text(self) -> str:
         """The IR of the function."""
-        given = ", ".join(f"{v.type} noalias {v.text}" if v.type == POINTER else str(v) for v in self.operands)
+        parameters = ", ".join(f"{v.type} noalias {v.text}" if v.type == POINTER else str(v) for v in self.operands)
         hidden = "internal " if self.name.startswith(".") else ""
-        head = f"define {hidden}{self.result or 'void'} @{self.name}({given}) {self.attributes} {{\nentry:"
+        head = f"define {hidden}{self.result or 'void'} @{self.name}({parameters}) {self.attributes} {{\nentry:"
         return "\n".join([head, *self._variables, *self._lines, "}"])
 
     # ------------------------------------------------------------------------------------------ bailing out
@@ -345,14 +345,14 @@ class IRBuilder:
         before, head = self._block, self.label()
         self.jump(head)
         self.begin(head)
-        made = Loop(self.emit("", LONG), [self.emit("", value.type) for value in carried])
+        loop = Loop(self.emit("", LONG), [self.emit("", value.type) for value in carried])
         place = len(self._lines) - 1 - len(carried)
-        yield made
-        following = self.binary("add", made.index, self.number(step, LONG))
+        yield loop
+        following = self.binary("add", loop.index, self.number(step, LONG))
         end, done = self._block, self.label()
-        pairs = [(made.index, first, following), *zip(made.current, carried, made.next, strict=True)]
-        for k, (now, given, then) in enumerate(pairs):
-            self._lines[place + k] = f"{now.text} = phi {now.type} [ {given.text}, %{before} ], [ {then.text}, %{end} ]"
+        pairs = [(loop.index, first, following), *zip(loop.current, carried, loop.next, strict=True)]
+        for k, (now, initial_value, then) in enumerate(pairs):
+            self._lines[place + k] = f"{now.text} = phi {now.type} [ {initial_value.text}, %{before} ], [ {then.text}, %{end} ]"
         self.branch(self.compare("slt", following, last), head, done)
         self.begin(done)
 
@@ -380,21 +380,21 @@ class IRBuilder:
         before, inside, after = self._block, self.label(), self.label()
         self.branch(condition, inside, after)
         self.begin(inside)
-        found = list(values)
-        yield found
+        replacements = list(values)
+        yield replacements
         end = self._block
         self.jump(after)
         self.begin(after)
-        for k, (first, then) in enumerate(zip(values, found, strict=True)):
-            found[k] = self.emit(f"phi {first.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]", first.type)
+        for k, (first, then) in enumerate(zip(values, replacements, strict=True)):
+            replacements[k] = self.emit(f"phi {first.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]", first.type)
 
     @contextmanager
     def branch_if_unlikely(self, condition: Value, value: Value) -> Iterator[list[Value]]:
         """As `branch_if` of one value, for rare cases."""
-        with self.branch_if(condition, [value]) as found:
+        with self.branch_if(condition, [value]) as replacements:
             branch = len(self._lines) - 2
             self._lines[branch] += ', !prof !{!"branch_weights", i32 1, i32 100000}'
-            yield found
+            yield replacements
 
     def ret(self, value: Value | None = None) -> None:
         """Return from the function."""

@@ -115,15 +115,17 @@ def compile_module(text: str, is_kept: bool = False) -> bytes:
     llvm = _llvm()
     name, features, _ = processor()
     parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _llvmlite_version())
-    made = disk_cache.load(repr(parts)) if is_kept else None
-    if made is not None:
-        _log.debug("loaded %d bytes of object code from the cache in %s", len(made), disk_cache.cache_folder())
-        return made
-    made = _emit_object(text)
+    object_code = disk_cache.load(repr(parts)) if is_kept else None
+    if object_code is not None:
+        _log.debug("loaded %d bytes of object code from the cache in %s", len(object_code), disk_cache.cache_folder())
+        return object_code
+    object_code = _emit_object(text)
     if is_kept:
-        is_stored = disk_cache.store(repr(parts), made)
-        _log.debug("object code was not in the cache; %s %d bytes", "stored" if is_stored else "could not store", len(made))
-    return made
+        is_stored = disk_cache.store(repr(parts), object_code)
+        _log.debug(
+            "object code was not in the cache; %s %d bytes", "stored" if is_stored else "could not store", len(object_code)
+        )
+    return object_code
 
 
 def _emit_object(text: str) -> bytes:
@@ -138,8 +140,8 @@ def _emit_object(text: str) -> bytes:
         options.loop_vectorization = options.slp_vectorization = False  # the IR is vectorized already
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
-        made: bytes = machine.emit_object(module)
-        return made
+        object_code: bytes = machine.emit_object(module)
+        return object_code
 
 
 class LoadedCode:
@@ -164,8 +166,8 @@ class LoadedCode:
 
     def address(self, name: str) -> int:
         """Return the address of a function."""
-        found: int = self._engine.get_function_address(name)
-        return found
+        address: int = self._engine.get_function_address(name)
+        return address
 
 
 _loaded: weakref.WeakSet[LoadedCode] = weakref.WeakSet()

@@ -165,8 +165,8 @@ class _Picture:
         dtype = "" if view is None else str(view.buffer.dtype)
         details = {"title": label, "name": "" if kind == "operation" else label, "opname": opname}
         details |= {"formula": "", "value": "", "shape": shape, "dtype": dtype, "line": "", "code": ""}
-        told = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
-        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, told)), details, box, sign=label in SIGNS.values()))
+        label_lines = [label, shape if self._options.shapes else "", dtype if self._options.dtypes else ""]
+        self.drawing.entries.append(Entry(kind, "\n".join(filter(None, label_lines)), details, box, sign=label in SIGNS.values()))
         return len(self.drawing.entries) - 1
 
     def _arrows(self, sources: Iterable[int], target: int, again: bool = False) -> None:

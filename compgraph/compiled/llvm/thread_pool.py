@@ -31,14 +31,14 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tiles(function: Callable[..., int], given: Sequence[Any], count: int, threads: int, held: Any) -> int:
+def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int, threads: int, held: Any) -> int:
     """Run all tiles of a computation.
 
     Parameters
     ----------
     function : callable
-        Machine code that runs a tile and returns the processor's flags. Its arguments are `given` and the tile's index.
-    given : sequence of object
+        Machine code that runs a tile and returns the processor's flags. Its arguments are `arguments` and the tile's index.
+    arguments : sequence of object
         The first arguments.
     count : int
         The number of tiles.
@@ -56,9 +56,9 @@ def run_tiles(function: Callable[..., int], given: Sequence[Any], count: int, th
     if helpers < 1:
         flags = 0
         for piece in range(count):
-            flags |= function(*given, piece)
+            flags |= function(*arguments, piece)
         return flags
-    job = Job(function, given, count, held)
+    job = Job(function, arguments, count, held)
     try:
         _enlist(job, helpers)
         job.work()
@@ -70,8 +70,8 @@ def run_tiles(function: Callable[..., int], given: Sequence[Any], count: int, th
 class Job:
     """A tiled computation in progress; see `run_tiles`."""
 
-    def __init__(self, function: Callable[..., int], given: Sequence[Any], count: int, held: Any) -> None:
-        self._function, self._given, self._count, self._held = function, given, count, held
+    def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, held: Any) -> None:
+        self._function, self._given, self._count, self._held = function, arguments, count, held
         self._pieces = itertools.count()  # a thread that takes a number runs that tile
         self._flags: list[int] = []
         self._errors: list[BaseException] = []
@@ -83,11 +83,11 @@ class Job:
 
     def work(self) -> None:
         """Run tiles until all are taken."""
-        flags, function, given, count = 0, self._function, self._given, self._count
+        flags, function, arguments, count = 0, self._function, self._given, self._count
         for piece in self._pieces:
             if piece >= count or self._is_closed:
                 break
-            flags |= function(*given, piece)
+            flags |= function(*arguments, piece)
         self._flags.append(flags)
 
     def help(self) -> None:
@@ -120,10 +120,10 @@ class Job:
         """Return the flags of all threads; raise an error of a helper."""
         if self._errors:
             raise self._errors[0]
-        found = 0
+        all_flags = 0
         for flags in self._flags:
-            found |= flags
-        return found
+            all_flags |= flags
+        return all_flags
 
 
 def _enlist(job: Job, helpers: int) -> None:

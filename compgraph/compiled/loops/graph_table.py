@@ -27,7 +27,7 @@ class GraphTable:
     ----------
     items : sequence
         Nodes, joints and writes, in the order of recording.
-    given : collection of Node
+    inputs : collection of Node
         The inputs of the graph.
 
     Attributes
@@ -40,7 +40,7 @@ class GraphTable:
         By row, how many numbers it has, and how many refer to operands.
     """
 
-    def __init__(self, items: Sequence[Any], given: Collection[Any]) -> None:
+    def __init__(self, items: Sequence[Any], inputs: Collection[Any]) -> None:
         self.items = items
         self.place = {item: row for row, item in enumerate(items)}
         self._roots = {id(item.memory): row for row, item in enumerate(items) if isinstance(item, Value) and item.memory}
@@ -48,14 +48,14 @@ class GraphTable:
         kinds, flat, counts, operands = [], list[int](), [], []
         for item in items:
             before = len(flat)
-            is_given = item in given
-            if is_given:
-                key: Any = ("given", id(item))
+            is_input = item in inputs
+            if is_input:
+                key: Any = ("input", id(item))
             else:
                 key = self._of_write(item, flat) if type(item) is Write else self._of_node(item, flat)
             kinds.append(self._kinds.setdefault(key, len(self._kinds)))
             counts.append(len(flat) - before)
-            operands.append(0 if is_given else len(item.parent_argnums) + (type(item) is Write))
+            operands.append(0 if is_input else len(item.parent_argnums) + (type(item) is Write))
         self.kinds = np.array(kinds, np.int64)
         self.counts, self.operands = np.array(counts), np.array(operands)
         widest = int(self.counts.max(initial=1))

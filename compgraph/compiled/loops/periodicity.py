@@ -59,13 +59,13 @@ class RowTable(Protocol):
 
 def find_runs(rows: RowTable, least: int) -> list[PeriodicRun]:
     """Return disjoint runs of at least `least` items, in order; shorter periods take precedence."""
-    taken = np.zeros(len(rows.kinds), bool)
-    found: list[PeriodicRun] = []
+    is_covered = np.zeros(len(rows.kinds), bool)
+    runs: list[PeriodicRun] = []
     for period in likely_periods(rows.kinds):
-        for run in find_runs_of_period(rows, period, taken, least):
-            taken[run.start : run.stop] = True
-            found.append(run)
-    return sorted(found)
+        for run in find_runs_of_period(rows, period, is_covered, least):
+            is_covered[run.start : run.stop] = True
+            runs.append(run)
+    return sorted(runs)
 
 
 def likely_periods(kinds: Any, most: int = MAX_PERIODS) -> list[int]:

@@ -113,30 +113,30 @@ def truncate_graph(result: Any, args: Sequence[Any], since: float) -> TruncatedG
     ends = [value for value in leaves if isinstance(value, Value)]
     if not ends or any(value.trace_kind for value in (*ends, *(a for a in args if isinstance(a, Value)))):
         return None
-    given = frozenset([a for a in args if isinstance(a, Value)])
-    items = needed(ends, stop=given)
-    if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, given, since):
+    argument_nodes = frozenset([a for a in args if isinstance(a, Value)])
+    items = needed(ends, stop=argument_nodes)
+    if len(items) < MIN_GRAPH_SIZE or _depends_on_values(items, argument_nodes, since):
         return None
     items.sort(key=_tick)
-    rows = GraphTable(items, given)
+    rows = GraphTable(items, argument_nodes)
     cuts = find_loops(rows)
     if not cuts:
         return None
-    made = TruncatedGraph(rows, cuts, leaves, structure, args)
-    if not made.is_known:
+    truncated_graph = TruncatedGraph(rows, cuts, leaves, structure, args)
+    if not truncated_graph.is_known:
         return None
     if (collected := collector.get()) is not None:
         collected.forget(since)
-    return made
+    return truncated_graph
 
 
 def _tick(item: Any) -> float:
     return float(item.sequence_number)
 
 
-def _depends_on_values(items: list[Any], given: Collection[Any], since: float) -> bool:
+def _depends_on_values(items: list[Any], argument_nodes: Collection[Any], since: float) -> bool:
     """Return whether Python read values, or the graph extends beyond the call."""
-    if any(item.sequence_number < since and item.args and item not in given for item in items):
+    if any(item.sequence_number < since and item.args and item not in argument_nodes for item in items):
         return True
     if any(getattr(item, "origin", None) is not None for item in items):  # nodes with an origin would be recomputed
         return True
@@ -228,17 +228,17 @@ class TruncatedGraph:
             shift = next((shift for start, stop, shift in moved if start <= row < stop), 0)
             return items[row - shift]
 
-        def reading(item: Any, position: int, made: Mapping[Any, Any]) -> Any:
+        def reading(item: Any, position: int, new_nodes: Mapping[Any, Any]) -> Any:
             operand = item.args[position]
             if isinstance(operand, (Value, MultiOutput)):
-                return made[lying(operand)]
-            found = tabled.get((item, position))
-            return None if found is None else bind(getitem, found)
+                return new_nodes[lying(operand)]
+            table_entry = tabled.get((item, position))
+            return None if table_entry is None else bind(getitem, table_entry)
 
         instead = {a: b for a, b in zip(self._args, args, strict=True) if isinstance(a, Value)}
         with Setting({collector: None}):  # `truncate_graph` has checked all iterations
-            made = replay([items[row] for row in kept], {}, instead, reading)
-        leaves = [made[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
+            new_nodes = replay([items[row] for row in kept], {}, instead, reading)
+        leaves = [new_nodes[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 
     def _remaining_rows(self, turns: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
@@ -283,16 +283,16 @@ class TruncatedLoop(NamedTuple):
 def find_loops(rows: GraphTable) -> list[TruncatedLoop]:
     """Return the loops of a table that are worth truncating, in order; none if they cover little of it."""
     size = len(rows.items)
-    found: list[TruncatedLoop] = []
+    candidates: list[TruncatedLoop] = []
     for period in _candidate_periods(rows.kinds):
         for run in find_runs_of_period(rows, period, np.zeros(size, bool), MIN_ROWS):
             cut = _truncatable(rows, run)
             if cut is not None:
-                found.append(cut)
-        if sum(cut.saved_rows for cut in found) > 0.9 * size:
+                candidates.append(cut)
+        if sum(cut.saved_rows for cut in candidates) > 0.9 * size:
             break
     chosen: list[TruncatedLoop] = []
-    for cut in sorted(found, key=lambda cut: -cut.saved_rows):
+    for cut in sorted(candidates, key=lambda cut: -cut.saved_rows):
         if all(cut.run.stop <= other.run.start or other.run.stop <= cut.run.start for other in chosen):
             chosen.append(cut)
     chosen = sorted(chosen[:MAX_LOOPS], key=lambda cut: cut.run.start)
@@ -306,8 +306,8 @@ def _candidate_periods(kinds: Any) -> list[int]:
     if len(kinds) <= 2 * SAMPLE:
         return likely_periods(kinds, MAX_PERIODS)
     starts = np.linspace(0, len(kinds) - SAMPLE, SAMPLES).astype(int).tolist()
-    found = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE], MAX_PERIODS // 2)}
-    return sorted(found)[: 4 * MAX_PERIODS]
+    periods = {period for start in starts for period in likely_periods(kinds[start : start + SAMPLE], MAX_PERIODS // 2)}
+    return sorted(periods)[: 4 * MAX_PERIODS]
 
 
 def _truncatable(rows: GraphTable, run: PeriodicRun) -> TruncatedLoop | None:

@@ -16,8 +16,8 @@ def histogramdd(
 
     This is the form that is recorded: operands first, options by keyword, outputs in one tuple.
     """
-    found, edges = np.histogramdd(sample, bins, range, density, weights)
-    return (found, *edges)
+    bin_counts, edges = np.histogramdd(sample, bins, range, density, weights)
+    return (bin_counts, *edges)
 
 
 def _refuse_nodes(option: Any, name: str, function: str) -> None:
@@ -51,8 +51,8 @@ def histogramdd_of(sample: Any, bins: Any = 10, range: Any = None, density: Any 
         raise ValueError("range argument must have one entry per dimension")
     options = {"bins": tuple(bins), "range": tuple(range), "density": density}
     operands = (sample,) if weights is None else (sample, as_array(weights))
-    found = record_of(histogramdd, *operands, **options)
-    return found[0], list(found[1:])
+    counts_and_edges = record_of(histogramdd, *operands, **options)
+    return counts_and_edges[0], list(counts_and_edges[1:])
 
 
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
@@ -62,5 +62,5 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any 
         raise ValueError("x and y must have the same length.")
     if _has_length(bins) and len(bins) not in (1, 2):
         bins = [np.asarray(bins)] * 2
-    found, edges = histogramdd_of([x, y], bins, range, density, weights)
-    return found, edges[0], edges[1]
+    bin_counts, edges = histogramdd_of([x, y], bins, range, density, weights)
+    return bin_counts, edges[0], edges[1]

@@ -34,12 +34,12 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     shape = rows.shape[:-1]
     if 0 in shape:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    found = np.stack([stacked(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
-    inner = found.ndim - 1
-    found = np.reshape(found, (*shape, *found.shape[1:]))
+    result = np.stack([stacked(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
+    inner = result.ndim - 1
+    result = np.reshape(result, (*shape, *result.shape[1:]))
     axis %= np.ndim(arr)
     outer = list(range(len(shape)))
-    return np.transpose(found, (*outer[:axis], *range(len(shape), len(shape) + inner), *outer[axis:]))
+    return np.transpose(result, (*outer[:axis], *range(len(shape), len(shape) + inner), *outer[axis:]))
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
@@ -47,11 +47,11 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     value = a
     for axis in (axes,) if np.ndim(axes) == 0 else axes:
         axis = axis + np.ndim(a) if axis < 0 else axis
-        found = func(value, axis)
-        found = found if found.ndim == value.ndim else np.expand_dims(found, axis)
-        if found.ndim != value.ndim:
+        result = func(value, axis)
+        result = result if result.ndim == value.ndim else np.expand_dims(result, axis)
+        if result.ndim != value.ndim:
             raise ValueError("function is not returning an array of the correct shape")
-        value = found
+        value = result
     return value
 
 
@@ -63,15 +63,15 @@ def nan_to_num(x: Any, **numbers: Any) -> Any:
 def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``: replace values that are not finite by numbers, which may be nodes."""
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    found = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
+    result = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
     for name, is_met in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
         if not is_node(value := numbers[name]):
             continue
-        if found.dtype.kind == "c" or not np.can_cast(value.dtype, found.dtype, "same_kind"):
-            kinds = f"{name}= is a node of {value.dtype}, x is {found.dtype}"
+        if result.dtype.kind == "c" or not np.can_cast(value.dtype, result.dtype, "same_kind"):
+            kinds = f"{name}= is a node of {value.dtype}, x is {result.dtype}"
             raise TypeError(f"np.nan_to_num: {kinds}. A node has to be real, as x. Use np.where(np.isfinite(x), x, node).")
-        found = np.where(is_met(x), value, found).astype(found.dtype)
-    return found[()] if found.ndim == 0 else found
+        result = np.where(is_met(x), value, result).astype(result.dtype)
+    return result[()] if result.ndim == 0 else result
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:

@@ -110,12 +110,12 @@ def sort_complex(a: Any) -> Any:
 
 def unique(ar: Any, sorted: bool = True, **options: Any) -> Any:
     """``numpy.unique`` with ``return_index=True`` as it is recorded, piecewise constant: `unique_values` uses its positions."""
-    found = np.unique(ar, return_index=True, **options)
-    if not sorted and len(found) == 2 and options["axis"] is None:  # as NumPy's hash table leaves them
+    outputs = np.unique(ar, return_index=True, **options)
+    if not sorted and len(outputs) == 2 and options["axis"] is None:  # as NumPy's hash table leaves them
         values = np.unique(ar, equal_nan=options["equal_nan"], sorted=False)
-        if values.shape == found[0].shape:
-            return values, found[1][np.argsort(np.argsort(values, kind="stable"))]
-    return found
+        if values.shape == outputs[0].shape:
+            return values, outputs[1][np.argsort(np.argsort(values, kind="stable"))]
+    return outputs
 
 
 def unique_values(
@@ -132,8 +132,8 @@ def unique_values(
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
     _, first, *others = record_of(unique, ar, sorted=sorted or return_index, **options)
     values = np.take(ar, first, axis=axis)
-    found = (values, *([first] if return_index else []), *others)
-    return found if len(found) > 1 else values
+    outputs = (values, *([first] if return_index else []), *others)
+    return outputs if len(outputs) > 1 else values
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:

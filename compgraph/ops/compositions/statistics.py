@@ -117,9 +117,11 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     by_numpy: Any = np.gradient
     plain = by_numpy(plain_of(f), *map(plain_of, spacing), axis=axis, edge_order=edge_order)
     f = f.astype(float) if f.dtype.kind in "biu" else f
-    found = [_slope(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)]
-    found = [_rounded_as(x, wanted) for x, wanted in zip(found, plain if isinstance(plain, tuple) else (plain,), strict=True)]
-    return found[0] if len(found) == 1 else tuple(found)
+    derivatives = [_slope(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)]
+    derivatives = [
+        _rounded_as(x, wanted) for x, wanted in zip(derivatives, plain if isinstance(plain, tuple) else (plain,), strict=True)
+    ]
+    return derivatives[0] if len(derivatives) == 1 else tuple(derivatives)
 
 
 def _rounded_as(x: Any, wanted: Any) -> Any:

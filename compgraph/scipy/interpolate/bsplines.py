@@ -40,22 +40,22 @@ def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
     def knot(offset: int) -> Any:
         return t[where + offset]
 
-    found: list[Any] = [np.ones(len(where))]
+    splines: list[Any] = [np.ones(len(where))]
     for p in range(1, k - nu + 1):  # de Boor, X (5)
         raised: list[Any] = [0.0] * (p + 1)
         for j in range(p):
-            part = found[j] / (knot(j + 1) - knot(j + 1 - p))
+            part = splines[j] / (knot(j + 1) - knot(j + 1 - p))
             raised[j] = raised[j] + (knot(j + 1) - x) * part
             raised[j + 1] = raised[j + 1] + (x - knot(j + 1 - p)) * part
-        found = raised
+        splines = raised
     for p in range(k - nu + 1, k + 1):  # de Boor, X (12)
         raised = [0.0] * (p + 1)
         for j in range(p):
-            part = p * found[j] / (knot(j + 1) - knot(j + 1 - p))
+            part = p * splines[j] / (knot(j + 1) - knot(j + 1 - p))
             raised[j] = raised[j] - part
             raised[j + 1] = raised[j + 1] + part
-        found = raised
-    return np.stack([f * np.ones(len(where)) for f in found], axis=-1)
+        splines = raised
+    return np.stack([f * np.ones(len(where)) for f in splines], axis=-1)
 
 
 def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], nu: int, extrapolate: bool) -> Any:

@@ -170,6 +170,6 @@ def smoothing(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) 
     bent = np.concatenate([a[:, None] * g, gap]) + np.concatenate([gap[:1], b[:, None] * g, gap[:1]])
     bent = bent + np.concatenate([gap, c[:, None] * g])
     values = np.reshape(flat - lam * column(each, 2) * bent, y.shape)
-    made = bsplines.interpolating(x, values, bc_type="natural")
-    made.axis = axis
-    return made
+    spline = bsplines.interpolating(x, values, bc_type="natural")
+    spline.axis = axis
+    return spline

@@ -100,22 +100,26 @@ def griddata(points: Any, values: Any, xi: Any, method: str = "linear", fill_val
     shape, flat = xi.shape[:-1], np.reshape(xi, (-1, xi.shape[-1]))
     scale = np.ptp(plain(points), axis=0) if rescale else np.ones(points.shape[-1])
     scale = np.where(scale > 0, scale, 1.0)
-    known, asked = plain(points) / scale, plain(flat) / scale
+    known, query_points = plain(points) / scale, plain(flat) / scale
     if method == "nearest":
-        found = values[scipy.spatial.KDTree(known).query(asked)[1]]
+        interpolated_values = values[scipy.spatial.KDTree(known).query(query_points)[1]]
     else:
-        found = _in_triangles(points, values, flat, scipy.spatial.Delaunay(known), asked, fill_value)
-    return np.reshape(found, shape + values.shape[1:])
+        interpolated_values = _in_triangles(points, values, flat, scipy.spatial.Delaunay(known), query_points, fill_value)
+    return np.reshape(interpolated_values, shape + values.shape[1:])
 
 
-def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, asked: Any, fill_value: Any) -> Any:
+def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, query_points: Any, fill_value: Any) -> Any:
     """The values of linear functions on triangles: those at the corners, weighted by barycentric coordinates."""
-    where = triangles.find_simplex(asked)
+    where = triangles.find_simplex(query_points)
     corners = triangles.simplices[where]
     base = points[corners[:, -1]]
     edges = np.swapaxes(points[corners[:, :-1]] - base[:, None], -1, -2)
     first = np.linalg.solve(edges, (x - base)[..., None])[..., 0]
     weights = np.concatenate([first, 1 - np.sum(first, axis=-1, keepdims=True)], axis=-1)
-    found = np.einsum("xc,xc...->x...", weights, values[corners])
+    interpolated_values = np.einsum("xc,xc...->x...", weights, values[corners])
     beyond = where < 0
-    return np.where(column(beyond, found.ndim), fill_value, found) if np.any(beyond) else found
+    return (
+        np.where(column(beyond, interpolated_values.ndim), fill_value, interpolated_values)
+        if np.any(beyond)
+        else interpolated_values
+    )

@@ -41,9 +41,9 @@ def positions(n: int, before: int, after: int, mode: int) -> Any:
 def extended(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
     """An array extended along an axis; with zeros in the mode "constant"."""
     places = positions(x.shape[axis], before, after, mode)
-    found = np.take(x, places, axis)
-    found[(slice(None),) * (axis % x.ndim) + (places < 0,)] = 0
-    return found
+    extended_array = np.take(x, places, axis)
+    extended_array[(slice(None),) * (axis % x.ndim) + (places < 0,)] = 0
+    return extended_array
 
 
 @primitive(opname="ndimage_folded")
@@ -52,35 +52,35 @@ def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
     places = positions(n, before, after, mode)
-    found = moved[before : before + n].copy()
+    result = moved[before : before + n].copy()
     beyond = np.concatenate([np.arange(before), np.arange(before + n, before + n + after)])
     beyond = beyond[places[beyond] >= 0]
-    np.add.at(found, places[beyond], moved[beyond])
-    return np.moveaxis(found, 0, axis)
+    np.add.at(result, places[beyond], moved[beyond])
+    return np.moveaxis(result, 0, axis)
 
 
 @primitive(opname="ndimage_correlate1d")
 def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.correlate1d``."""
-    found = np.empty(x.shape, dtype)
-    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, found, mode, cval, origin)
-    return found
+    output = np.empty(x.shape, dtype)
+    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, output, mode, cval, origin)
+    return output
 
 
 @primitive(opname="ndimage_correlate")
 def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[int, ...], dtype: Any) -> Any:
     """As ``scipy.ndimage.correlate``."""
-    found = np.empty(x.shape, dtype)
-    in_c().correlate(x, np.ascontiguousarray(weights, np.float64), found, mode, cval, origins)
-    return found
+    output = np.empty(x.shape, dtype)
+    in_c().correlate(x, np.ascontiguousarray(weights, np.float64), output, mode, cval, origins)
+    return output
 
 
 @primitive(opname="ndimage_uniform_filter1d")
 def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.uniform_filter1d``."""
-    found = np.empty(x.shape, dtype)
-    in_c().uniform_filter1d(x, size, axis % x.ndim, found, mode, cval, origin)
-    return found
+    output = np.empty(x.shape, dtype)
+    in_c().uniform_filter1d(x, size, axis % x.ndim, output, mode, cval, origin)
+    return output
 
 
 @primitive(opname="ndimage_spline_filter1d")
@@ -90,9 +90,9 @@ def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
 
 
 def _spline_filtered(x: Any, order: int, axis: int, mode: int) -> Any:
-    found = np.empty(x.shape, np.float64)
-    in_c().spline_filter1d(x, order, axis % x.ndim, found, mode)
-    return found
+    output = np.empty(x.shape, np.float64)
+    in_c().spline_filter1d(x, order, axis % x.ndim, output, mode)
+    return output
 
 
 _POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing" (1999), table 1
@@ -160,7 +160,7 @@ def _first(n: int, z: float) -> Any:
 @primitive(opname="ndimage_interpolated")
 def interpolated(c: Any, coordinates: Any, *, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.map_coordinates`` of coefficients `c`, which are longer at each end by `padding`."""
-    found = np.empty(coordinates.shape[1:], dtype)
+    output = np.empty(coordinates.shape[1:], dtype)
     places = np.ascontiguousarray(coordinates, np.float64)
-    in_c().geometric_transform(c, None, places, None, None, found, order, mode, cval, padding, None, None)
-    return found
+    in_c().geometric_transform(c, None, places, None, None, output, order, mode, cval, padding, None, None)
+    return output

@@ -22,13 +22,13 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def fill(*args: Any) -> Any:
         if not any(isinstance(value, Value) for value in args):
             return getattr(kernels.in_c(), kernel.__name__[1:])(*args)
-        output, found = kernel(*args)
-        if type(output) is np.ndarray and isinstance(found, Value):
+        output, result = kernel(*args)
+        if type(output) is np.ndarray and isinstance(result, Value):
             raise TypeError(
                 "scipy.ndimage: output= is a plain array, which keeps numbers and no graph. Use the result instead, or make it "
                 "of nodes from the start (cg.zeros(shape)); where the numbers are meant, give node.value"
             )
-        output[...] = found
+        output[...] = result
         return None
 
     return fill
@@ -53,8 +53,8 @@ def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval
 
 @_filling
 def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int) -> Any:
-    found = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
-    around = np.lib.stride_tricks.sliding_window_view(found, size, axis)
+    extended_array = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+    around = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
     return output, _extreme(around, minimum)
 
 
@@ -87,11 +87,11 @@ def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval
 
 def _extended(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
     """Extended along an axis, with a constant in the mode "constant"."""
-    found = kernels.extended(x, axis=axis, before=before, after=after, mode=mode)
+    extended_array = kernels.extended(x, axis=axis, before=before, after=after, mode=mode)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
-        return found
+        return extended_array
     outside = kernels.positions(x.shape[axis], before, after, mode) < 0
-    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, found)
+    return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
 
 
 def _around(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:

@@ -30,7 +30,7 @@ def bilinear(b: Any, a: Any, fs: Any = 1.0) -> tuple[Any, Any]:
 
 def _power(q: int, p: int) -> Any:
     """The coefficients of ``(z - 1)**q (z + 1)**p``, that of the lowest power first."""
-    found = np.ones(1)
+    coefficients = np.ones(1)
     for factor in [(-1.0, 1.0)] * q + [(1.0, 1.0)] * p:
-        found = np.convolve(found, factor)
-    return found
+        coefficients = np.convolve(coefficients, factor)
+    return coefficients

@@ -22,15 +22,15 @@ def arrays(*values: Any) -> tuple[Any, ...]:
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """As ``scipy.signal.lfilter``. An initial state is an input to the recursive part alone, ``A y = B x + zi``."""
     b, a, x = arrays(b, a, x)
-    found = bind(scipy.signal.lfilter, (b, a, x), {"axis": axis})
+    output = bind(scipy.signal.lfilter, (b, a, x), {"axis": axis})
     if zi is None:
-        return found
+        return output
     state = _state(zi, b, a, x, axis)
     count = x.shape[axis]
     length = state.shape[-1]
     first = a[:1]
     entering = _of_length(state, count)
-    y = np.moveaxis(found, axis, -1) + bind(scipy.signal.lfilter, (first, a, entering), {"axis": -1})
+    y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (first, a, entering), {"axis": -1})
     left = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
     left = left + _of_length(state[..., count:], length)
     return np.moveaxis(y, -1, axis), np.moveaxis(left, -1, axis)

@@ -54,8 +54,8 @@ _OF_MATRICES = {"__mul__": _mul_of_matrix, "__rmul__": _rmul_of_matrix}
 def _methods() -> Iterator[tuple[str, Any]]:
     for kind in _CLASSES:
         own = _OF_ARRAYS if kind.endswith("array") else _OF_MATRICES
-        for name, answer in {**_METHODS, **own}.items():
-            yield f"{kind}.{name}", answer
+        for name, method in {**_METHODS, **own}.items():
+            yield f"{kind}.{name}", method
 
 
 _PLAIN = """

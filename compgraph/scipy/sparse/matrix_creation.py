@@ -28,11 +28,11 @@ def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool 
     kind = type(self)
     if not issubclass(kind, _HOLDING):
         raise TypeError(f"a {kind.__name__} cannot hold nodes; use csr_array, csc_array or coo_array")
-    made = _made(kind, arg1, shape)
+    matrix = _made(kind, arg1, shape)
     if dtype is not None:
-        made = made.astype(dtype)
-    self.__dict__.update(made.__dict__)
-    self.__class__ = type(made)
+        matrix = matrix.astype(dtype)
+    self.__dict__.update(matrix.__dict__)
+    self.__class__ = type(matrix)
 
 
 def _made(kind: Any, arg1: Any, shape: Any) -> Any:
@@ -83,9 +83,9 @@ def diagonals(name: str) -> Function:
         for part in parts:
             numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
-        found = own(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
-        made = _in_format(read(found, np.concatenate(parts)), format)
-        return made if dtype is None else made.astype(dtype)
+        number_matrix = own(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
+        matrix = _in_format(read(number_matrix, np.concatenate(parts)), format)
+        return matrix if dtype is None else matrix.astype(dtype)
 
     return answer
 
@@ -97,8 +97,8 @@ def _in_format(matrix: Any, name: Any) -> Any:
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
-    found = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
-    return _in_format(read(found, np.ravel(data)), format)
+    number_matrix = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
+    return _in_format(read(number_matrix, np.ravel(data)), format)
 
 
 def of_blocks(name: str) -> Function:
@@ -123,14 +123,14 @@ def of_blocks(name: str) -> Function:
                     scipy.sparse.coo_array(block) if not isinstance(block, Value) else _made(scipy.sparse.coo_array, block, None)
                 )
             block = settled(block)
-            found = numbered(block, count)
+            numbered_block = numbered(block, count)
             elements.append(block.data)
             count += block.nnz
-            return found
+            return numbered_block
 
-        given = [numbers(block) for block in blocks]
-        made = _in_format(read(own(given, *args, **options), np.concatenate(elements)), format)
-        return made if dtype is None else made.astype(dtype)
+        block_numbers = [numbers(block) for block in blocks]
+        matrix = _in_format(read(own(block_numbers, *args, **options), np.concatenate(elements)), format)
+        return matrix if dtype is None else matrix.astype(dtype)
 
     return answer
 

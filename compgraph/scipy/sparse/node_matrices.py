@@ -56,13 +56,13 @@ def built(matrix: Any, data: Any) -> Any:
     """A matrix of the pattern of another, with these elements; plain if they are."""
     if matrix.format not in FORMATS:
         raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
-    made: Any = object.__new__(plain_class(type(matrix)))
-    made.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
-    made.data = data
+    new_matrix: Any = object.__new__(plain_class(type(matrix)))
+    new_matrix.__dict__.update({key: value for key, value in matrix.__dict__.items() if key != "_pattern"})
+    new_matrix.data = data
     if isinstance(data, Value):
-        kind: Any = type(made)
-        made.__class__ = recorded_class(kind)
-    return made
+        kind: Any = type(new_matrix)
+        new_matrix.__class__ = recorded_class(kind)
+    return new_matrix
 
 
 def numbered(matrix: Any, start: int = 0) -> Any:
@@ -70,12 +70,12 @@ def numbered(matrix: Any, start: int = 0) -> Any:
     return built(matrix, np.arange(start + 1, start + 1 + matrix.nnz, dtype=np.int64))
 
 
-def read(found: Any, data: Any) -> Any:
+def read(scipy_result: Any, data: Any) -> Any:
     """Return SciPy's result for a matrix of numbers, with elements for the numbers: a matrix, an array or a number."""
-    if scipy.sparse.issparse(found):
-        found = found if found.format in FORMATS else found.tocsr()
-        return built(found, data[np.asarray(found.data, np.int64) - 1])
-    places = np.asarray(found, np.int64)
+    if scipy.sparse.issparse(scipy_result):
+        scipy_result = scipy_result if scipy_result.format in FORMATS else scipy_result.tocsr()
+        return built(scipy_result, data[np.asarray(scipy_result.data, np.int64) - 1])
+    places = np.asarray(scipy_result, np.int64)
     if not data.shape[0]:
         return np.zeros(places.shape, data.dtype)[()]
     return np.where(places > 0, data[np.maximum(places - 1, 0)], 0)

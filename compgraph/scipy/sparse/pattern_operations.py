@@ -55,11 +55,11 @@ class Pattern:
     def T(self) -> Pattern:  # noqa: N802 (as NumPy calls it)
         """The pattern of the transposed matrix, whose elements have the same order."""
         if self._transposed is None:
-            made: Any = object.__new__(Pattern)
-            made.format = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
-            made.shape, made._parts = self.shape[::-1], self._parts[:: -1 if self.format == "coo" else 1]
-            made._transposed, made._places = self, None
-            self._transposed = made
+            transpose: Any = object.__new__(Pattern)
+            transpose.format = {"csr": "csc", "csc": "csr", "coo": "coo"}[self.format]
+            transpose.shape, transpose._parts = self.shape[::-1], self._parts[:: -1 if self.format == "coo" else 1]
+            transpose._transposed, transpose._places = self, None
+            self._transposed = transpose
         return self._transposed
 
     @property

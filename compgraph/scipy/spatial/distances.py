@@ -110,8 +110,8 @@ def _divergence(p: Any, q: Any, base: Any, axis: int, keepdims: bool) -> Any:
     p, q = p / np.sum(p, axis=axis, keepdims=True), q / np.sum(q, axis=axis, keepdims=True)
     m = (p + q) / 2.0
     both = [np.sum(scipy.special.rel_entr(x, m), axis=axis, keepdims=keepdims) for x in (p, q)]
-    found = both[0] + both[1]
-    return _root((found if base is None else found / np.log(base)) / 2.0)
+    divergence = both[0] + both[1]
+    return _root((divergence if base is None else divergence / np.log(base)) / 2.0)
 
 
 def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
@@ -147,11 +147,11 @@ def of_vectors(name: str) -> Formula:
     formula, _ = METRICS[name]
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
-        given = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
+        arguments = [array(a) if isinstance(a, (list, tuple)) else a for a in (u, v, *args)]
         kwargs = {key: array(a) if isinstance(a, (list, tuple)) else a for key, a in kwargs.items()}
         own = unpatched(getattr(scipy.spatial.distance, name))
-        own(*map(to_values, given), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
-        return formula(*given, **kwargs)
+        own(*map(to_values, arguments), **{key: to_values(a) for key, a in kwargs.items()})  # raises where SciPy does
+        return formula(*arguments, **kwargs)
 
     return distance
 
@@ -170,7 +170,7 @@ def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> 
         raise TypeError(
             f"scipy.spatial.distance: metric={metric!r} takes {', '.join(known) or 'nothing'}, not {', '.join(others)}"
         )
-    others = {key: floating(given) for key, given in others.items() if given is not None} | (
+    others = {key: floating(value) for key, value in others.items() if value is not None} | (
         {"p": others["p"]} if "p" in others else {}
     )
     if name == "seuclidean" and "V" not in others:
@@ -188,8 +188,8 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **oth
     if one.ndim != 2 or two.ndim != 2 or one.shape[1] != two.shape[1]:
         raise ValueError("XA and XB must be 2-dimensional, with the same number of columns.")
     if callable(metric):
-        found = [metric(one[i], two[j], **others) for i in range(one.shape[0]) for j in range(two.shape[0])]
-        return np.reshape(np.stack(found), (one.shape[0], two.shape[0]))
+        distances = [metric(one[i], two[j], **others) for i in range(one.shape[0]) for j in range(two.shape[0])]
+        return np.reshape(np.stack(distances), (one.shape[0], two.shape[0]))
     formula, others = _formula(metric, others, lambda: np.concatenate([one, two]))
     return formula(one[:, None], two[None], **others)
 

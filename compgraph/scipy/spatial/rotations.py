@@ -97,10 +97,10 @@ def _of_matrix(m: Any) -> Any:
     turned = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1], 1 + trace]
     forms.append(np.stack(turned, axis=-1))
     greatest = np.argmax(np.stack([*map(plain, d), plain(trace)], axis=-1), axis=-1)[..., None]
-    found = forms[3]
+    quaternions = forms[3]
     for i in range(3):
-        found = np.where(greatest == i, forms[i], found)
-    return _unit(found)
+        quaternions = np.where(greatest == i, forms[i], quaternions)
+    return _unit(quaternions)
 
 
 def _axes(seq: str) -> tuple[str, bool]:
@@ -130,10 +130,10 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
     first, third = half_sum - half_difference, half_sum + half_difference
     if not symmetric:
         middle, third = middle - np.pi / 2, third * sign
-    found = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
-    turns = np.where(plain(found) < -np.pi, 2 * np.pi, np.where(plain(found) > np.pi, -2 * np.pi, 0.0))
-    found = found + turns
-    return np.rad2deg(found) if degrees else found
+    euler_angles = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
+    turns = np.where(plain(euler_angles) < -np.pi, 2 * np.pi, np.where(plain(euler_angles) > np.pi, -2 * np.pi, 0.0))
+    euler_angles = euler_angles + turns
+    return np.rad2deg(euler_angles) if degrees else euler_angles
 
 
 def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
@@ -141,12 +141,12 @@ def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
     angles = np.deg2rad(angles) if degrees else angles
     shape = scipy.spatial.transform.Rotation.from_euler(seq, plain(angles)).as_quat().shape  # raises where SciPy does
     angles = np.reshape(angles, (*shape[:-1], len(axes)))
-    found: Any = None
+    quaternions: Any = None
     for n, axis in enumerate(axes):
         one = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
         turn = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
-        found = turn if found is None else _product(turn, found) if fixed else _product(found, turn)
-    return found
+        quaternions = turn if quaternions is None else _product(turn, quaternions) if fixed else _product(quaternions, turn)
+    return quaternions
 
 
 # ------------------------------------------------------------------------------------------ the class
@@ -159,9 +159,9 @@ def quaternion(rotation: Any) -> Any:
 
 def made(q: Any) -> Any:
     """A rotation of nodes."""
-    found: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
-    _set(found, q)
-    return found
+    rotation: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
+    _set(rotation, q)
+    return rotation
 
 
 def _set(self: Any, q: Any) -> None:
@@ -206,8 +206,8 @@ class Turning:
 
     def as_rotvec(self, degrees: bool = False) -> Any:
         """The rotation vector."""
-        found = _to_vector(self._nodes)
-        return np.rad2deg(found) if degrees else found
+        rotation_vector = _to_vector(self._nodes)
+        return np.rad2deg(rotation_vector) if degrees else rotation_vector
 
     def as_euler(self, seq: str, degrees: bool = False, *, suppress_warnings: bool = False) -> Any:
         """Angles about three axes."""

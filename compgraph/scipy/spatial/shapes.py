@@ -82,5 +82,5 @@ def nearest(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **o
     points = self.data
     there = np.isfinite(numbers)
     base = x[..., None, :] if np.ndim(where) == x.ndim else x
-    found = minkowski_distance(base, points[np.where(there, where, 0)], p)
-    return np.where(there, found, np.inf) if not np.all(there) else found, where
+    distances = minkowski_distance(base, points[np.where(there, where, 0)], p)
+    return np.where(there, distances, np.inf) if not np.all(there) else distances, where

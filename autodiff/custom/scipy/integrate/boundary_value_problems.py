@@ -40,14 +40,16 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
         if options.get(name) is not None:
             options[name] = _plainly(options[name])
     own = unpatched(scipy.integrate.solve_bvp)
-    found = own(rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options)
+    scipy_result = own(rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options)
     if not (rate.seen or ends.seen):
-        return found
-    if not found.success:
-        raise RuntimeError(f"scipy.integrate.solve_bvp: the solver failed, so the result has no derivative: {found.message}")
+        return scipy_result
+    if not scipy_result.success:
+        raise RuntimeError(
+            f"scipy.integrate.solve_bvp: the solver failed, so the result has no derivative: {scipy_result.message}"
+        )
     if S is not None:
         raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
-    problem = Collocation(fun, bc, found)
+    problem = Collocation(fun, bc, scipy_result)
     if problem.start.size > MOST_UNKNOWNS:
         raise TypeError(
             f"scipy.integrate.solve_bvp: a derivative takes linear systems of {problem.start.size} unknowns; loosen tol=, which "
@@ -57,22 +59,24 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     for _ in range(NEWTON):
         z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
     z = exact_to(2**NEWTON - 1, "the solution of scipy.integrate.solve_bvp", pinned(z, problem.start))
-    found.y, parameters = problem.parts(z)
-    if found.p is not None:
-        found.p = parameters
-    found.yp = pinned(problem.rate(found.x, found.y, parameters), found.yp)
-    found.sol = scipy.interpolate.CubicHermiteSpline(found.x, found.y, found.yp, axis=1)
-    hold("the numbers for which scipy.integrate.solve_bvp chose its mesh", found.y)
-    return found
+    scipy_result.y, parameters = problem.parts(z)
+    if scipy_result.p is not None:
+        scipy_result.p = parameters
+    scipy_result.yp = pinned(problem.rate(scipy_result.x, scipy_result.y, parameters), scipy_result.yp)
+    scipy_result.sol = scipy.interpolate.CubicHermiteSpline(scipy_result.x, scipy_result.y, scipy_result.yp, axis=1)
+    hold("the numbers for which scipy.integrate.solve_bvp chose its mesh", scipy_result.y)
+    return scipy_result
 
 
 def _plainly(function: Function) -> Function:
     """Return a user's function whose results are plain numbers."""
 
     def plain(*args: Any) -> Any:
-        found = function(*args)
+        result = function(*args)
         return (
-            tuple(to_values(stack_nested(part)) for part in found) if isinstance(found, tuple) else to_values(stack_nested(found))
+            tuple(to_values(stack_nested(part)) for part in result)
+            if isinstance(result, tuple)
+            else to_values(stack_nested(result))
         )
 
     return plain
@@ -81,10 +85,10 @@ def _plainly(function: Function) -> Function:
 class Collocation:
     """The equations for the states at the points of a mesh, and for parameters that are unknown."""
 
-    def __init__(self, fun: Function, bc: Function, found: Any) -> None:
-        self.fun, self.bc, self.x, self.shape = fun, bc, found.x, found.y.shape
-        self.has_parameters = found.p is not None
-        self.start = np.concatenate([found.y.ravel(), found.p]) if self.has_parameters else found.y.ravel()
+    def __init__(self, fun: Function, bc: Function, scipy_result: Any) -> None:
+        self.fun, self.bc, self.x, self.shape = fun, bc, scipy_result.x, scipy_result.y.shape
+        self.has_parameters = scipy_result.p is not None
+        self.start = np.concatenate([scipy_result.y.ravel(), scipy_result.p]) if self.has_parameters else scipy_result.y.ravel()
 
     def parts(self, z: Any) -> tuple[Any, Any]:
         """The states, and the parameters."""

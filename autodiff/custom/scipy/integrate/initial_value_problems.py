@@ -30,84 +30,88 @@ def solve_ivp(
     own = unpatched(scipy.integrate.solve_ivp)
     if args is not None and not np.iterable(args):
         return own(fun, t_span, y0, args=args)  # raises
-    given = () if args is None else tuple(args)
-    problem = Problem("solve_ivp", lambda t, y: fun(t, y, *given), y0, vectorized)
+    extra_arguments = () if args is None else tuple(args)
+    problem = Problem("solve_ivp", lambda t, y: fun(t, y, *extra_arguments), y0, vectorized)
     options = {name: to_values(value) for name, value in options.items()}
     if callable(options.get("jac")):
         own_jac = options["jac"]
-        options["jac"] = lambda t, y: to_values(stack_nested(own_jac(t, y, *given)))
-    asked = _as_list(events)
-    plain_events = None if asked is None else [_plain_event(event, given, problem.watch) for event in asked]
+        options["jac"] = lambda t, y: to_values(stack_nested(own_jac(t, y, *extra_arguments)))
+    event_functions = _as_list(events)
+    plain_events = (
+        None if event_functions is None else [_plain_event(event, extra_arguments, problem.watch) for event in event_functions]
+    )
 
     def run(**more: Any) -> Any:
         options_now = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
         options_now.update(more)
         return own(problem.watch, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now)
 
-    found = run(method=method)
+    scipy_result = run(method=method)
     times = [*t_span, *np.ravel(stack_nested([] if t_eval is None else t_eval))]
-    if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *given]))):
-        return found
-    if not found.success:
-        raise RuntimeError(f"scipy.integrate.solve_ivp: the solver failed, so the result has no derivative: {found.message}")
+    if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *extra_arguments]))):
+        return scipy_result
+    if not scipy_result.success:
+        raise RuntimeError(
+            f"scipy.integrate.solve_ivp: the solver failed, so the result has no derivative: {scipy_result.message}"
+        )
     if method_of(method) is None:
-        return _stood_for(problem, found, t_span, t_eval, bool(dense_output or asked), options)
-    if t_eval is not None or dense_output or asked:
+        return _stood_for(problem, scipy_result, t_span, t_eval, bool(dense_output or event_functions), options)
+    if t_eval is not None or dense_output or event_functions:
         whole = run(method=method, dense_output=True)
         spans, ts = [(p.t_old, p.t) for p in whole.sol.interpolants], whole.sol.ts
     else:
-        spans, ts = list(zip(found.t[:-1], found.t[1:], strict=True)), found.t
+        spans, ts = list(zip(scipy_result.t[:-1], scipy_result.t[1:], strict=True)), scipy_result.t
     start = problem.y0
     if _is_active(t_span[0]):
         start = advanced(problem.rate, start, t_span[0], ts[0])
     pieces = pieces_of(problem.rate, method_of(method), start, spans)
     solution = Solution(ts, pieces)
-    _enter_states(found, problem, solution, t_span, t_eval)
-    if asked:
-        _enter_events(found, solution, asked, given, t_eval)
-    found.sol = solution if dense_output else None
-    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
-    return found
+    _enter_states(scipy_result, problem, solution, t_span, t_eval)
+    if event_functions:
+        _enter_events(scipy_result, solution, event_functions, extra_arguments, t_eval)
+    scipy_result.sol = solution if dense_output else None
+    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
+    return scipy_result
 
 
-def _enter_states(found: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
+def _enter_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
     """Put nodes for the numbers of a solution."""
     if t_eval is not None:
         times = stack_nested(t_eval)
-        count = len(found.t)
-        found.y = pinned(solution(times[:count]), found.y) if count else found.y
-        found.t = times[:count] if isinstance(times, Value) else found.t
+        count = len(scipy_result.t)
+        scipy_result.y = pinned(solution(times[:count]), scipy_result.y) if count else scipy_result.y
+        scipy_result.t = times[:count] if isinstance(times, Value) else scipy_result.t
         return
     pieces = solution.interpolants
     columns = [problem.y0, *[piece.y for piece in pieces]]
     end = t_span[1]
-    if found.status == 1:
-        columns[-1] = pieces[-1](found.t[-1])
+    if scipy_result.status == 1:
+        columns[-1] = pieces[-1](scipy_result.t[-1])
     elif _is_active(end):
-        columns[-1] = advanced(problem.rate, columns[-1], found.t[-1], end)
-    found.y = pinned(np.stack(columns, axis=1), found.y)
+        columns[-1] = advanced(problem.rate, columns[-1], scipy_result.t[-1], end)
+    scipy_result.y = pinned(np.stack(columns, axis=1), scipy_result.y)
     if any(map(_is_active, t_span)):
-        ends = [end] if found.status == 0 else [found.t[-1]]
-        found.t = np.concatenate([np.reshape(t, (-1,)) for t in (t_span[0], found.t[1:-1], ends[0])])
+        ends = [end] if scipy_result.status == 0 else [scipy_result.t[-1]]
+        scipy_result.t = np.concatenate([np.reshape(t, (-1,)) for t in (t_span[0], scipy_result.t[1:-1], ends[0])])
 
 
 # ------------------------------------------------------------------------------------------ events
 
 
-def _enter_events(found: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
+def _enter_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
     """The times at which functions of the solution are zero, by the implicit function theorem."""
-    last = to_values(found.t)[-1] if len(found.t) else None
+    last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
-        times = found.t_events[k]
+        times = scipy_result.t_events[k]
         if not len(times):
             continue
-        made = [_crossing(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
-        states = np.stack([solution(t) for t in made])
-        if t_eval is None and found.status == 1 and times[-1] == last and isinstance(made[-1], Value):
-            found.t = np.concatenate([found.t[:-1], np.reshape(made[-1], (1,))])
-            found.y = np.concatenate([found.y[:, :-1], states[-1][:, None]], axis=1)
-        found.t_events[k] = np.stack(made)
-        found.y_events[k] = pinned(states, found.y_events[k])
+        crossing_times = [_crossing(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
+        states = np.stack([solution(t) for t in crossing_times])
+        if t_eval is None and scipy_result.status == 1 and times[-1] == last and isinstance(crossing_times[-1], Value):
+            scipy_result.t = np.concatenate([scipy_result.t[:-1], np.reshape(crossing_times[-1], (1,))])
+            scipy_result.y = np.concatenate([scipy_result.y[:, :-1], states[-1][:, None]], axis=1)
+        scipy_result.t_events[k] = np.stack(crossing_times)
+        scipy_result.y_events[k] = pinned(states, scipy_result.y_events[k])
 
 
 def _crossing(g: Function, time: Any) -> Any:
@@ -138,9 +142,9 @@ def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
     """Return an event for SciPy, with the attributes by which users configure it."""
 
     def plain(t: Any, y: Any) -> Any:
-        found = _number(event(t, y, *args))
-        watch.seen = watch.seen or isinstance(found, Value)
-        return to_values(found)
+        event_value = _number(event(t, y, *args))
+        watch.seen = watch.seen or isinstance(event_value, Value)
+        return to_values(event_value)
 
     for name in ("terminal", "direction"):
         if hasattr(event, name):
@@ -163,9 +167,9 @@ class Problem:
 
     def rate(self, t: Any, y: Any) -> Any:
         """The rate, as a vector or a node."""
-        found = stack_nested(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
-        found = found if isinstance(found, Value) else np.asarray(found, self.y0.dtype)
-        return np.ravel(found) if found.ndim != 1 else found
+        derivative = stack_nested(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
+        derivative = derivative if isinstance(derivative, Value) else np.asarray(derivative, self.y0.dtype)
+        return np.ravel(derivative) if derivative.ndim != 1 else derivative
 
 
 def _is_active(value: Any) -> bool:
@@ -176,18 +180,18 @@ def _is_active(value: Any) -> bool:
 # ------------------------------------------------------------------------------------------ other methods
 
 
-def _stood_for(problem: Problem, found: Any, t_span: Any, t_eval: Any, more: bool, options: dict[str, Any]) -> Any:
+def _stood_for(problem: Problem, scipy_result: Any, t_span: Any, t_eval: Any, more: bool, options: dict[str, Any]) -> Any:
     """The solution by an implicit method: its numbers, with the derivatives of the solution by an explicit one."""
     if more:
         raise TypeError(
             "scipy.integrate.solve_ivp: dense_output= and events= keep their derivatives with method='RK23', 'RK45' and "
             "'DOP853'; choose one of them, or leave these out"
         )
-    times = stack_nested(t_eval if t_eval is not None else [t_span[0], *found.t[1:-1], t_span[1]])
-    found.y = pinned(states_at(problem, t_span[0], times, options), found.y)
-    found.t = times if isinstance(times, Value) else found.t
-    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", found.y)
-    return found
+    times = stack_nested(t_eval if t_eval is not None else [t_span[0], *scipy_result.t[1:-1], t_span[1]])
+    scipy_result.y = pinned(states_at(problem, t_span[0], times, options), scipy_result.y)
+    scipy_result.t = times if isinstance(times, Value) else scipy_result.t
+    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
+    return scipy_result
 
 
 def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) -> Any:
@@ -219,23 +223,23 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
     return np.stack(columns, axis=1)
 
 
-def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *given: Any, **options: Any) -> Any:  # noqa: N803
+def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *positional_arguments: Any, **options: Any) -> Any:  # noqa: N803
     """``scipy.integrate.odeint``."""
     args = args if isinstance(args, tuple) else (args,)
-    t_first = options.get("tfirst", given[16] if len(given) > 16 else False)
+    t_first = options.get("tfirst", positional_arguments[16] if len(positional_arguments) > 16 else False)
     problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(stack_nested(y0)))
     watch = Watch(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
     jacobian = None if Dfun is None else (lambda *x: to_values(stack_nested(Dfun(*x, *args))))
     own = unpatched(scipy.integrate.odeint)
     options = {name: to_values(value) for name, value in options.items()}
     times = stack_nested(t)
-    found = own(watch, to_values(stack_nested(y0)), to_values(times), (), jacobian, *given, **options)
+    scipy_result = own(watch, to_values(stack_nested(y0)), to_values(times), (), jacobian, *positional_arguments, **options)
     if not (watch.seen or any(map(_is_active, [y0, times, *args]))):
-        return found
-    full = isinstance(found, tuple)
-    value = found[0] if full else found
-    if not np.all(np.isfinite(value)) or (full and found[1]["message"] != "Integration successful."):
+        return scipy_result
+    full = isinstance(scipy_result, tuple)
+    value = scipy_result[0] if full else scipy_result
+    if not np.all(np.isfinite(value)) or (full and scipy_result[1]["message"] != "Integration successful."):
         raise RuntimeError("scipy.integrate.odeint: the integration has failed, so that it has no derivative")
     node = pinned(states_at(problem, times[0], times, options).T, value)
     hold("the numbers for which scipy.integrate.odeint chose its steps", node)
-    return (node, found[1]) if full else node
+    return (node, scipy_result[1]) if full else node

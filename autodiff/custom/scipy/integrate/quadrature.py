@@ -62,20 +62,20 @@ def quad(
     return (value, *whole[1:])
 
 
-def quad_vec(f: Any, a: Any, b: Any, *given: Any, args: Any = (), **options: Any) -> Any:
+def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (), **options: Any) -> Any:
     """``scipy.integrate.quad_vec``."""
     own = unpatched(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)
     g = (lambda x: f(x, *args)) if args else f
     start, end = float(to_values(a)), float(to_values(b))
-    workers = options.get("workers", given[5] if len(given) > 5 else 1)
+    workers = options.get("workers", positional_arguments[5] if len(positional_arguments) > 5 else 1)
     if workers != 1:
         if any(isinstance(v, Value) for v in (a, b, *args)):
             raise TypeError("scipy.integrate.quad_vec: workers= takes the function to other processes, nodes cannot follow")
-        return own(f, a, b, *given, **({"args": args} if args else {}), **options)
+        return own(f, a, b, *positional_arguments, **({"args": args} if args else {}), **options)
     watch = Watch(g)
-    whole = own(watch, start, end, *given, **options)
-    options = {**dict(zip(_POSITIONAL, given, strict=False)), **options}
+    whole = own(watch, start, end, *positional_arguments, **options)
+    options = {**dict(zip(_POSITIONAL, positional_arguments, strict=False)), **options}
 
     def apply(h: Function, noise: float) -> Any:
         least = max(SMALL, NOISE * noise)  # slopes may cancel to zero, where no relative tolerance is reached
@@ -95,8 +95,8 @@ def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: A
         return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
     im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
-    found = re[0] + 1j * im[0], re[1] + 1j * im[1]
-    return (*found, {"real": re[2:], "imag": im[2:]}) if full_output else found
+    integral_and_error = re[0] + 1j * im[0], re[1] + 1j * im[1]
+    return (*integral_and_error, {"real": re[2:], "imag": im[2:]}) if full_output else integral_and_error
 
 
 def _by_components(integrate: Function, g: Function) -> Any:
@@ -113,8 +113,8 @@ def _by_components(integrate: Function, g: Function) -> Any:
 
     first = element(0)
     shape = next(iter(known.values())).shape
-    found = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
-    return np.reshape(found, shape)[()]
+    integrals = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
+    return np.reshape(integrals, shape)[()]
 
 
 def _nested(name: str) -> Function:

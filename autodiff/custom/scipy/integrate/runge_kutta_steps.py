@@ -109,8 +109,8 @@ class Solution:
 
     def _segments(self, t: Any) -> Any:
         ordered, side = (self.ts, "left") if self.ascending else (self.ts[::-1], "right")
-        found = np.clip(np.searchsorted(ordered, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
-        return found if self.ascending else self.n_segments - 1 - found
+        segment_indices = np.clip(np.searchsorted(ordered, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
+        return segment_indices if self.ascending else self.n_segments - 1 - segment_indices
 
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
@@ -121,10 +121,10 @@ class Solution:
             return self.interpolants[int(where)](t)
         order = np.argsort(where, kind="stable")
         groups = [(k, list(g)) for k, g in itertools.groupby(order.tolist(), key=lambda i: int(where[i]))]
-        found = np.concatenate([self.interpolants[k](t[np.array(g)]) for k, g in groups], axis=1)
+        states = np.concatenate([self.interpolants[k](t[np.array(g)]) for k, g in groups], axis=1)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
-        return found[:, back]
+        return states[:, back]
 
 
 def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:

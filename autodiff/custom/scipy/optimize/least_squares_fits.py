@@ -54,17 +54,17 @@ def least_squares(*args: Any, **kwargs: Any) -> Any:
     if callable(loss):
         call.given["loss"] = optimality_conditions.watched(call, loss)
     call.holds = call.holds or has_node(by_name)
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
+        return scipy_result
     cost = _cost(function, loss, scale)
-    x = minimiser(call, found.x, cost, optimality_conditions.of_pair(bounds), lambda result: result.x)
+    x = minimiser(call, scipy_result.x, cost, optimality_conditions.of_pair(bounds), lambda result: result.x)
     fields = {
         "x": x,
-        "cost": with_value(found.cost, cost(x, *call.extra)),
-        "fun": with_value(found.fun, np.atleast_1d(stack_nested(function(x, *call.extra)))),
+        "cost": with_value(scipy_result.cost, cost(x, *call.extra)),
+        "fun": with_value(scipy_result.fun, np.atleast_1d(stack_nested(function(x, *call.extra)))),
     }
-    return carrying(found, fields)
+    return carrying(scipy_result, fields)
 
 
 def _named(function: Function, by_name: dict[str, Any]) -> Function:
@@ -74,16 +74,16 @@ def _named(function: Function, by_name: dict[str, Any]) -> Function:
 def leastsq(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.leastsq``."""
     call = Call(scipy.optimize.leastsq, args, kwargs, "func Dfun")
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    x = minimiser(call, found[0], _cost(call.function), [], lambda result: result[0])
+        return scipy_result
+    x = minimiser(call, scipy_result[0], _cost(call.function), [], lambda result: result[0])
     if not call.given.get("full_output"):
-        return (x, *found[1:])
+        return (x, *scipy_result[1:])
     rows = _rows(lambda z: call.function(z, *call.extra), x)
-    covariance = None if found[1] is None else with_value(found[1], np.linalg.inv(rows.T @ rows))
+    covariance = None if scipy_result[1] is None else with_value(scipy_result[1], np.linalg.inv(rows.T @ rows))
     values = np.ravel(stack_nested(call.function(x, *call.extra)))
-    return (x, covariance, carrying(found[2], {"fvec": with_value(found[2]["fvec"], values)}), *found[3:])
+    return (x, covariance, carrying(scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], values)}), *scipy_result[3:])
 
 
 def _rows(residuals: Function, x: Any) -> Any:
@@ -103,18 +103,20 @@ def curve_fit(*args: Any, **kwargs: Any) -> Any:
             call.given[name] = to_values(value)
     bounds = call.given.get("bounds", (-np.inf, np.inf))
     call.given["bounds"] = optimality_conditions.plain_bounds(bounds)
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
+        return scipy_result
     if call.given.get("loss", "linear") != "linear":
         raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
     residuals = _misfit(call, data)
-    popt = minimiser(call, found[0], _cost(residuals), optimality_conditions.of_pair(bounds), lambda result: result[0])
-    pcov = _covariance(call, residuals, popt, found[1])
-    if len(found) == 2:
+    popt = minimiser(call, scipy_result[0], _cost(residuals), optimality_conditions.of_pair(bounds), lambda result: result[0])
+    pcov = _covariance(call, residuals, popt, scipy_result[1])
+    if len(scipy_result) == 2:
         return popt, pcov
-    info = carrying(found[2], {"fvec": with_value(found[2]["fvec"], residuals(popt))} if "fvec" in found[2] else {})
-    return (popt, pcov, info, *found[3:])
+    info = carrying(
+        scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], residuals(popt))} if "fvec" in scipy_result[2] else {}
+    )
+    return (popt, pcov, info, *scipy_result[3:])
 
 
 def _misfit(call: Call, data: dict[str, Any]) -> Function:
@@ -143,12 +145,12 @@ def _misfit(call: Call, data: dict[str, Any]) -> Function:
     return misfit
 
 
-def _covariance(call: Call, residuals: Function, popt: Any, found: Any) -> Any:
+def _covariance(call: Call, residuals: Function, popt: Any, scipy_covariance: Any) -> Any:
     """``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
-    if not np.all(np.isfinite(found)):
-        return found
+    if not np.all(np.isfinite(scipy_covariance)):
+        return scipy_covariance
     rows = _rows(residuals, popt)
     covariance = np.linalg.inv(rows.T @ rows)
     if not call.given.get("absolute_sigma"):
         covariance = covariance * (np.sum(residuals(popt) ** 2) / (rows.shape[0] - rows.shape[1]))
-    return with_value(found, covariance)
+    return with_value(scipy_covariance, covariance)

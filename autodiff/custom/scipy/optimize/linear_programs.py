@@ -80,12 +80,15 @@ def lsq_linear(*args: Any, **kwargs: Any) -> Any:
     bounds = call.given.get("bounds", (-np.inf, np.inf))
     low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(stack_nested, bounds)
     call.given.update(A=to_values(a), b=to_values(b), bounds=(to_values(low), to_values(high)))
-    found = call()
+    scipy_result = call()
     a, b = np.atleast_2d(a), np.atleast_1d(b)
-    n = found.x.size
-    x = _bounded("lsq_linear", a, b, found.x, np.broadcast_to(low, (n,)), np.broadcast_to(high, (n,)))
+    n = scipy_result.x.size
+    x = _bounded("lsq_linear", a, b, scipy_result.x, np.broadcast_to(low, (n,)), np.broadcast_to(high, (n,)))
     off = a @ x - b
-    return carrying(found, {"x": x, "cost": with_value(found.cost, 0.5 * np.sum(off**2)), "fun": with_value(found.fun, off)})
+    return carrying(
+        scipy_result,
+        {"x": x, "cost": with_value(scipy_result.cost, 0.5 * np.sum(off**2)), "fun": with_value(scipy_result.fun, off)},
+    )
 
 
 # ---------------------------------------------------------------------------------------- linear programs
@@ -95,55 +98,57 @@ def linprog(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
     call = Call(scipy.optimize.linprog, args, kwargs, "", kept=names)
-    given = {name: stack_nested(call.given.get(name)) for name in names.split()[:-1]}
-    given["bounds"] = call.given.get("bounds", (0, None))
+    problem_data = {name: stack_nested(call.given.get(name)) for name in names.split()[:-1]}
+    problem_data["bounds"] = call.given.get("bounds", (0, None))
     for name in names.split():
         if name in call.given:
-            call.given[name] = to_values(given[name])
-    found = call()
-    if not call.met or found.x is None:
-        return found
-    if np.any(call.given.get("integrality")) and any(has_node(given[name]) for name in names.split()[1:]):
+            call.given[name] = to_values(problem_data[name])
+    scipy_result = call()
+    if not call.met or scipy_result.x is None:
+        return scipy_result
+    if np.any(call.given.get("integrality")) and any(has_node(problem_data[name]) for name in names.split()[1:]):
         raise TypeError("linprog: with integrality= only c= can be a node; fix the integers it found, and solve for the rest")
-    c = given["c"]
-    if not any(has_node(given[name]) for name in names.split()[1:]):  # a vertex stays where it is
-        _require_unique(call, found)
-        fields: dict[str, Any] = {name: unmoved(found[name], c) for name in ("x", "slack", "con")}
-        return carrying(found, {**fields, "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
-    x = _vertex(given, found)
-    fields = {"x": x, "fun": with_value(found.fun, np.sum(np.ravel(c) * x))}
+    c = problem_data["c"]
+    if not any(has_node(problem_data[name]) for name in names.split()[1:]):  # a vertex stays where it is
+        _require_unique(call, scipy_result)
+        fields: dict[str, Any] = {name: unmoved(scipy_result[name], c) for name in ("x", "slack", "con")}
+        return carrying(scipy_result, {**fields, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))})
+    x = _vertex(problem_data, scipy_result)
+    fields = {"x": x, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * x))}
     for field, a, b in (("slack", "A_ub", "b_ub"), ("con", "A_eq", "b_eq")):
-        value = found[field]
-        fields[field] = value if given[a] is None else with_value(value, np.ravel(given[b]) - _dense(given[a]) @ x)
-    return carrying(found, fields)
+        value = scipy_result[field]
+        fields[field] = (
+            value if problem_data[a] is None else with_value(value, np.ravel(problem_data[b]) - _dense(problem_data[a]) @ x)
+        )
+    return carrying(scipy_result, fields)
 
 
 def _dense(matrix: Any) -> Any:
     return matrix.toarray() if hasattr(matrix, "toarray") else np.atleast_2d(matrix)
 
 
-def _require_unique(call: Call, found: Any) -> None:
+def _require_unique(call: Call, scipy_result: Any) -> None:
     """Nothing to ask: at any vertex ``fun`` has x for its derivative by c; where several are optimal it has a corner."""
-    marginals = [np.ravel(found[name].marginals) for name in ("lower", "upper", "ineqlin") if name in found]
-    room = [np.ravel(found[name].residual) for name in ("lower", "upper", "ineqlin") if name in found]
+    marginals = [np.ravel(scipy_result[name].marginals) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
+    room = [np.ravel(scipy_result[name].residual) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
     if not marginals or np.any(call.given.get("integrality")):
         return  # another method, which gives no marginals; integers have none
-    pressing = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + found.con.size
-    if pressing < found.x.size and np.sum(np.concatenate(room) <= SMALL) + found.con.size >= found.x.size:
+    pressing = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + scipy_result.con.size
+    if pressing < scipy_result.x.size and np.sum(np.concatenate(room) <= SMALL) + scipy_result.con.size >= scipy_result.x.size:
         raise _degenerate("linprog", "several vertices are optimal")
 
 
-def _vertex(given: dict[str, Any], found: Any) -> Any:
+def _vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
     """The solution by the constraints that hold as equations: as many as there are unknowns, each with a multiplier."""
-    n = found.x.size
-    low, high = _ends(given["bounds"], n)
+    n = scipy_result.x.size
+    low, high = _ends(problem_data["bounds"], n)
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
-    if given["A_ub"] is not None:
-        groups.append((_dense(given["A_ub"]), np.ravel(given["b_ub"]), "ineqlin"))
+    if problem_data["A_ub"] is not None:
+        groups.append((_dense(problem_data["A_ub"]), np.ravel(problem_data["b_ub"]), "ineqlin"))
     rows, ends, plain_rows = [], [], []
     for matrix, end, name in groups:
-        pressing = np.abs(np.ravel(found[name].marginals)) > SMALL
-        touching = np.ravel(found[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(found.x)))
+        pressing = np.abs(np.ravel(scipy_result[name].marginals)) > SMALL
+        touching = np.ravel(scipy_result[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
         if name == "upper":  # equal ends are one equation
             equal = np.asarray(to_values(low) == to_values(high))
             touching, pressing = touching & ~equal, pressing & ~equal
@@ -154,13 +159,13 @@ def _vertex(given: dict[str, Any], found: Any) -> Any:
         if pressing.any():
             rows.append(matrix[pressing])
             ends.append(end[pressing])
-    if given["A_eq"] is not None:
-        rows.append(_dense(given["A_eq"]))
-        ends.append(np.ravel(given["b_eq"]))
+    if problem_data["A_eq"] is not None:
+        rows.append(_dense(problem_data["A_eq"]))
+        ends.append(np.ravel(problem_data["b_eq"]))
     plain_rows = [np.asarray(to_values(r)) for r in rows]
     if sum(len(r) for r in plain_rows) != n or np.linalg.matrix_rank(np.concatenate(plain_rows)) < n:
         raise _degenerate("linprog", "the solution is not a vertex, where as many constraints as unknowns hold as equations")
-    return with_value(found.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
+    return with_value(scipy_result.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
 
 
 def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
@@ -187,25 +192,30 @@ def milp(*args: Any, **kwargs: Any) -> Any:
     call.given["c"] = to_values(c)
     if has_node(call.raw.get("bounds")) or has_node(call.raw.get("constraints")):
         raise TypeError("milp: bounds= and constraints= cannot hold nodes; fix the integers, and use scipy.optimize.linprog")
-    found = call()
-    if not has_node(c) or found.x is None:
-        return found
-    return carrying(found, {"x": unmoved(found.x, c), "fun": with_value(found.fun, np.sum(np.ravel(c) * found.x))})
+    scipy_result = call()
+    if not has_node(c) or scipy_result.x is None:
+        return scipy_result
+    return carrying(
+        scipy_result, {"x": unmoved(scipy_result.x, c), "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))}
+    )
 
 
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
     """``scipy.optimize.isotonic_regression``: the mean of each block."""
     y, weights = np.atleast_1d(stack_nested(y)), None if weights is None else np.atleast_1d(stack_nested(weights))
     own = unpatched(scipy.optimize.isotonic_regression)
-    found = own(to_values(y), weights=to_values(weights), increasing=increasing)
-    starts = found.blocks[:-1]
+    scipy_result = own(to_values(y), weights=to_values(weights), increasing=increasing)
+    starts = scipy_result.blocks[:-1]
     w = np.ones(y.shape[0]) if weights is None else weights
-    excess = np.cumsum(to_values(w) * (to_values(y) - found.x))  # zero at the end of each block, and within it nowhere
-    inside = np.delete(excess, found.blocks[1:] - 1)
+    excess = np.cumsum(to_values(w) * (to_values(y) - scipy_result.x))  # zero at the end of each block, and within it nowhere
+    inside = np.delete(excess, scipy_result.blocks[1:] - 1)
     small = SMALL * float(np.sum(np.abs(to_values(w) * to_values(y))))
-    if np.any(np.diff(found.x[starts]) == 0) or np.any(np.abs(inside) <= small):
+    if np.any(np.diff(scipy_result.x[starts]) == 0) or np.any(np.abs(inside) <= small):
         raise _degenerate("isotonic_regression", "blocks of the same height are neighbours")
     totals = np.add.reduceat(w, starts)
     means = np.add.reduceat(w * y, starts) / totals
-    x = np.repeat(means, np.diff(found.blocks))
-    return carrying(found, {"x": with_value(found.x, x), "weights": with_value(found.weights, totals), "blocks": found.blocks})
+    x = np.repeat(means, np.diff(scipy_result.blocks))
+    return carrying(
+        scipy_result,
+        {"x": with_value(scipy_result.x, x), "weights": with_value(scipy_result.weights, totals), "blocks": scipy_result.blocks},
+    )

@@ -28,17 +28,17 @@ def _value(call: Call, f: Function, x: Any) -> Any:
     return np.reshape(stack_nested(f(x, *call.extra)), ())
 
 
-def _result(call: Call, found: Any, constraints: Sequence[Constraint], f: Function | None = None) -> Any:
+def _result(call: Call, scipy_result: Any, constraints: Sequence[Constraint], f: Function | None = None) -> Any:
     """A result whose x, value and gradient are nodes."""
     f = _objective(call) if f is None else f
-    x = minimiser(call, found.x, f, constraints, lambda result: result.x)
-    fields = {"x": x, "fun": with_value(found.fun, np.reshape(_value(call, f, x), np.shape(found.fun)))}
+    x = minimiser(call, scipy_result.x, f, constraints, lambda result: result.x)
+    fields = {"x": x, "fun": with_value(scipy_result.fun, np.reshape(_value(call, f, x), np.shape(scipy_result.fun)))}
     for name in ("jac", "grad"):
-        value = dict.get(found, name)
+        value = dict.get(scipy_result, name)
         if isinstance(value, np.ndarray) and value.shape == np.shape(x):
             slope = grad(lambda z: _value(call, f, z))
             fields[name] = with_value(value, slope(x))
-    return carrying(found, fields)
+    return carrying(scipy_result, fields)
 
 
 def minimize(*args: Any, **kwargs: Any) -> Any:
@@ -48,8 +48,8 @@ def minimize(*args: Any, **kwargs: Any) -> Any:
     constraints: list[Constraint] = []
     if call.given.get("constraints"):
         call.given["constraints"], constraints = optimality_conditions.constraints_of(call, call.given["constraints"])
-    found = call()
-    return _result(call, found, [*optimality_conditions.of_bounds(bounds), *constraints]) if call.met else found
+    scipy_result = call()
+    return _result(call, scipy_result, [*optimality_conditions.of_bounds(bounds), *constraints]) if call.met else scipy_result
 
 
 def _bounds(call: Call, name: str = "bounds") -> Any:
@@ -66,8 +66,10 @@ def minimize_scalar(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.minimize_scalar``."""
     call = Call(scipy.optimize.minimize_scalar, args, kwargs, "fun", kept="bounds")
     bounds = _bounds(call)
-    found = call()
-    return _result(call, found, [] if bounds is None else optimality_conditions.of_pair(bounds)) if call.met else found
+    scipy_result = call()
+    return (
+        _result(call, scipy_result, [] if bounds is None else optimality_conditions.of_pair(bounds)) if call.met else scipy_result
+    )
 
 
 # ------------------------------------------------------------------------------------ the older functions
@@ -79,18 +81,22 @@ def _fmin(name: str, callbacks: str, refused: str = "retall") -> Function:
 
     def answer(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, callbacks)
-        found = call()
+        scipy_result = call()
         if not call.met:
-            return found
+            return scipy_result
         _refuse(call, refused)
-        x = minimiser(call, _x(found), call.function, [], _x)
-        return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+        x = minimiser(call, _x(scipy_result), call.function, [], _x)
+        return (
+            (x, with_value(scipy_result[1], _value(call, call.function, x)), *scipy_result[2:])
+            if isinstance(scipy_result, tuple)
+            else x
+        )
 
     return answer
 
 
-def _x(found: Any) -> Any:
-    return found[0] if isinstance(found, tuple) else found
+def _x(scipy_result: Any) -> Any:
+    return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
 def _refuse(call: Call, names: str) -> None:
@@ -116,24 +122,28 @@ def fminbound(*args: Any, **kwargs: Any) -> Any:
     call = Call(scipy.optimize.fminbound, args, kwargs, "func", kept="x1 x2")
     ends = call.given["x1"], call.given["x2"]
     call.given["x1"], call.given["x2"] = optimality_conditions.plain_bounds(ends)
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    x = minimiser(call, _x(found), call.function, optimality_conditions.of_pair(ends), _x)
-    return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+        return scipy_result
+    x = minimiser(call, _x(scipy_result), call.function, optimality_conditions.of_pair(ends), _x)
+    return (
+        (x, with_value(scipy_result[1], _value(call, call.function, x)), *scipy_result[2:])
+        if isinstance(scipy_result, tuple)
+        else x
+    )
 
 
 def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_l_bfgs_b``."""
     call = Call(scipy.optimize.fmin_l_bfgs_b, args, kwargs, "func fprime", kept="bounds")
     bounds = _bounds(call)
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
+        return scipy_result
     f = _with_slope(call)
-    x = minimiser(call, found[0], f, optimality_conditions.of_bounds(bounds), _x)
-    slope = with_value(found[2]["grad"], grad(lambda z: _value(call, f, z))(x))
-    return x, with_value(found[1], _value(call, f, x)), carrying(found[2], {"grad": slope})
+    x = minimiser(call, scipy_result[0], f, optimality_conditions.of_bounds(bounds), _x)
+    slope = with_value(scipy_result[2]["grad"], grad(lambda z: _value(call, f, z))(x))
+    return x, with_value(scipy_result[1], _value(call, f, x)), carrying(scipy_result[2], {"grad": slope})
 
 
 def _with_slope(call: Call) -> Function:
@@ -147,10 +157,10 @@ def fmin_tnc(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fmin_tnc``."""
     call = Call(scipy.optimize.fmin_tnc, args, kwargs, "func fprime", kept="bounds")
     bounds = _bounds(call)
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    return (minimiser(call, found[0], _with_slope(call), optimality_conditions.of_bounds(bounds), _x), *found[1:])
+        return scipy_result
+    return (minimiser(call, scipy_result[0], _with_slope(call), optimality_conditions.of_bounds(bounds), _x), *scipy_result[1:])
 
 
 def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
@@ -163,11 +173,15 @@ def fmin_slsqp(*args: Any, **kwargs: Any) -> Any:
         call.given[several] = [optimality_conditions.watched(call, f) for f in functions]
         functions += [call.raw[single]] if call.raw.get(single) is not None else []
         constraints += [Constraint(f, is_equation) for f in functions]
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    x = minimiser(call, _x(found), call.function, [*optimality_conditions.of_bounds(bounds), *constraints], _x)
-    return (x, with_value(found[1], _value(call, call.function, x)), *found[2:]) if isinstance(found, tuple) else x
+        return scipy_result
+    x = minimiser(call, _x(scipy_result), call.function, [*optimality_conditions.of_bounds(bounds), *constraints], _x)
+    return (
+        (x, with_value(scipy_result[1], _value(call, call.function, x)), *scipy_result[2:])
+        if isinstance(scipy_result, tuple)
+        else x
+    )
 
 
 def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
@@ -180,11 +194,11 @@ def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
     call.given["consargs"] = to_values(further)
     further = call.extra if further is None else tuple(further)
     call.given["cons"] = [optimality_conditions.watched(call, f) for f in functions]
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    given = [Constraint(lambda z, *extra, f=f: f(z, *further), False) for f in functions]
-    return minimiser(call, found, call.function, given, lambda x: x)
+        return scipy_result
+    constraints = [Constraint(lambda z, *extra, f=f: f(z, *further), False) for f in functions]
+    return minimiser(call, scipy_result, call.function, constraints, lambda x: x)
 
 
 # ------------------------------------------------------------------------------------------ of all space
@@ -200,11 +214,11 @@ def _over_box(name: str, callbacks: str = "func", kept: str = "", refused: str =
         constraints: list[Constraint] = []
         if call.given.get("constraints"):
             call.given["constraints"], constraints = optimality_conditions.constraints_of(call, call.given["constraints"])
-        found = call()
+        scipy_result = call()
         if not call.met:
-            return found
+            return scipy_result
         _refuse(call, refused)
-        return _result(call, found, [*optimality_conditions.of_bounds(bounds), *constraints])
+        return _result(call, scipy_result, [*optimality_conditions.of_bounds(bounds), *constraints])
 
     return answer
 
@@ -231,8 +245,8 @@ def basinhopping(*args: Any, **kwargs: Any) -> Any:
             options[name] = optimality_conditions.watched(call, options[name])
     if "minimizer_kwargs" in call.given:
         call.given["minimizer_kwargs"] = options
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
+        return scipy_result
     function = call.function
-    return _result(call, found, constraints, (lambda *a: function(*a)[0]) if options.get("jac") is True else function)
+    return _result(call, scipy_result, constraints, (lambda *a: function(*a)[0]) if options.get("jac") is True else function)

@@ -73,10 +73,10 @@ def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]
         at = np.reshape(y[:size], x.shape)[()]
         _verify(call, at, y[size:], active, constraints)
 
-    found = call.solution(
+    stationary_point = call.solution(
         np.concatenate([np.ravel(x), multipliers]), conditions, lambda r: np.concatenate([np.ravel(x_of(r)), multipliers]), verify
     )
-    return np.reshape(found[:size], x.shape) if x.ndim else found[0]
+    return np.reshape(stationary_point[:size], x.shape) if x.ndim else stationary_point[0]
 
 
 def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
@@ -130,17 +130,17 @@ def _active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) 
 
 def _rows(constraint: Constraint, x: Any, extra: Any) -> Any:
     """The gradients of the numbers of a constraint."""
-    found = to_values(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
-    return np.reshape(found, (-1, x.size))
+    jacobian = to_values(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
+    return np.reshape(jacobian, (-1, x.size))
 
 
 def _pressing(name: str, near: list[Active], slope: Any, rows: Any, room: Any, free: Any) -> tuple[list[Active], Any]:
     """Return the nearly active constraints with a multiplier; and the multipliers."""
     signs = np.where(free, -1.0, 1.0)[:, None] * rows  # of an equation with either sign
     columns = np.concatenate([rows, signs[free]]).T
-    found = unpatched(scipy.optimize.nnls)(columns, slope)[0]
-    multipliers = found[: free.size].copy()
-    multipliers[free] -= found[free.size :]
+    nonnegative_multipliers = unpatched(scipy.optimize.nnls)(columns, slope)[0]
+    multipliers = nonnegative_multipliers[: free.size].copy()
+    multipliers[free] -= nonnegative_multipliers[free.size :]
     presses = free | (multipliers > np.maximum(room, WEAK * max(1.0, float(np.max(np.abs(slope))))))
     touching = ~presses & (room <= 1e-9)
     if np.any(touching & (np.max(np.abs(rows), axis=1, initial=0) > 0)):
@@ -158,9 +158,9 @@ def plain_bounds(bounds: Any) -> Any:
     """Bounds without nodes."""
     if not isinstance(bounds, Bounds):
         return to_values(bounds) if not isinstance(bounds, zip) else list(bounds)
-    made = copy.copy(bounds)
-    made.lb, made.ub = to_values(bounds.lb), to_values(bounds.ub)
-    return made
+    bounds_copy = copy.copy(bounds)
+    bounds_copy.lb, bounds_copy.ub = to_values(bounds.lb), to_values(bounds.ub)
+    return bounds_copy
 
 
 def of_bounds(bounds: Any) -> list[Constraint]:
@@ -192,12 +192,12 @@ def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]
     """Return the constraints in SciPy's forms, and as functions."""
     several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     plain: list[Any] = []
-    found: list[Constraint] = []
+    constraint_functions: list[Constraint] = []
     for constraint in several:
         one, those = _one(call, constraint)
         plain.append(one)
-        found += those
-    return plain, found
+        constraint_functions += those
+    return plain, constraint_functions
 
 
 def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
@@ -240,14 +240,14 @@ def _between(function: Any, low: Any, high: Any) -> list[Constraint]:
     """``low <= function(x) <= high``; where both are the same, an equation."""
     ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
     equal = ends[0] == ends[1]
-    found = []
+    constraints = []
     if equal.any():
-        found.append(Constraint(_side(function, low, 1.0, equal), True))
+        constraints.append(Constraint(_side(function, low, 1.0, equal), True))
     for side, end, sign in ((low, ends[0], 1.0), (high, ends[1], -1.0)):
         there = np.isfinite(end) & ~equal
         if there.any():
-            found.append(Constraint(_side(function, side, sign, there), False))
-    return found
+            constraints.append(Constraint(_side(function, side, sign, there), False))
+    return constraints
 
 
 def _side(function: Any, end: Any, sign: float, there: Any) -> Any:

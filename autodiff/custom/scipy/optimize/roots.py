@@ -15,20 +15,20 @@ from ..solver_calls import Call, carrying, with_value
 Answer = Callable[..., Any]
 
 
-def _first(found: Any) -> Any:
+def _first(scipy_result: Any) -> Any:
     """Return the solution from a result that may be a tuple."""
-    return found[0] if isinstance(found, tuple) else found
+    return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
 
 def root(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.root``."""
     call = Call(scipy.optimize.root, args, kwargs, "fun jac")
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
+        return scipy_result
     equations = _of_pair(call.function) if call.raw.get("jac") is True else call.function
-    x = call.solution(found.x, equations, lambda result: result.x)
-    return carrying(found, {"x": x, "fun": with_value(found.fun, _values(equations, x, call))})
+    x = call.solution(scipy_result.x, equations, lambda result: result.x)
+    return carrying(scipy_result, {"x": x, "fun": with_value(scipy_result.fun, _values(equations, x, call))})
 
 
 def _of_pair(function: Any) -> Any:
@@ -43,25 +43,25 @@ def _values(function: Any, x: Any, call: Call) -> Any:
 def fsolve(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fsolve``."""
     call = Call(scipy.optimize.fsolve, args, kwargs, "func fprime")
-    found = call()
+    scipy_result = call()
     if not call.met:
-        return found
-    x = call.solution(_first(found), call.function, _first)
-    if not isinstance(found, tuple):
+        return scipy_result
+    x = call.solution(_first(scipy_result), call.function, _first)
+    if not isinstance(scipy_result, tuple):
         return x
-    info = carrying(found[1], {"fvec": with_value(found[1]["fvec"], _values(call.function, x, call))})
-    return (x, info, *found[2:])
+    info = carrying(scipy_result[1], {"fvec": with_value(scipy_result[1]["fvec"], _values(call.function, x, call))})
+    return (x, info, *scipy_result[2:])
 
 
 def root_scalar(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.root_scalar``."""
     call = Call(scipy.optimize.root_scalar, args, kwargs, "f fprime fprime2")
-    found = call()
+    scipy_result = call()
     if call.met:
         with_derivatives = call.raw.get("fprime") is True or call.raw.get("fprime2") is True
         equation = _of_pair(call.function) if with_derivatives else call.function
-        found.root = call.solution(found.root, equation, lambda result: result.root)
-    return found
+        scipy_result.root = call.solution(scipy_result.root, equation, lambda result: result.root)
+    return scipy_result
 
 
 def _scalar(name: str, callbacks: str) -> Answer:
@@ -70,15 +70,15 @@ def _scalar(name: str, callbacks: str) -> Answer:
 
     def answer(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, callbacks)
-        found = call()
+        scipy_result = call()
         if not call.met:
-            return found
-        x = call.solution(_first(found), call.function, _first)
-        if not isinstance(found, tuple):
+            return scipy_result
+        x = call.solution(_first(scipy_result), call.function, _first)
+        if not isinstance(scipy_result, tuple):
             return x
-        if isinstance(found[1], scipy.optimize.RootResults):
-            found[1].root = x
-        return (x, *found[1:])
+        if isinstance(scipy_result[1], scipy.optimize.RootResults):
+            scipy_result[1].root = x
+        return (x, *scipy_result[1:])
 
     return answer
 
@@ -90,8 +90,12 @@ newton = _scalar("newton", "func fprime fprime2")
 def fixed_point(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fixed_point``."""
     call = Call(scipy.optimize.fixed_point, args, kwargs, "func")
-    found = call()
-    return call.solution(found, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x) if call.met else found
+    scipy_result = call()
+    return (
+        call.solution(scipy_result, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x)
+        if call.met
+        else scipy_result
+    )
 
 
 def _quasi_newton(name: str) -> Answer:
@@ -100,8 +104,8 @@ def _quasi_newton(name: str) -> Answer:
 
     def answer(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, "F")
-        found = call()
-        return call.solution(np.asarray(found), call.function, lambda x: x) if call.met else found
+        scipy_result = call()
+        return call.solution(np.asarray(scipy_result), call.function, lambda x: x) if call.met else scipy_result
 
     return answer
 

@@ -66,9 +66,9 @@ class Machine:
         return _told(self._call, part, epoch, method, args)
 
     def _call(self, part: int, epoch: int, method: str, args: tuple[Any, ...]) -> Any:
-        found = self.parts[part]
-        found.begin(epoch)
-        return getattr(found, method)(*args)
+        installed_part = self.parts[part]
+        installed_part.begin(epoch)
+        return getattr(installed_part, method)(*args)
 
     # ---------------------------------------------------------------------------------------- passes
 
@@ -76,12 +76,12 @@ class Machine:
         """Run a pass through a part to its end. It is cancelled by a newer pass, or if the actor is released."""
         task: Any = None
         try:
-            found = self.parts[part]
-            found.begin(order.epoch)
+            installed_part = self.parts[part]
+            installed_part.begin(order.epoch)
             if part in self._passes:
                 self._passes[part].cancel()
-            taken = Pass(found, order, self._mail_of(part, order.epoch), self._compute, self._sender(order))
-            task = self._passes[part] = asyncio.ensure_future(taken.run())
+            current_pass = Pass(installed_part, order, self._mail_of(part, order.epoch), self._compute, self._sender(order))
+            task = self._passes[part] = asyncio.ensure_future(current_pass.run())
             while not (await asyncio.wait({task}, timeout=WANTED))[0]:
                 if not self._is_wanted():
                     task.cancel()
@@ -98,14 +98,14 @@ class Machine:
 
     def _mail_of(self, part: int, epoch: int) -> Mail:
         """The mail of a part in an epoch; that of earlier ones is dropped."""
-        found = self._mail.get(part)
-        if found is None or found.epoch < epoch:
-            if found is not None:
-                found.close()
-            found = self._mail[part] = Mail(epoch)
-        if found.epoch > epoch:
+        mail = self._mail.get(part)
+        if mail is None or mail.epoch < epoch:
+            if mail is not None:
+                mail.close()
+            mail = self._mail[part] = Mail(epoch)
+        if mail.epoch > epoch:
             raise StaleError
-        return found
+        return mail
 
     def _sender(self, order: Order) -> Send:
         here = {part for part, peer in order.peers.items() if part in self.parts and self._is_here(peer)}
@@ -152,14 +152,14 @@ class Resident(Machine):
         return await asyncio.get_running_loop().run_in_executor(get_worker().executors["actor"], run, function, *args)
 
     async def _send(self, address: str, name: str, letter: Letter) -> Parcel:
-        asked = {"function": "deliver", "actor": name, "args": [_protocol.to_serialize(letter)], "kwargs": {}}
+        request = {"function": "deliver", "actor": name, "args": [_protocol.to_serialize(letter)], "kwargs": {}}
         try:
-            answer = await get_worker().rpc(address).actor_execute(**asked)
+            response = await get_worker().rpc(address).actor_execute(**request)
         except (OSError, KeyError) as error:  # it is lost, or another process has its address by now
             raise UnreachableError(letter.part) from error
-        if answer["status"] != "OK":
-            raise answer["exception"]
-        parcel: Parcel = answer["result"].parcel
+        if response["status"] != "OK":
+            raise response["exception"]
+        parcel: Parcel = response["result"].parcel
         return parcel
 
     async def deliver(self, letter: Letter) -> Answer:

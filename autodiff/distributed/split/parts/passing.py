@@ -226,21 +226,21 @@ class Pass:
 
     async def _forward(self, links: Links, graph: StageGraph, micro: int) -> None:
         """Compute a stage as soon as its inputs are there."""
-        given = {key: self.order.feeds[micro][key] for key in links.feeds}
+        inputs = {key: self.order.feeds[micro][key] for key in links.feeds}
         for key in links.reads:
-            given[key] = await self.mail.take(("value", micro, key))
+            inputs[key] = await self.mail.take(("value", micro, key))
         for key in links.borrows:
-            given[key] = await self.mail.look(("value", None, key))
+            inputs[key] = await self.mail.look(("value", None, key))
         awaited: dict[int, list[Any]] = {}
         for key in links.awaits:
             awaited.setdefault(links.gives[key], []).append(("adjoint", micro, key))
-        self._send(await self.compute(self._computed, links, graph, micro, given), awaited)
+        self._send(await self.compute(self._computed, links, graph, micro, inputs), awaited)
 
-    def _computed(self, links: Links, graph: StageGraph, micro: int, given: Mapping[Key, Any]) -> dict[int, Parcel]:
+    def _computed(self, links: Links, graph: StageGraph, micro: int, inputs: Mapping[Key, Any]) -> dict[int, Parcel]:
         values: dict[Key, Any] = {}
         for key in graph.stand_ins:
-            if key in given:
-                values[key] = _opened(given[key])
+            if key in inputs:
+                values[key] = _opened(inputs[key])
             else:
                 values[key] = self.part.arrays[self.part.ways.get(key, key[1])]
         record = graph.forward(values)
@@ -260,19 +260,19 @@ class Pass:
 
     async def _backward(self, links: Links, micro: int) -> None:
         """Pass adjoints back through a stage once all of them are there."""
-        given = {key: await self.mail.take(("adjoint", micro, key)) for key in links.awaits}
-        self.mail.put(await self.compute(self._passed_back, links, micro, given))
+        output_cotangents = {key: await self.mail.take(("adjoint", micro, key)) for key in links.awaits}
+        self.mail.put(await self.compute(self._passed_back, links, micro, output_cotangents))
 
-    def _passed_back(self, links: Links, micro: int, given: Mapping[Key, Any]) -> Parcel:
+    def _passed_back(self, links: Links, micro: int, output_cotangents: Mapping[Key, Any]) -> Parcel:
         """The adjoints of what a stage was given; those of this part's parameters are kept for `_gradients` instead."""
         record, careful = self._records.pop((links.stage, micro)), self.order.careful
-        adjoints = {key: tuple(map(_opened, parts)) for key, parts in given.items()}
+        adjoints = {key: tuple(map(_opened, parts)) for key, parts in output_cotangents.items()}
         if RESULT in record.ends:
             ones = np.ones_like(unpack(self.values[micro]))
             adjoints[RESULT] = (ones, np.ones(ones.shape)) if careful else (ones,)
-        found = record.back({key: adjoints[key] for key in record.ends if key in adjoints}, careful)
+        input_cotangents = record.back({key: adjoints[key] for key in record.ends if key in adjoints}, careful)
         back: Parcel = {}
-        for key, parts in found.items():
+        for key, parts in input_cotangents.items():
             self.met_nan |= bool(np.isnan(parts[0]).any())
             if key[0] == "parameter":
                 self._add(key[1], micro, 0, parts[0])

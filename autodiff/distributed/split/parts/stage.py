@@ -68,7 +68,7 @@ class StageGraph:
         """Compute the stage's values; an error gets a note with the line of the user's code that recorded the operation."""
         reached: Any = None
 
-        def look(item: Any, place: int, made: Any) -> None:
+        def look(item: Any, place: int, replacements: Any) -> None:
             nonlocal reached
             reached = item
 
@@ -84,9 +84,9 @@ class StageGraph:
 class Record:
     """One pass through a stage."""
 
-    def __init__(self, graph: StageGraph, made: dict[Any, Any]) -> None:
-        self.ends = {key: made[node] for key, node in graph.ends.items()}
-        self.starts = {key: made[graph.stand_ins[key]] for key in graph.wanted}
+    def __init__(self, graph: StageGraph, replacements: dict[Any, Any]) -> None:
+        self.ends = {key: replacements[node] for key, node in graph.ends.items()}
+        self.starts = {key: replacements[graph.stand_ins[key]] for key in graph.wanted}
 
     def back(self, adjoints: Mapping[Key, Adjoint], careful: bool) -> dict[Key, Adjoint]:
         """Return the cotangents of the inputs from those of the outputs; `careful` with their supports."""
@@ -99,14 +99,14 @@ class Record:
         seeds = OutputCotangents({k: parts[0] for k, parts in enumerate(adjoints.values())})
         if not careful:
             with np.errstate(invalid="ignore", divide="ignore"):  # if NaN comes of it, the pass is repeated with supports
-                found = sweep(graph, joint, seeds, set(nodes), False)
-            return {key: (_or_zeros(found, node),) for node, key in nodes.items()}
+                cotangents = sweep(graph, joint, seeds, set(nodes), False)
+            return {key: (_or_zeros(cotangents, node),) for node, key in nodes.items()}
         supports = {k: parts[1] for k, parts in enumerate(adjoints.values())}
-        found = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
+        cotangents = sweep(graph, joint, seeds, set(nodes), False, support=OutputCotangents(dict(supports)))
         where = sweep_supports(graph, joint, OutputCotangents(dict(supports)), set(nodes), False, ())
         full = {node: np.array(np.broadcast_to(where.get(node, 0.0), node.shape)) for node in nodes}
-        return {key: (_or_zeros(found, node), full[node]) for node, key in nodes.items()}
+        return {key: (_or_zeros(cotangents, node), full[node]) for node, key in nodes.items()}
 
 
-def _or_zeros(found: Mapping[Any, Any], node: Any) -> Any:
-    return np.asarray(found[node] if node in found else np.zeros_like(node.raw_value))
+def _or_zeros(cotangents: Mapping[Any, Any], node: Any) -> Any:
+    return np.asarray(cotangents[node] if node in cotangents else np.zeros_like(node.raw_value))

@@ -40,9 +40,9 @@ def told(error: BaseException) -> Told:
     return Told(("error", error.with_traceback(None), text))
 
 
-def unwrapped(answer: Any) -> Any:
+def unwrapped(response: Any) -> Any:
     """The result in an answer; raises the error if it holds one."""
-    if answer[0] == "ok":
-        return answer[1]
-    _, error, text = answer
+    if response[0] == "ok":
+        return response[1]
+    _, error, text = response
     raise error from RemoteError(text)

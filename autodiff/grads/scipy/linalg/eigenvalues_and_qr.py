@@ -138,13 +138,13 @@ def _eig_forth(position: int, only: bool, t: Any, out: Any, a: Any, b: Any = Non
             "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so are their tangents; use "
             "scipy.linalg.eigvals(a, b), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
         )
-    found = [dw]
+    tangents = [dw]
     if left and b is not None:
         _refuse_left_alone(right)
     if left:
         other = None if b is None else adjoint(b)
-        found.append(_pair_tangent(adjoint(t), position, np.conjugate(w), vl, adjoint(a), other)[1])
-    return (*found, dr) if right else tuple(found)
+        tangents.append(_pair_tangent(adjoint(t), position, np.conjugate(w), vl, adjoint(a), other)[1])
+    return (*tangents, dr) if right else tuple(tangents)
 
 
 def _of_any(opname: str, only: bool) -> Rule:
@@ -219,12 +219,12 @@ def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
         _refuse_beside(gq[..., k:], "qr")
     narrow = None if gr is None else gr[..., :k, :]
     if q is None:
-        found = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
+        cotangent = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
     elif gq is None and gr is None:
-        found = 0 * a
+        cotangent = 0 * a
     else:
-        found = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
-    return found if order is None else _ordered(found, np.argsort(order, axis=-1), -1)
+        cotangent = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
+    return cotangent if order is None else _ordered(cotangent, np.argsort(order, axis=-1), -1)
 
 
 def _refuse_raw(mode: str) -> None:
@@ -241,11 +241,11 @@ def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = Fals
     if q is not None and q.shape[-1] > k:
         _refuse_forward("qr")
     x, t = (a, t) if order is None else (_ordered(a, order, -1), _ordered(t, order, -1))
-    found = (qr_tangent(t, r[..., :k, :], x, "r"),) if q is None else qr_tangent(t, (q, r), x, "reduced")
-    missing = r.shape[-2] - found[-1].shape[-2]
+    tangents = (qr_tangent(t, r[..., :k, :], x, "r"),) if q is None else qr_tangent(t, (q, r), x, "reduced")
+    missing = r.shape[-2] - tangents[-1].shape[-2]
     below = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
-    found = (*found[:-1], np.concatenate([found[-1], below], axis=-2) if missing else found[-1])
-    return found if order is None else (*found, None)
+    tangents = (*tangents[:-1], np.concatenate([tangents[-1], below], axis=-2) if missing else tangents[-1])
+    return tangents if order is None else (*tangents, None)
 
 
 scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).one_by_one()
@@ -267,8 +267,8 @@ def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
         _refuse_beside(gq[..., : gq.shape[-2] - k, :], "rq")
     x = _turned(a, True, False)
     back = None if gr is None else _turned(gr[..., -k:], True, True)
-    found = qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced")
-    return adjoint(found)[..., ::-1, :]
+    cotangent = qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced")
+    return adjoint(cotangent)[..., ::-1, :]
 
 
 def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:

@@ -56,20 +56,20 @@ scipy_linalg_cho_factor_grad = general("scipy_linalg_cho_factor", _cho_factor).t
 
 def _cholesky_banded(g: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
-    found = cholesky(
+    cotangent = cholesky(
         banded_matrices.dense(g, below, above),
         banded_matrices.dense(out, below, above),
         banded_matrices.dense(ab, below, above),
         not lower,
     )
-    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(found, below, above), g)
+    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(cotangent, below, above), g)
 
 
 def _cholesky_banded_tangent(t: NDArray[Any], out: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     dense = banded_matrices.dense(t, below, above)
-    found = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
-    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(found, below, above), t)
+    tangent = cholesky_tangent(dense, banded_matrices.dense(out, below, above), dense, not lower)
+    return np.where(banded_matrices.inside(ab.shape[-1], below, above), banded_matrices.banded(tangent, below, above), t)
 
 
 scipy_linalg_cholesky_banded_grad = general("scipy_linalg_cholesky_banded", _cholesky_banded).tangent(_cholesky_banded_tangent)
@@ -152,8 +152,8 @@ def _lu_factor(g: Any, out: Any, a: NDArray[Any], **_: Any) -> Any:
     k = min(a.shape[-2:])
     if not a.size or g[0] is None:
         return 0 * a
-    found = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
-    return _ordered(found, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
+    permuted_cotangent = _lu(_below(g[0])[..., :k], _above(g[0])[..., :k, :], *_parts(both))
+    return _ordered(permuted_cotangent, np.argsort(banded_matrices.order_of_rows(piv, a.shape[-2]), axis=-1))
 
 
 def _lu_factor_tangent(t: NDArray[Any], out: Any, a: NDArray[Any], **_: Any) -> Any:
@@ -235,10 +235,10 @@ def _polar_pushed(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
         return adjoint(_polar_pushed(adjoint(t), adjoint(u), adjoint(a)))
     p = np.matmul(adjoint(u), a)
     along = np.matmul(adjoint(u), t)
-    found = np.matmul(u, balanced("polar", p, along - adjoint(along)))
+    tangent = np.matmul(u, balanced("polar", p, along - adjoint(along)))
     if a.shape[-2] > a.shape[-1]:
-        found = found + np.matmul(t - np.matmul(u, along), np.linalg.inv(p))
-    return found
+        tangent = tangent + np.matmul(t - np.matmul(u, along), np.linalg.inv(p))
+    return tangent
 
 
 def _polar(g: Any, out: Any, a: NDArray[Any], side: Any = "right") -> Any:

@@ -175,11 +175,11 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
         return NotImplemented if alone(out, options) else formula(position)(g, out, *operands, **options)
 
     def push(tangents: Any, out: NDArray[Any], *operands: Any, **options: Any) -> Any:
-        given = [position for position, t in enumerate(tangents) if t is not None]
+        active_positions = [position for position, t in enumerate(tangents) if t is not None]
         stacked = any(x is not None and x.ndim > 2 for x in operands)
-        if len(given) > 1 or stacked or alone(out, options):
+        if len(active_positions) > 1 or stacked or alone(out, options):
             return NotImplemented
-        return tangent(given[0])(tangents[given[0]], out, *operands, **options)
+        return tangent(active_positions[0])(tangents[active_positions[0]], out, *operands, **options)
 
     return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one().batched(pull, push)
 
@@ -220,8 +220,8 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
             g: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
         ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
-            found = _back(0, g, out, _tridiagonal(d, e), **chosen)
-            return _diagonal_below(found) if position else diagonal(found)
+            matrix_cotangent = _back(0, g, out, _tridiagonal(d, e), **chosen)
+            return _diagonal_below(matrix_cotangent) if position else diagonal(matrix_cotangent)
 
         return formula
 

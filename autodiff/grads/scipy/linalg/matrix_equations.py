@@ -111,20 +111,20 @@ class _Riccati:
 
     def adjoint(self, position: int, g: NDArray[Any]) -> Any:
         """The adjoint of an operand from that of the solution."""
-        found, k = self.pulled(g), self.k
+        equation_cotangent, k = self.pulled(g), self.k
         if position == 0:
-            return 2 * np.matmul(np.conjugate(self.beside), found)
+            return 2 * np.matmul(np.conjugate(self.beside), equation_cotangent)
         if position == 1:
-            return -2 * product(np.conjugate(self.beside), found, swap(k))
+            return -2 * product(np.conjugate(self.beside), equation_cotangent, swap(k))
         if position == 2:
-            return found
+            return equation_cotangent
         if position == 3:
-            return product(np.conjugate(k), found, swap(k))
+            return product(np.conjugate(k), equation_cotangent, swap(k))
         if position == 4:
             if self.discrete:
-                return -2 * np.matmul(np.conjugate(np.matmul(self.x, self.e)), found)
-            return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), found)
-        return -2 * np.matmul(found, swap(k))
+                return -2 * np.matmul(np.conjugate(np.matmul(self.x, self.e)), equation_cotangent)
+            return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), equation_cotangent)
+        return -2 * np.matmul(equation_cotangent, swap(k))
 
     def tangent(self, position: int, t: NDArray[Any]) -> Any:
         """The tangent of the solution from that of an operand."""

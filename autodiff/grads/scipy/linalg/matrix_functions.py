@@ -44,11 +44,11 @@ def along(function: Function, a: NDArray[Any], e: Any) -> Any:
 
 def _checked_along(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
     """As `along`; where the function has a branch, that it is the one that was taken."""
-    found: list[Any] = []
+    block_values: list[Any] = []
 
     def kept(block: Any) -> Any:
-        found.append(function(block))
-        return found[-1]
+        block_values.append(function(block))
+        return block_values[-1]
 
     refusal = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
     try:
@@ -58,7 +58,7 @@ def _checked_along(name: str, function: Function, a: NDArray[Any], e: Any, out: 
             raise
         raise refusal from None
     room = np.sqrt(np.finfo(a.dtype).eps)
-    for value in map(stop_gradient, found):
+    for value in map(stop_gradient, block_values):
         mine = value[..., : a.shape[-1], : a.shape[-1]]
         if not np.allclose(mine, stop_gradient(out), rtol=room, atol=room):
             raise refusal

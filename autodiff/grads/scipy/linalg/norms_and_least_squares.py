@@ -69,8 +69,8 @@ def _pinvh_back(
     if g[0] is None:
         return 0 * a
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    found = pinv(g[0], out[0], a if lower else adjoint(a), hermitian=True, rtol=cut)
-    return found if lower else adjoint(found)
+    cotangent = pinv(g[0], out[0], a if lower else adjoint(a), hermitian=True, rtol=cut)
+    return cotangent if lower else adjoint(cotangent)
 
 
 def _pinvh_forth(

@@ -149,8 +149,8 @@ def imag(xp: Namespace, x: Array) -> Array:
 
 
 def angle(xp: Namespace, z: Array, deg: bool = False) -> Array:
-    found = xp.atan2(imag(xp, z), real(xp, z))
-    return rad2deg(xp, found) if deg else found
+    radians = xp.atan2(imag(xp, z), real(xp, z))
+    return rad2deg(xp, radians) if deg else radians
 
 
 def complex_sign(xp: Namespace, z: Array) -> Array:

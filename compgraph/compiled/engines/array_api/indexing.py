@@ -58,8 +58,8 @@ def _basic_item(xp: Namespace, x: Array, parts: Sequence[Any]) -> Array:
                 places = places[::-1]
             part = slice(places[0], places[-1] + 1, places.step) if len(places) else slice(0, 0)
         index.append(int(part) if isinstance(part, np.integer) else part)
-    found = x[tuple(index)]
-    return xp.flip(found, axis=tuple(backwards)) if backwards else found
+    selection = x[tuple(index)]
+    return xp.flip(selection, axis=tuple(backwards)) if backwards else selection
 
 
 def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], values: Array) -> tuple[Array, list[range]]:
@@ -67,7 +67,7 @@ def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], valu
     ranges: list[range] = []
     backwards: list[int] = []
     lengths = iter(shape)
-    found = xp.broadcast_to(values, np.broadcast_to(0, shape)[tuple(index)].shape)
+    broadcast_values = xp.broadcast_to(values, np.broadcast_to(0, shape)[tuple(index)].shape)
     for part in expanded(index, len(shape)):
         if part is None:
             continue
@@ -76,7 +76,7 @@ def _values_at(xp: Namespace, shape: tuple[int, ...], index: Sequence[Any], valu
         if len(places) > 1 and places.step < 0:
             backwards.append(len(ranges))
         ranges.append(places[::-1] if places.step < 0 else places)
-    box = xp.reshape(found, tuple(map(len, ranges)))
+    box = xp.reshape(broadcast_values, tuple(map(len, ranges)))
     return xp.flip(box, axis=tuple(backwards)) if backwards else box, ranges
 
 
@@ -136,17 +136,17 @@ def digitize(xp: Namespace, x: Array, bins: Array, right: bool = False) -> Array
 
 
 def isin(xp: Namespace, element: Array, test_elements: Array, invert: bool = False, assume_unique: bool = False) -> Array:
-    found = any_(xp, element[..., None] == flat(xp, test_elements), axis=-1)
-    return ~found if invert else found
+    is_member = any_(xp, element[..., None] == flat(xp, test_elements), axis=-1)
+    return ~is_member if invert else is_member
 
 
 def unravel_index(xp: Namespace, indices: Array, shape: tuple[int, ...], order: str = "C") -> tuple[Array, ...]:
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    found = []
+    coordinates = []
     for length in shape[::-1] if order == "C" else shape:
-        found.append(xp.remainder(indices, number(xp, length, indices)))
+        coordinates.append(xp.remainder(indices, number(xp, length, indices)))
         indices = xp.floor_divide(indices, number(xp, length, indices))
-    return tuple(found[::-1] if order == "C" else found)
+    return tuple(coordinates[::-1] if order == "C" else coordinates)
 
 
 def window_(xp: Namespace, buffer: Array, shape: Any, dtype: Any, offset: int, strides: Any) -> Array:

@@ -48,10 +48,12 @@ def interp(xp: Namespace, x: Array, xs: Array, fs: Array, left: Any = None, righ
     above = xp.clip(searchsorted(xp, xs, x, "right"), 1, max(count - 1, 1))
     low, high = (getitem(xp, xs, above - 1), getitem(xp, xs, above)) if count > 1 else (xs[0], xs[0] + 1)
     first, last = (getitem(xp, fs, above - 1), getitem(xp, fs, above)) if count > 1 else (fs[0], fs[0])
-    found = first + (x - low) * ((last - first) / (high - low))
+    result = first + (x - low) * ((last - first) / (high - low))
     for beyond, bound, end in ((x < xs[0], left, fs[0]), (x > xs[-1], right, fs[-1])):
-        found = xp.where(beyond, end if bound is None else bound if hasattr(bound, "dtype") else number(xp, bound, found), found)
-    return xp.where(x == xs[-1], fs[-1], found)
+        result = xp.where(
+            beyond, end if bound is None else bound if hasattr(bound, "dtype") else number(xp, bound, result), result
+        )
+    return xp.where(x == xs[-1], fs[-1], result)
 
 
 def polyval(xp: Namespace, p: Array, x: Array) -> Array:
@@ -109,8 +111,8 @@ def _quantile(scale: float, skips: bool, middle: bool = False) -> Reduction:
         rows, axes = _rows(xp, a, axis)
         q = np.asarray(q, float) / scale
         unknown = any_(xp, xp.isnan(rows), axis=-1) if not skips else all_(xp, xp.isnan(rows), axis=-1)
-        found = [xp.where(unknown, number(xp, math.nan, a), b + (c - b) * t) for b, c, t in _neighbors(xp, rows, q, skips)]
-        result = xp.reshape(xp.stack(found), (*q.shape, *rows.shape[:-1])) if q.ndim else found[0]
+        quantiles = [xp.where(unknown, number(xp, math.nan, a), b + (c - b) * t) for b, c, t in _neighbors(xp, rows, q, skips)]
+        result = xp.reshape(xp.stack(quantiles), (*q.shape, *rows.shape[:-1])) if q.ndim else quantiles[0]
         return expand_dims(xp, result, tuple(k + q.ndim for k in axes)) if keepdims and keepdims is not np._NoValue else result
 
     return quantile

@@ -65,16 +65,16 @@ def linalg_slogdet(xp: Namespace, a: Array) -> Any:
 def linalg_norm(xp: Namespace, x: Array, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Array:
     if axis is None:
         if ord is None:
-            found = xp.linalg.vector_norm(flat(xp, x))
-            return xp.reshape(found, (1,) * x.ndim) if keepdims else found
+            norm = xp.linalg.vector_norm(flat(xp, x))
+            return xp.reshape(norm, (1,) * x.ndim) if keepdims else norm
         axis = tuple(range(x.ndim))
     axes = normalize_axis_tuple(axis, x.ndim)
     if len(axes) == 1 or ord is None:
         return xp.linalg.vector_norm(
             x, axis=axes if len(axes) > 1 else axes[0], ord=2 if ord is None else ord, keepdims=bool(keepdims)
         )
-    found = xp.linalg.matrix_norm(moveaxis(xp, x, axes, (-2, -1)), ord=ord)
-    return expand_dims(xp, found, axes) if keepdims else found
+    norm = xp.linalg.matrix_norm(moveaxis(xp, x, axes, (-2, -1)), ord=ord)
+    return expand_dims(xp, norm, axes) if keepdims else norm
 
 
 def linalg_cond(xp: Namespace, x: Array, p: Any = None) -> Array:
@@ -97,11 +97,16 @@ def linalg_lstsq(xp: Namespace, a: Array, b: Array, rcond: Any = None, *, rank: 
     )
     values = xp.linalg.svdvals(a)
     columns = b if b.ndim == 2 else b[:, None]
-    found = xp.matmul(xp.linalg.pinv(a, rtol=limit), columns)
-    off = columns - xp.matmul(a, found)
+    solution = xp.matmul(xp.linalg.pinv(a, rtol=limit), columns)
+    off = columns - xp.matmul(a, solution)
     squares = sum_(xp, real(xp, off) ** 2 + imag(xp, off) ** 2, axis=0)
     counted = count_nonzero(xp, values > limit * values[0])
-    return found if b.ndim == 2 else found[:, 0], squares if rank == a.shape[1] < a.shape[0] else squares[:0], counted, values
+    return (
+        solution if b.ndim == 2 else solution[:, 0],
+        squares if rank == a.shape[1] < a.shape[0] else squares[:0],
+        counted,
+        values,
+    )
 
 
 def linalg_tensorsolve(xp: Namespace, a: Array, b: Array, axes: Any = None) -> Array:

@@ -39,8 +39,8 @@ def softplus(xp: Namespace, x: Array) -> Array:
 def logsumexp(xp: Namespace, x: Array, axis: Any = None, keepdims: bool = False) -> Array:
     top = max_(xp, x, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    found = xp.log(sum_(xp, xp.exp(x - top), axis=axis, keepdims=True)) + top
-    return drop_axes(xp, found, axis, x.ndim, keepdims)
+    log_sum = xp.log(sum_(xp, xp.exp(x - top), axis=axis, keepdims=True)) + top
+    return drop_axes(xp, log_sum, axis, x.ndim, keepdims)
 
 
 def log_softmax(xp: Namespace, x: Array, axis: Any = -1) -> Array:
@@ -71,11 +71,11 @@ def _of_class(xp: Namespace, below: Array, labels: Array) -> Array:
 
 def _slices(windows: Windows, padded: Array) -> list[Array]:
     """Return for each place within a window the elements there of all windows."""
-    found = []
+    slices = []
     for place in np.ndindex(windows.window):
         steps = zip(place, windows.dilation, windows.strides, windows.counts, strict=True)
-        found.append(padded[(..., *[slice(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps])])
-    return found
+        slices.append(padded[(..., *[slice(k * d, k * d + s * (n - 1) + 1, s) for k, d, s, n in steps])])
+    return slices
 
 
 def _padded(xp: Namespace, windows: Windows, x: Array, value: float = 0.0) -> Array:
@@ -101,22 +101,22 @@ def correlation_of(name: str, x: tuple[int, ...], kernel: tuple[int, ...], optio
     return Correlation(name, tuple(x), tuple(kernel), **{"strides": 1, "padding": "valid", "dilation": 1, "groups": 1, **options})
 
 
-def _columns(xp: Namespace, found: Correlation, x: Array) -> Array:
+def _columns(xp: Namespace, correlation: Correlation, x: Array) -> Array:
     """Return the windows of an array as the columns of matrices, of shape (batch, groups, elements of a window, windows)."""
-    x = xp.reshape(x, (found.batch, found.groups, found.channels, *found.windows.lengths))
-    columns = xp.stack(_slices(found.windows, _padded(xp, found.windows, x)), axis=3)
-    return xp.reshape(columns, (found.batch, found.groups, found.height, math.prod(found.windows.counts)))
+    x = xp.reshape(x, (correlation.batch, correlation.groups, correlation.channels, *correlation.windows.lengths))
+    columns = xp.stack(_slices(correlation.windows, _padded(xp, correlation.windows, x)), axis=3)
+    return xp.reshape(columns, (correlation.batch, correlation.groups, correlation.height, math.prod(correlation.windows.counts)))
 
 
-def _shape_of(found: Correlation, channels: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
-    return lengths if found.flat else (found.batch, channels, *lengths)
+def _shape_of(correlation: Correlation, channels: int, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    return lengths if correlation.flat else (correlation.batch, channels, *lengths)
 
 
 def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
-    found = correlation_of("cross_correlate", x.shape, kernel.shape, options)
-    matrices = xp.reshape(conj(xp, kernel), (found.groups, found.results, found.height))
-    out = xp.matmul(matrices, _columns(xp, found, x))
-    return xp.reshape(out, _shape_of(found, found.groups * found.results, found.windows.counts))
+    correlation = correlation_of("cross_correlate", x.shape, kernel.shape, options)
+    matrices = xp.reshape(conj(xp, kernel), (correlation.groups, correlation.results, correlation.height))
+    out = xp.matmul(matrices, _columns(xp, correlation, x))
+    return xp.reshape(out, _shape_of(correlation, correlation.groups * correlation.results, correlation.windows.counts))
 
 
 def conv(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
@@ -129,22 +129,28 @@ def conv(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
 def cross_correlate_back(xp: Namespace, g: Array, kernel: Array, like: Any, **options: Any) -> Array:
     lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
     shape = lengths if g.ndim == 1 else (g.shape[0], kernel.shape[1] * options.get("groups", 1), *lengths)
-    found = correlation_of("cross_correlate_back", shape, kernel.shape, options)
-    g = xp.reshape(g, (found.batch, found.groups, found.results, math.prod(found.windows.counts)))
-    matrices = xp.matrix_transpose(xp.reshape(kernel, (found.groups, found.results, found.height)))
+    correlation = correlation_of("cross_correlate_back", shape, kernel.shape, options)
+    g = xp.reshape(g, (correlation.batch, correlation.groups, correlation.results, math.prod(correlation.windows.counts)))
+    matrices = xp.matrix_transpose(xp.reshape(kernel, (correlation.groups, correlation.results, correlation.height)))
     columns = xp.matmul(matrices, g)
-    inside = (found.batch, found.groups, found.channels, math.prod(found.windows.window), *found.windows.counts)
+    inside = (
+        correlation.batch,
+        correlation.groups,
+        correlation.channels,
+        math.prod(correlation.windows.window),
+        *correlation.windows.counts,
+    )
     columns = xp.reshape(columns, inside)
     parts = [columns[:, :, :, k, ...] for k in range(inside[3])]
-    return xp.reshape(_spread(xp, found.windows, parts), shape)
+    return xp.reshape(_spread(xp, correlation.windows, parts), shape)
 
 
 def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **options: Any) -> Array:
     lengths = tuple(like.shape[2:] if like.ndim > 2 else like.shape)
     shape = lengths if g.ndim == 1 else (g.shape[1], x.shape[1] // options.get("groups", 1), *lengths)
-    found = correlation_of("cross_correlate_kernel", x.shape, shape, options)
-    g = xp.reshape(g, (found.batch, found.groups, found.results, math.prod(found.windows.counts)))
-    total = sum_(xp, xp.matmul(g, xp.matrix_transpose(_columns(xp, found, x))), axis=0)
+    correlation = correlation_of("cross_correlate_kernel", x.shape, shape, options)
+    g = xp.reshape(g, (correlation.batch, correlation.groups, correlation.results, math.prod(correlation.windows.counts)))
+    total = sum_(xp, xp.matmul(g, xp.matrix_transpose(_columns(xp, correlation, x))), axis=0)
     return xp.reshape(total, shape)
 
 

@@ -83,20 +83,20 @@ def cross(xp: Namespace, a: Array, b: Array, axisa: int = -1, axisb: int = -1, a
 def einsum(xp: Namespace, *operands: Array, subscripts: str, dtype: Any = None) -> Array:
     if hasattr(xp, "einsum"):
         return xp.einsum(subscripts, *operands)
-    given, arrow, wanted = subscripts.replace(" ", "").partition("->")
-    terms = given.split(",")
+    input_subscripts, arrow, wanted = subscripts.replace(" ", "").partition("->")
+    terms = input_subscripts.split(",")
     if "." in subscripts:
         free = [c for c in string.ascii_letters if c not in subscripts]
         counts = [x.ndim - len(term.replace("...", "")) for term, x in zip(terms, operands, strict=True)]
         most = free[: max(n for n, term in zip(counts, terms, strict=True) if "." in term)]
         terms = [t.replace("...", "".join(most[len(most) - n :])) for t, n in zip(terms, counts, strict=True)]
-        inner = given.replace("...", "")
+        inner = input_subscripts.replace("...", "")
         rest = "".join(sorted(c for c in set(inner) - {","} if inner.count(c) == 1))
         wanted = wanted.replace("...", "".join(most)) if arrow else "".join(most) + rest
-        given, subscripts = ",".join(terms), "->"
+        input_subscripts, subscripts = ",".join(terms), "->"
     letters = sorted(set("".join(terms)))
     if "->" not in subscripts:
-        wanted = "".join(c for c in letters if given.count(c) == 1)
+        wanted = "".join(c for c in letters if input_subscripts.count(c) == 1)
     order = [*wanted, *(c for c in letters if c not in wanted)]
     product = None
     for term, x in zip(terms, operands, strict=True):

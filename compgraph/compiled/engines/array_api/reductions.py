@@ -66,10 +66,10 @@ def _reduction(name: str, identity: float, join: str) -> Reduction:
         first = initial if not has_value(initial) or hasattr(initial, "dtype") else number(xp, initial, a)
         if has_value(initial) and not size_of(a):
             return xp.broadcast_to(first, np.sum(np.empty(a.shape), axis=axis, keepdims=keepdims).shape)
-        found = reduce_axes(xp, name, select(xp, a, where, neutral), axis, keepdims)
+        result = reduce_axes(xp, name, select(xp, a, where, neutral), axis, keepdims)
         if not has_value(initial):
-            return found
-        return getattr(xp, join)(found, first)
+            return result
+        return getattr(xp, join)(result, first)
 
     return reduce
 
@@ -144,10 +144,10 @@ nanvar, nanstd = _without_nan(var), _without_nan(std)
 def _nan_extremum(reduce: Reduction) -> Reduction:
     def reduced(xp: Namespace, a: Array, axis: Any = None, keepdims: Any = False, **options: Any) -> Array:
         keepdims = keepdims is not np._NoValue and keepdims
-        found = _without_nan(reduce)(xp, a, axis=axis, keepdims=keepdims, **options)
+        extremum = _without_nan(reduce)(xp, a, axis=axis, keepdims=keepdims, **options)
         if not is_floating(xp, a):
-            return found
-        return xp.where(all_(xp, xp.isnan(a), axis=axis, keepdims=keepdims), number(xp, math.nan, a), found)
+            return extremum
+        return xp.where(all_(xp, xp.isnan(a), axis=axis, keepdims=keepdims), number(xp, math.nan, a), extremum)
 
     return reduced
 

@@ -83,8 +83,8 @@ class ChannelConvolution:
         line = g.counts[1] + left + right
         if top + bottom + left + right:
             self.zeros(self.inputs, self.sizes[1])
-        taps, found = prod(g.window), ir.number(0, INT)
-        with ir.loop(0, g.groups, 1, [found]) as group:
+        taps, initial_flag = prod(g.window), ir.number(0, INT)
+        with ir.loop(0, g.groups, 1, [initial_flag]) as group:
             with ir.loop(0, g.results) as result:
                 at = self.address(self.second, (group.index, g.results * g.depth), (result.index, g.depth))
                 self.transposed((g.channels, taps), self.address(self.weights, (result.index, g.depth)), at)
@@ -161,8 +161,8 @@ class ChannelConvolution:
                 size = -(-len(every) // -(-len(every) // most))
                 for k in range(0, len(every), size):
                     rows_a, rows_to = zip(*every[k : k + size], strict=True)
-                    found = accumulate_tile(self.ir, kind, self.inputs, b, rows_a, part.within, along)
-                    self._added(found, self.address(self.weights, (start, 1)), rows_to, part.within)
+                    tile_sums = accumulate_tile(self.ir, kind, self.inputs, b, rows_a, part.within, along)
+                    self._added(tile_sums, self.address(self.weights, (start, 1)), rows_to, part.within)
                 continue
             axes.sort(key=lambda axis: axis[0])
             (n, a, to), others = axes[-1], axes[:-1]
@@ -171,11 +171,11 @@ class ChannelConvolution:
                 for rows_part in row_blocks(n, most):
                     for row in block_starts(self.ir, rows_part):
                         at = self.address(self.inputs, (row, a), *[(i, o[1]) for i, o in zip(indices, others, strict=True)])
-                        found = accumulate_tile(self.ir, kind, at, b, [k * a for k in rows_part.within], part.within, along)
+                        tile_sums = accumulate_tile(self.ir, kind, at, b, [k * a for k in rows_part.within], part.within, along)
                         at = self.address(
                             self.weights, (row, to), *[(i, o[2]) for i, o in zip(indices, others, strict=True)], (start, 1)
                         )
-                        self._added(found, at, [k * to for k in rows_part.within], part.within)
+                        self._added(tile_sums, at, [k * to for k in rows_part.within], part.within)
 
     # ------------------------------------------------------------------------------------------ parts
 
@@ -228,16 +228,16 @@ class ChannelConvolution:
                             source = self.address(a[0], (line, a[1]), (pixel, a[2]))
                             target = self.address(to[0], (line, to[1]), (pixel, to[2]), (start, 1))
                             offsets = [i * a[1] + j * a[2] for i, j in places]
-                            found = accumulate_tile(ir, kind, source, self.address(b, (start, 1)), offsets, part.within, axes)
-                            store_tile(ir, found, target, [i * to[1] + j * to[2] for i, j in places], part.within)
+                            tile_sums = accumulate_tile(ir, kind, source, self.address(b, (start, 1)), offsets, part.within, axes)
+                            store_tile(ir, tile_sums, target, [i * to[1] + j * to[2] for i, j in places], part.within)
 
-    def _added(self, found: list[list[Value]], at: Value, rows: Sequence[int], columns: Sequence[int]) -> None:
+    def _added(self, tile_sums: list[list[Value]], at: Value, rows: Sequence[int], columns: Sequence[int]) -> None:
         ir, size = self.ir, self.dtype.itemsize
-        for row, vectors in zip(rows, found, strict=True):
+        for row, vectors in zip(rows, tile_sums, strict=True):
             for k, (column, vector) in enumerate(zip(columns, vectors, strict=True)):
                 before = ir.load(ir.element_address(at, row + column, self.one), vector.type, size)
                 vectors[k] = ir.binary("fadd", before, vector)
-        store_tile(ir, found, at, rows, columns)
+        store_tile(ir, tile_sums, at, rows, columns)
 
     def _padded(self, image: Value) -> None:
         """Copy an image with adjacent channels and zero padding."""
@@ -380,9 +380,11 @@ class RowConvolution(ChannelConvolution):
                             for channel in block_starts(ir, channels):
                                 a = self.address(kernel, (channel, per_row))
                                 numbers = [k * per_row for k in channels.within]
-                                found = accumulate_tile(ir, kind, a, b, numbers, [v for v, _ in vectors], axes)
+                                tile_sums = accumulate_tile(ir, kind, a, b, numbers, [v for v, _ in vectors], axes)
                                 places = [k * plane for k in channels.within]
-                                store_tile(ir, found, self.address(to, (channel, plane)), places, [v for _, v in vectors], step)
+                                store_tile(
+                                    ir, tile_sums, self.address(to, (channel, plane)), places, [v for _, v in vectors], step
+                                )
 
     def _copied(self, image: Value, planes: int, lengths: Pair, before: Pair, padded: Pair) -> None:
         """Copy an image into zero padding."""
@@ -406,8 +408,8 @@ def convolution_kernel(module: Module, step: Convolution, width: int) -> str:
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER] * 4, "noinline")
-        made = RowConvolution if _vectorizes_rows(step, width) else ChannelConvolution
-        writer = made(ir, step, step.geometry.work_sizes(step.kind), width)
+        writer_class = RowConvolution if _vectorizes_rows(step, width) else ChannelConvolution
+        writer = writer_class(ir, step, step.geometry.work_sizes(step.kind), width)
         ir.ret({"forward": writer.forward, "back": writer.back, "kernel": writer.kernel}[step.kind]())
 
     return module.define_once(name, write)

@@ -67,11 +67,11 @@ class KernelParameters:
         """Return the value of a number; None if it is constant."""
         nest = self._record.unit
         assert isinstance(nest, LoopNest)
-        found = nest.steps[step]
-        assert isinstance(found, Map)
+        map_step = nest.steps[step]
+        assert isinstance(map_step, Map)
         if isinstance(value, int):
             return None
-        return self._ir.cast("bitcast", value, DOUBLE) if found.operand_dtype(position).kind == "f" else value
+        return self._ir.cast("bitcast", value, DOUBLE) if map_step.operand_dtype(position).kind == "f" else value
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of a loop."""

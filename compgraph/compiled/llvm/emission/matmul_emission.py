@@ -29,8 +29,8 @@ def emit_matmul(ir: IRBuilder, step: MatMul, start: ViewAddress, loop_indices: L
     if not step.is_small:
         emit_blas(ir, step, start, loop_indices)
         return
-    given = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
-    ir.call_void(matmul_kernel(ir.module, step, processor()[2]), *given)
+    addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
+    ir.call_void(matmul_kernel(ir.module, step, processor()[2]), *addresses)
 
 
 def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: LoopIndices) -> None:
@@ -110,9 +110,9 @@ def _emit_matmul(ir: IRBuilder, step: MatMul, width: int, out: Value, a: Value, 
             for rows_part in row_blocks(m, max_tile_rows(len(part.within), width)):
                 for row in block_starts(ir, rows_part):
                     source = offset_address(ir, a, one, (row, per_row))
-                    found = accumulate_tile(ir, kind, source, panel, [r * per_row for r in rows_part.within], offsets, axes)
+                    tile_sums = accumulate_tile(ir, kind, source, panel, [r * per_row for r in rows_part.within], offsets, axes)
                     target = offset_address(ir, out, one, (row, n), (start, 1))
-                    store_tile(ir, found, target, [r * n for r in rows_part.within], part.within)
+                    store_tile(ir, tile_sums, target, [r * n for r in rows_part.within], part.within)
 
 
 def _copy_panel(ir: IRBuilder, step: MatMul, width: int, part: Blocks, b: Value) -> tuple[Value, tuple[int, ...], int]:

@@ -72,10 +72,10 @@ class MemoryAccess(NamedTuple):
             number = np.asarray(operand).astype(wanted)[()]
             plain = float(number) if wanted.kind == "f" else int(number)
             return ir.number(plain, elementwise_ops.type_of(wanted).with_lanes(lanes))
-        given, where = operand.buffer.dtype, self.address(operand, indices)
+        buffer_dtype, where = operand.buffer.dtype, self.address(operand, indices)
         if lanes > 1 and not any(operand.strides[-1:]):
-            return elementwise_ops.convert(ir, ir.splat(load(ir, where, given), lanes), given, wanted)
-        return elementwise_ops.convert(ir, load(ir, where, given, lanes), given, wanted)
+            return elementwise_ops.convert(ir, ir.splat(load(ir, where, buffer_dtype), lanes), buffer_dtype, wanted)
+        return elementwise_ops.convert(ir, load(ir, where, buffer_dtype, lanes), buffer_dtype, wanted)
 
 
 def load(ir: IRBuilder, where: Value, dtype: np.dtype[Any], lanes: int = 1) -> Value:

@@ -384,16 +384,16 @@ class _NestEmitter:
 
 def _identity(operation: str, dtype: Any) -> Any:
     """Return the identity of a reduction."""
-    found = _IDENTITIES[operation]
+    identity = _IDENTITIES[operation]
     if dtype.kind in "iu" and operation in ("maximum", "minimum"):
         return np.iinfo(dtype).min if operation == "maximum" else np.iinfo(dtype).max
-    return found
+    return identity
 
 
 def _convert_constant(number: Any, dtype: Any) -> Any:
     """Convert a number to a dtype."""
-    found = np.asarray(number).astype(dtype)[()]
-    return float(found) if dtype.kind == "f" else int(found)
+    constant = np.asarray(number).astype(dtype)[()]
+    return float(constant) if dtype.kind == "f" else int(constant)
 
 
 def _are_distinct_scalars(a: BufferView, b: BufferView) -> bool:

@@ -77,19 +77,19 @@ def column_blocks_of(length: int, lanes: int, count: int) -> list[Blocks]:
     whole = (
         full // count if length % lanes == 0 else (full - 1) // count
     )  # overlapping vectors are in one tile, so no sum is added twice
-    found = [Blocks(0, whole, count * lanes, tuple(starts[:count]))] if whole else []
+    full_blocks = [Blocks(0, whole, count * lanes, tuple(starts[:count]))] if whole else []
     rest = starts[whole * count :]
-    return [*found, Blocks(0, 1, 0, tuple(rest))] if rest else found
+    return [*full_blocks, Blocks(0, 1, 0, tuple(rest))] if rest else full_blocks
 
 
 def row_blocks(length: int, most: int) -> list[Blocks]:
     """Return blocks of at most `most` rows, of nearly equal size."""
     count = -(-length // -(-length // max(most, 1)))
     full = length // count
-    found = [Blocks(0, full, count, tuple(range(count)))]
+    blocks = [Blocks(0, full, count, tuple(range(count)))]
     if length % count:
-        found.append(Blocks(full * count, 1, 0, tuple(range(length % count))))
-    return found
+        blocks.append(Blocks(full * count, 1, 0, tuple(range(length % count))))
+    return blocks
 
 
 def block_starts(ir: IRBuilder, part: Blocks) -> Iterator[Value]:
@@ -132,10 +132,10 @@ def accumulate_tile(
         The vectors of each row.
     """
     tile = _Tile(ir, kind, rows, columns, [axis for axis in axes if axis.length != 1])
-    found = [ir.number(0.0, kind)] * (len(rows) * len(columns))
+    sums = [ir.number(0.0, kind)] * (len(rows) * len(columns))
     if all(axis.length for axis in axes):
-        found = tile.along(0, a, b, found)
-    return [found[r * len(columns) : (r + 1) * len(columns)] for r in range(len(rows))]
+        sums = tile.along(0, a, b, sums)
+    return [sums[r * len(columns) : (r + 1) * len(columns)] for r in range(len(rows))]
 
 
 class _Tile:
@@ -164,21 +164,21 @@ class _Tile:
 
     def _turn(self, a: Value, b: Value, sums: list[Value]) -> list[Value]:
         ir = self.ir
-        found = list(sums)
+        new_sums = list(sums)
         vectors = [ir.load(ir.element_address(b, c, self.one), self.kind, self.size) for c in self.columns]
         for r, row in enumerate(self.rows):
             number = ir.splat(ir.load(ir.element_address(a, row, self.one), self.one, self.size), self.kind.lanes)
             for c, vector in enumerate(vectors):
                 k = r * len(vectors) + c
-                found[k] = ir.fma(number, vector, found[k])
-        return found
+                new_sums[k] = ir.fma(number, vector, new_sums[k])
+        return new_sums
 
 
 def _offsets(axes: Sequence[SumAxis]) -> list[tuple[int, int]]:
-    found = [(0, 0)]
+    offsets = [(0, 0)]
     for axis in axes:
-        found = [(a + k * axis.a, b + k * axis.b) for a, b in found for k in range(axis.length)]
-    return found
+        offsets = [(a + k * axis.a, b + k * axis.b) for a, b in offsets for k in range(axis.length)]
+    return offsets
 
 
 def scaled(ir: IRBuilder, index: Value, factor: int) -> Value:
@@ -306,7 +306,7 @@ def non_finite_kernel(module: Module, kind: Type, count: int, width: int) -> str
         with ir.loop(0, -(-count // lanes), 1, [ir.number(0, bits)]) as loop:
             value = ir.load(ir.element_address(ir.operands[0], _vector_start(ir, loop.index, count, lanes), kind), bits, size)
             loop.next = [ir.intrinsic("umax", loop.current[0], ir.binary("and", value, exponent))]
-        found = ir.any(ir.compare("eq", loop.next[0], exponent))
-        ir.ret(ir.cast("zext", found, INT))
+        is_non_finite = ir.any(ir.compare("eq", loop.next[0], exponent))
+        ir.ret(ir.cast("zext", is_non_finite, INT))
 
     return module.define_once(name, write)

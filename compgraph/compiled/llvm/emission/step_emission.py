@@ -19,8 +19,8 @@ from .nest_emission import emit_nest
 
 def emit_convolution(ir: IRBuilder, step: Convolution, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a convolution; bail out if the result is not finite."""
-    given = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
-    wrong = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *given)
+    addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
+    wrong = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *addresses)
     if step.kind != "forward":
         ir.bail_out_if(ir.compare("ne", wrong, ir.number(0, INT)))
 

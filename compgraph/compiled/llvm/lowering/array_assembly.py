@@ -24,17 +24,17 @@ def _axis_slice(view: BufferView, axis: int, start: int, stop: int) -> BufferVie
 
 
 def _copy_into(state: LoweringState, value: Any, target: BufferView) -> None:
-    given = value.buffer.dtype if isinstance(value, BufferView) else target.buffer.dtype
-    state.append_map("copy", (value,), target, given, is_write=True)
+    source_dtype = value.buffer.dtype if isinstance(value, BufferView) else target.buffer.dtype
+    state.append_map("copy", (value,), target, source_dtype, is_write=True)
 
 
 def _joined_operands(state: LoweringState, item: Any) -> list[BufferView] | None:
     """Return the views of the operands of an item; None if unsupported."""
-    found = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
+    views = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    known = [p for p in found if p is not None]
-    return known if len(known) == len(found) else None
+    known = [p for p in views if p is not None]
+    return known if len(known) == len(views) else None
 
 
 def _concatenate(state: LoweringState, item: Any) -> str:
@@ -215,8 +215,8 @@ def _diag(state: LoweringState, item: Any) -> str:
 
 
 def _outer(state: LoweringState, item: Any) -> str:
-    found = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
-    views = [p for p in found if p is not None]
+    operand_views = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
+    views = [p for p in operand_views if p is not None]
     if len(views) != 2 or item.options:
         return UNSUPPORTED
     if item.function is np.outer:

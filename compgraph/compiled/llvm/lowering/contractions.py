@@ -101,8 +101,8 @@ def _einsum(state: LoweringState, item: Any) -> str:
     views = _operand_views(state, item.args)
     if views is None:
         return UNSUPPORTED
-    given, arrow, result = item.options["subscripts"].replace(" ", "").partition("->")
-    labels = [_parse_labels(text, len(p.shape)) for text, p in zip(given.split(","), views, strict=True)]
+    input_subscripts, arrow, result = item.options["subscripts"].replace(" ", "").partition("->")
+    labels = [_parse_labels(text, len(p.shape)) for text, p in zip(input_subscripts.split(","), views, strict=True)]
     if arrow:
         out = _parse_labels(result, np.ndim(item.raw_value))
     else:
@@ -200,9 +200,9 @@ def _vdot(state: LoweringState, item: Any) -> str:
 
 
 def _operand_views(state: LoweringState, operands: Sequence[Any]) -> list[BufferView] | None:
-    found = [state.view(a if isinstance(a, np.ndarray) else np.asarray(a)) for a in operands]
-    known = [p for p in found if p is not None]
-    return known if len(known) == len(found) else None
+    views = [state.view(a if isinstance(a, np.ndarray) else np.asarray(a)) for a in operands]
+    known = [p for p in views if p is not None]
+    return known if len(known) == len(views) else None
 
 
 # --------------------------------------------------------------------------------------------- steps
@@ -229,12 +229,12 @@ def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: L
         if prod(lengths[label] for label in {*a.labels, *b.labels} & needed) > most:
             return "an intermediate product would be large"
         rest = [_contract_pair(state, a, b, needed, out), *rest]
-    found = _sum_labels(state, rest[0], out)
+    product = _sum_labels(state, rest[0], out)
     gone = lengths.keys() - set(out)
     if (gone or len(factors) > 1) and all(lengths[label] == 1 for label in gone):
-        found = _add_zero(state, found)
-    strides = dict(zip(found.labels, found.view.strides, strict=True))
-    seen = BufferView(found.view.buffer, found.view.offset, shape, tuple(strides[label] for label in out))
+        product = _add_zero(state, product)
+    strides = dict(zip(product.labels, product.view.strides, strict=True))
+    seen = BufferView(product.view.buffer, product.view.offset, shape, tuple(strides[label] for label in out))
     state.views[item] = own = dense_view(dtype, shape, item) if item.memory else seen
     if item.memory:  # it will be written into
         state.append_map("copy", (seen,), own)
@@ -296,9 +296,9 @@ def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed: Collectio
     labels = (*stack, *along, *first, *second)
     views = [_align(f, labels) for f in (a, b)]
     shape = tuple(max(n, m) for n, m in zip(*(p.shape for p in views), strict=True))
-    found = dense_view(a.view.buffer.dtype, shape)
-    state.append_map("multiply", views, found)
-    return _sum_labels(state, Factor(found, labels), needed)
+    product = dense_view(a.view.buffer.dtype, shape)
+    state.append_map("multiply", views, product)
+    return _sum_labels(state, Factor(product, labels), needed)
 
 
 def _align(factor: Factor, labels: Labels) -> BufferView:
@@ -317,10 +317,10 @@ def _matrix_product(
     lengths = dict(zip((*a.labels, *b.labels), (*a.view.shape, *b.view.shape), strict=True))
     left, right = _as_matrices(state, a, stack, first, along), _as_matrices(state, b, stack, along, second)
     labels = (*stack, *first, *second)
-    found = dense_view(left.buffer.dtype, tuple(lengths[label] for label in labels))
+    product = dense_view(left.buffer.dtype, tuple(lengths[label] for label in labels))
     full = (*left.shape[:-1], right.shape[-1])
-    append_matmul(state, left, right, BufferView(found.buffer, 0, full, c_strides(full)))
-    return Factor(found, labels)
+    append_matmul(state, left, right, BufferView(product.buffer, 0, full, c_strides(full)))
+    return Factor(product, labels)
 
 
 def _as_matrices(state: LoweringState, factor: Factor, stack: list[Any], rows: list[Any], columns: list[Any]) -> BufferView:

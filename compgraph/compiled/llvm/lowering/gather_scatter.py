@@ -44,10 +44,10 @@ def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) ->
     arrays = [p for p in parts if isinstance(p, (BufferView, np.ndarray))]
     common = np.broadcast_shapes(*(p.shape for p in arrays))
     is_together = numbered[-1] - numbered[0] + 1 == len(numbered)  # otherwise NumPy puts their axes first
-    found, at = _split_axes(view, parts, numbered[0] if is_together else -1)
-    if found is None:
+    axis_split, at = _split_axes(view, parts, numbered[0] if is_together else -1)
+    if axis_split is None:
         return None
-    offset, free, chosen_axes = found
+    offset, free, chosen_axes = axis_split
     shape = (*(n for n, _ in free[:at]), *common, *(n for n, _ in free[at:]))
     strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
     if 0 in shape or any(n == 0 for n, _ in chosen_axes):
@@ -70,10 +70,10 @@ def _expand_index(state: LoweringState, view: BufferView, index: Sequence[Any]) 
     index = index[0] if len(index) == 1 and isinstance(index[0], tuple) else tuple(index)
     parts: list[Any] = []
     for i in index:
-        found = _index_parts(state, i)
-        if found is None:
+        index_parts = _index_parts(state, i)
+        if index_parts is None:
             return None
-        parts += found
+        parts += index_parts
     if not any(isinstance(p, (BufferView, np.ndarray)) for p in parts):
         return None
     count = sum(p is not None and p is not Ellipsis for p in parts)
@@ -93,10 +93,10 @@ def _index_parts(state: LoweringState, i: Any) -> list[Any] | None:
         if i.dtype == bool and i.ndim:
             return list(np.nonzero(i))
         return [np.asarray(i, np.intp)] if i.dtype.kind in "iu" and i.dtype != np.uint64 else None
-    found = state.view(i) if isinstance(i, Value) else None
-    if found is None or found.buffer.dtype.kind not in "iu" or found.buffer.dtype == np.uint64:
+    view = state.view(i) if isinstance(i, Value) else None
+    if view is None or view.buffer.dtype.kind not in "iu" or view.buffer.dtype == np.uint64:
         return None
-    return [found]
+    return [view]
 
 
 def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[int, list[Any], list[Any]] | None, int]:
@@ -125,9 +125,9 @@ def _split_axes(view: BufferView, parts: list[Any], first: int) -> tuple[tuple[i
         if isinstance(part, (BufferView, np.ndarray)):
             along.append((length, stride))
         elif isinstance(part, slice):
-            taken = range(*part.indices(length))
-            free.append((len(taken), stride * taken.step))
-            offset += taken.start * stride if taken else 0
+            positions = range(*part.indices(length))
+            free.append((len(positions), stride * positions.step))
+            offset += positions.start * stride if positions else 0
         elif -length <= part < length:
             offset += part % length * stride
         else:
@@ -143,18 +143,18 @@ def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Seque
     if 0 in np.shape(item.raw_value) and not any(isinstance(part, Value) for part in item.args[1:]):
         state.result(item)
         return ""
-    found = fancy_index(state, view, index)
-    if found is None or found.view.shape != np.shape(item.raw_value):
+    gather_index = fancy_index(state, view, index)
+    if gather_index is None or gather_index.view.shape != np.shape(item.raw_value):
         return "the index is not supported"
     if state.is_mutable(view) and state.is_shared(item):
         return "it is a view that depends on values"
-    return _append_gather(state, item, found)
+    return _append_gather(state, item, gather_index)
 
 
-def _append_gather(state: LoweringState, item: Any, found: FancyIndex) -> str:
-    own = state.views[item] = dense_view(found.view.buffer.dtype, np.shape(item.raw_value), item)
-    out = BufferView(own.buffer, 0, found.view.shape, c_strides(found.view.shape))
-    state.steps.append(Gather((found.view, *found.indices), out, found.lengths, found.strides))
+def _append_gather(state: LoweringState, item: Any, gather_index: FancyIndex) -> str:
+    own = state.views[item] = dense_view(gather_index.view.buffer.dtype, np.shape(item.raw_value), item)
+    out = BufferView(own.buffer, 0, gather_index.view.shape, c_strides(gather_index.view.shape))
+    state.steps.append(Gather((gather_index.view, *gather_index.indices), out, gather_index.lengths, gather_index.strides))
     return ""
 
 

@@ -54,11 +54,11 @@ def lowering_of(function: Any) -> LowerItem | None:
         return masked_ops.KEYWORD_LOWERINGS.get(function.function) if is_known else None
     if isinstance(function, ops.Packed):
         return array_assembly.PACKED_LOWERINGS.get(function.function)
-    found = LOWERINGS.get(function)
+    lowering = LOWERINGS.get(function)
     name = getattr(function, "__name__", "")
-    if found is None and name in NAMED_LOWERINGS and ops.function_named(name) is function:
+    if lowering is None and name in NAMED_LOWERINGS and ops.function_named(name) is function:
         return NAMED_LOWERINGS[name]
-    return found
+    return lowering
 
 
 NOT_COMPILED = "it is not compiled; use elementwise operations, reductions and products, or call it outside of loops"
@@ -123,8 +123,8 @@ class GraphLowering(LoweringState):
 
     def results(self) -> list[tuple[BufferView | None, Any]]:
         """Return for each output its view, or None if NumPy computes it, and its node."""
-        found: list[tuple[BufferView | None, Any]] = []
-        taken: set[Buffer] = set()
+        results: list[tuple[BufferView | None, Any]] = []
+        result_buffers: set[Buffer] = set()
         for node in self._schedule.outputs:
             view = self.views.get(node)
             if view is not None and not elementwise_ops.is_compilable(view.buffer.dtype):
@@ -132,12 +132,12 @@ class GraphLowering(LoweringState):
             if view is not None:
                 whole = _with_layout_of(view.buffer.dtype, node.raw_value)
                 is_own = view.strides == whole.strides and view.buffer.size == whole.buffer.size and not self.is_mutable(view)
-                if not is_own or view.offset or view.buffer.is_given or view.buffer.is_called or view.buffer in taken:
+                if not is_own or view.offset or view.buffer.is_given or view.buffer.is_called or view.buffer in result_buffers:
                     self.append_map("copy", (view,), whole)
                     view = whole
-                taken.add(view.buffer)
-            found.append((view, node))
-        return found
+                result_buffers.add(view.buffer)
+            results.append((view, node))
+        return results
 
     # ------------------------------------------------------------------------------------------ one item
 
@@ -216,10 +216,10 @@ class GraphLowering(LoweringState):
 
     def _view(self, item: Any) -> str:
         if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:
-            found = view_of(item, source)
+            view = view_of(item, source)
             is_known = elementwise_ops.is_compilable(source.buffer.dtype)
-            if found is not None and is_known and found.shape == np.shape(item.raw_value):
-                self.assign_view(item, source, found)
+            if view is not None and is_known and view.shape == np.shape(item.raw_value):
+                self.assign_view(item, source, view)
                 return ""
         return (
             gather_scatter.lower_getitem(self, item)
@@ -281,10 +281,10 @@ class GraphLowering(LoweringState):
         if name == "where":
             return dtype
         if dtype.kind == "b":
-            found = np.result_type(*kinds)
-            if found.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in kinds):
+            common_dtype = np.result_type(*kinds)
+            if common_dtype.kind == "f" and all(isinstance(k, np.dtype) and k.kind in "iu" for k in kinds):
                 return np.dtype(object)  # int64 with uint64, which NumPy compares exactly, is not compiled
-            return np.dtype(bool) if name.startswith("logical_") else found
+            return np.dtype(bool) if name.startswith("logical_") else common_dtype
         return dtype
 
     def _product(self, item: Any, operands: list[Any]) -> str:
@@ -313,7 +313,7 @@ class GraphLowering(LoweringState):
         root = self._roots[id(item.memory)]
         value, whole = self.operand(item.args[0]), self._written_place(item, root)
         target = basic_index_view(whole, item.index if isinstance(item.index, tuple) else (item.index,))
-        given = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
+        value_dtype = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
         if target is None and gather_scatter.lower_fancy_write(self, whole, item.index, value):
             return
         if target is None or value is None or not casts_like_numpy(value, whole.buffer.dtype):
@@ -324,9 +324,9 @@ class GraphLowering(LoweringState):
                 extra = len(value.shape) - len(target.shape)
                 value = BufferView(value.buffer, value.offset, value.shape[max(extra, 0) :], value.strides[max(extra, 0) :])
                 if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
-                    value = self.copy_of(value, given)
+                    value = self.copy_of(value, value_dtype)
             self.append_map(
-                "copy", (value,), target, given if isinstance(value, BufferView) else whole.buffer.dtype, is_write=True
+                "copy", (value,), target, value_dtype if isinstance(value, BufferView) else whole.buffer.dtype, is_write=True
             )
 
     def _written_place(self, item: Write, root: Any) -> BufferView:

@@ -68,11 +68,11 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
     if not all(isinstance(n, (int, float, np.generic)) for n in numbers):
         return UNSUPPORTED
     tests = [("isnan", (x,)), ("equal", (x, np.inf)), ("equal", (x, -np.inf))]
-    found = x
+    result = x
     for number, (name, operands) in zip(numbers, tests, strict=True):
         is_it = _map_like(state, name, *operands, like=x, dtype=np.dtype(bool))
-        found = _map_like(state, "where", is_it, number, found, like=x)
-    state.append_map("copy", (found,), state.result(item))
+        result = _map_like(state, "where", is_it, number, result, like=x)
+    state.append_map("copy", (result,), state.result(item))
     return ""
 
 
@@ -232,13 +232,13 @@ def _nan_extremum(state: LoweringState, item: Any, best: BufferView, count: Buff
 def _nan_variance(
     state: LoweringState,
     item: Any,
-    given: tuple[BufferView, BufferView, BufferView],
+    operand_views: tuple[BufferView, BufferView, BufferView],
     count: BufferView,
     gone: frozenset[int],
     operation: str,
 ) -> str:
     """Lower the variance, or its square root."""
-    delta, (operand, is_nan, kept) = item.options.get("ddof", 0), given
+    delta, (operand, is_nan, kept) = item.options.get("ddof", 0), operand_views
     if delta not in (0, 1):
         return UNSUPPORTED
     mean = _map_like(state, "divide", append_reduction(state, "add", kept, gone), count, like=count, dtype=operand.buffer.dtype,

@@ -247,9 +247,9 @@ def _arg_extremum(extreme: str) -> Any:
             state.append_map("isnan", (operand,), is_nan, dtype)
             state.append_map("logical_or", (is_equal, is_nan), is_found)
         numbers = np.arange(count).reshape([n if k in gone else 1 for k, n in enumerate(operand.shape)])
-        found = dense_view(np.int64, operand.shape)
-        state.append_map("where", (is_found, state.external(numbers), count), found)
-        return _assign_buffer(state, item, append_reduction(state, "minimum", found, gone, item))
+        candidate_indices = dense_view(np.int64, operand.shape)
+        state.append_map("where", (is_found, state.external(numbers), count), candidate_indices)
+        return _assign_buffer(state, item, append_reduction(state, "minimum", candidate_indices, gone, item))
 
     return make
 
@@ -259,7 +259,7 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
     dtype, shape = operand.buffer.dtype, (*operand.shape[:axis], *operand.shape[axis + 1 :])
     strides = (*operand.strides[:axis], *operand.strides[axis + 1 :])
     best = BufferView(operand.buffer, operand.offset, shape, strides)
-    found: Any = 0
+    best_index: Any = 0
     for k in range(1, operand.shape[axis]):
         other = BufferView(operand.buffer, operand.offset + k * operand.strides[axis], shape, strides)
         is_not, is_better, next_best, next_found = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
@@ -271,10 +271,10 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
             state.append_map("logical_and", (is_better, is_number), is_better_still)
             is_better = is_better_still
         state.append_map("where", (is_better, other, best), next_best)
-        state.append_map("where", (is_better, k, found), next_found)
-        best, found = next_best, next_found
+        state.append_map("where", (is_better, k, best_index), next_found)
+        best, best_index = next_best, next_found
     own = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
-    state.append_map("copy", (with_item_shape(found, item) if isinstance(found, BufferView) else found,), own)
+    state.append_map("copy", (with_item_shape(best_index, item) if isinstance(best_index, BufferView) else best_index,), own)
     return ""
 
 

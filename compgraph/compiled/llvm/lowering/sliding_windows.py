@@ -43,8 +43,8 @@ def lower_conv(state: LoweringState, item: Any) -> str:
     first = 2 if len(kernel.shape) > 1 else 0
     strides = tuple(s if k < first else -s for k, s in enumerate(kernel.strides))
     offset = kernel.offset + sum(s * (n - 1) for n, s in zip(kernel.shape[first:], kernel.strides[first:], strict=True))
-    found = Correlation(item.opname, x.shape, kernel.shape, **_options(item))
-    return _append_convolution(state, item, "forward", found, x, BufferView(kernel.buffer, offset, kernel.shape, strides))
+    correlation = Correlation(item.opname, x.shape, kernel.shape, **_options(item))
+    return _append_convolution(state, item, "forward", correlation, x, BufferView(kernel.buffer, offset, kernel.shape, strides))
 
 
 def lower_input_gradient(state: LoweringState, item: Any) -> str:
@@ -52,8 +52,8 @@ def lower_input_gradient(state: LoweringState, item: Any) -> str:
     g, kernel = map(state.view, item.args[:2])
     if g is None or kernel is None:
         return UNSUPPORTED
-    found = Correlation(item.opname, np.shape(item.raw_value), kernel.shape, **_options(item))
-    return _append_convolution(state, item, "back", found, g, kernel)
+    correlation = Correlation(item.opname, np.shape(item.raw_value), kernel.shape, **_options(item))
+    return _append_convolution(state, item, "back", correlation, g, kernel)
 
 
 def lower_kernel_gradient(state: LoweringState, item: Any) -> str:
@@ -61,23 +61,25 @@ def lower_kernel_gradient(state: LoweringState, item: Any) -> str:
     x, g = map(state.view, item.args[:2])
     if x is None or g is None:
         return UNSUPPORTED
-    found = Correlation(item.opname, x.shape, np.shape(item.raw_value), **_options(item))
-    return _append_convolution(state, item, "kernel", found, x, g)
+    correlation = Correlation(item.opname, x.shape, np.shape(item.raw_value), **_options(item))
+    return _append_convolution(state, item, "kernel", correlation, x, g)
 
 
 def _options(item: Any) -> dict[str, Any]:
     return {"strides": 1, "padding": "valid", "dilation": 1, "groups": 1, **item.options}
 
 
-def _append_convolution(state: LoweringState, item: Any, kind: str, found: Correlation, a: BufferView, b: BufferView) -> str:
+def _append_convolution(
+    state: LoweringState, item: Any, kind: str, correlation: Correlation, a: BufferView, b: BufferView
+) -> str:
     dtype, shape = item.raw_value.dtype, np.shape(item.raw_value)
     if state.is_exact:
         return EXACT_BITS
     if dtype.kind != "f" or a.buffer.dtype != dtype or b.buffer.dtype != dtype:
         return f"convolutions of {a.buffer.dtype} and {b.buffer.dtype} are not compiled"
-    if len(found.windows.lengths) > 2:
+    if len(correlation.windows.lengths) > 2:
         return "images of more than two axes are not compiled"
-    geometry = _geometry_of(found)
+    geometry = _geometry_of(correlation)
     if kind == "back" and geometry.strides[0] * geometry.strides[1] > MAX_PHASES:
         return "the input gradient of large strides is not compiled"
     view = dense_view(dtype, shape, item)
@@ -91,10 +93,10 @@ def _append_convolution(state: LoweringState, item: Any, kind: str, found: Corre
     return ""
 
 
-def _geometry_of(found: Correlation) -> ConvolutionGeometry:
+def _geometry_of(correlation: Correlation) -> ConvolutionGeometry:
     """Return the geometry: one row for signals, a single row for pointwise kernels."""
-    w = found.windows
-    batch, groups, channels, results = found.batch, found.groups, found.channels, found.results
+    w = correlation.windows
+    batch, groups, channels, results = correlation.batch, correlation.groups, correlation.channels, correlation.results
     is_pointwise = not any(map(any, w.pads)) and {*w.window, *w.strides} == {1}
     if is_pointwise:
         flat = 1, prod(w.lengths)
@@ -123,8 +125,8 @@ def lower_max_pool(state: LoweringState, item: Any) -> str:
     if why := pool.refused():
         return why
     lowest = -np.inf if x.buffer.dtype.kind == "f" else np.iinfo(x.buffer.dtype).min
-    found = pool.gathered("maximum", pool.views(pool.padded(x, lowest)), x.buffer.dtype)
-    return pool.result("copy", found)
+    maxima = pool.gathered("maximum", pool.views(pool.padded(x, lowest)), x.buffer.dtype)
+    return pool.result("copy", maxima)
 
 
 def lower_mean_pool(state: LoweringState, item: Any) -> str:
@@ -227,14 +229,14 @@ class _PoolLowering:
 
     def views(self, padded: BufferView) -> list[BufferView]:
         """Return for each window position the elements at this position in all windows."""
-        w, axes, found = self.windows, len(self.windows.lengths), []
+        w, axes, views = self.windows, len(self.windows.lengths), []
         steps = padded.strides[-axes:]
         shape = (*padded.shape[:-axes], *w.counts)
         strides = (*padded.strides[:-axes], *[s * n for s, n in zip(steps, w.strides, strict=True)])
         for position in np.ndindex(w.window):
             offset = sum(s * d * k for s, d, k in zip(steps, w.dilation, position, strict=True))
-            found.append(BufferView(padded.buffer, padded.offset + offset, shape, strides))
-        return found
+            views.append(BufferView(padded.buffer, padded.offset + offset, shape, strides))
+        return views
 
     def gathered(self, name: str, views: list[BufferView], dtype: Any) -> BufferView:
         """Reduce all window positions by a binary operation."""
@@ -247,24 +249,24 @@ class _PoolLowering:
         """Return for each window position whether the maximum is there; padding never is."""
         boolean, kind = np.dtype(bool), x.buffer.dtype
         unknown = self.computed("isnan", best.shape, best, dtype=boolean, computed=kind)
-        found = []
+        winners = []
         for view, inside in zip(self.views(self.padded(x, -np.inf)), self._inside(), strict=True):
             won = self.computed("greater_equal", best.shape, view, best, dtype=boolean, computed=kind)
             if not inside.all():
                 won = self.computed("logical_and", best.shape, won, self.state.external(inside), dtype=boolean)
-            found.append(self.computed("logical_or", best.shape, won, unknown, dtype=boolean))
-        return found
+            winners.append(self.computed("logical_or", best.shape, won, unknown, dtype=boolean))
+        return winners
 
     def _inside(self) -> list[Any]:
         """Return for each window position in which windows it is not padding."""
-        w, found = self.windows, []
+        w, masks = self.windows, []
         for position in np.ndindex(w.window):
             along = []
             for axis, k in enumerate(position):
                 at = np.arange(w.counts[axis]) * w.strides[axis] + k * w.dilation[axis] - w.pads[axis][0]
                 along.append((at >= 0) & (at < w.lengths[axis]))
-            found.append(functools.reduce(np.logical_and.outer, along))
-        return found
+            masks.append(functools.reduce(np.logical_and.outer, along))
+        return masks
 
     def number_of(self, won: list[BufferView], shape: tuple[int, ...]) -> BufferView:
         """Return the number of positions of each window with its maximum, at least 1."""

@@ -69,7 +69,7 @@ def _call_written(ir: IRBuilder, name: str, function: Callable[..., Value], oper
     full = f".{name}.{type.mangled}"
 
     def write() -> None:
-        made = ir.module.function(full, type, [v.type for v in operands])
-        made.ret(function(made, *made.operands))
+        builder = ir.module.function(full, type, [v.type for v in operands])
+        builder.ret(function(builder, *builder.operands))
 
     return ir.call(ir.module.define_shared(full, write), type, *operands)

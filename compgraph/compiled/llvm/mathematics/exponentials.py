@@ -64,10 +64,10 @@ def _scale_in_two_steps(ir: IRBuilder, x: Value, shifted: Value) -> Value:
 
 def _far(ir: IRBuilder, x: Value, awkward: Value, power: Value, shifted: Value) -> Value:
     """Return ``power * 2**n``, which may overflow or be subnormal where `awkward`; `x` itself for nan and infinity."""
-    with ir.branch_if_unlikely(ir.any(awkward), scale_by_power_of_two(ir, power, shifted)) as found:
-        made = _scale_in_two_steps(ir, power, shifted)
-        found[0] = ir.select(ir.compare("ueq", x, ir.double_like(math.inf, x)), x, made)
-    return found[0]
+    with ir.branch_if_unlikely(ir.any(awkward), scale_by_power_of_two(ir, power, shifted)) as replacements:
+        product = _scale_in_two_steps(ir, power, shifted)
+        replacements[0] = ir.select(ir.compare("ueq", x, ir.double_like(math.inf, x)), x, product)
+    return replacements[0]
 
 
 def _near(ir: IRBuilder, r: Value, coefficients: tuple[float, ...]) -> Value:

@@ -103,9 +103,9 @@ def _ratio(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> tuple
 
 def call_libm_where(ir: IRBuilder, name: str, awkward: Value, value: Value, *operands: Value) -> Value:
     """Replace `value` by the result of C's function `name` in the lanes where `awkward` is set."""
-    with ir.branch_if_unlikely(ir.any(awkward), value) as found:
-        found[0] = _call_libm_per_lane(ir, name, awkward, value, operands)
-    return found[0]
+    with ir.branch_if_unlikely(ir.any(awkward), value) as replacements:
+        replacements[0] = _call_libm_per_lane(ir, name, awkward, value, operands)
+    return replacements[0]
 
 
 def _call_libm_per_lane(ir: IRBuilder, name: str, awkward: Value, value: Value, operands: tuple[Value, ...]) -> Value:
@@ -113,17 +113,17 @@ def _call_libm_per_lane(ir: IRBuilder, name: str, awkward: Value, value: Value, 
     ir.module.declare(name, DOUBLE, [DOUBLE] * len(operands))
     if value.type.lanes == 1:
         return ir.call(name, DOUBLE, *operands)
-    given = (awkward, value, *operands)
+    arguments = (awkward, value, *operands)
     full = f".{name}.lanes.{value.type.mangled}"
 
     def write() -> None:
-        made = ir.module.function(full, value.type, [v.type for v in given], "noinline cold")
-        bits, before, *of = made.operands
-        with made.loop(0, value.type.lanes, carried=[before]) as lane:
-            with made.branch_if_unlikely(made.lane(bits, lane.index), lane.current[0]) as found:
-                number = made.call(name, DOUBLE, *(made.lane(v, lane.index) for v in of))
-                found[0] = made.insert(lane.current[0], number, lane.index)
-            lane.next[0] = found[0]
-        made.ret(lane.next[0])
+        builder = ir.module.function(full, value.type, [v.type for v in arguments], "noinline cold")
+        bits, before, *of = builder.operands
+        with builder.loop(0, value.type.lanes, carried=[before]) as lane:
+            with builder.branch_if_unlikely(builder.lane(bits, lane.index), lane.current[0]) as replacements:
+                number = builder.call(name, DOUBLE, *(builder.lane(v, lane.index) for v in of))
+                replacements[0] = builder.insert(lane.current[0], number, lane.index)
+            lane.next[0] = replacements[0]
+        builder.ret(lane.next[0])
 
-    return ir.call(ir.module.define_once(full, write), value.type, *given)
+    return ir.call(ir.module.define_once(full, write), value.type, *arguments)

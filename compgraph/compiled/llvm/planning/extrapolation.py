@@ -69,13 +69,13 @@ def extrapolate(programs: Sequence[StepProgram], turns: Sequence[tuple[int, ...]
             raise NotImplementedError("the trip counts are not multiples of the sampled step")
         return numbers[0] + times @ by
 
-    for many, found in zip(turns[1 + count :], numbers[1 + count :], strict=True):
-        if (found != foretold(many)).any():
+    for many, actual_numbers in zip(turns[1 + count :], numbers[1 + count :], strict=True):
+        if (actual_numbers != foretold(many)).any():
             raise NotImplementedError("programs are not linear in their trip counts")
     rest = iter(foretold(wanted).tolist())
-    made = _Rewriter(lambda _: next(rest)).program(programs[0])
-    _require_in_bounds(made)
-    return made
+    extrapolated_program = _Rewriter(lambda _: next(rest)).program(programs[0])
+    _require_in_bounds(extrapolated_program)
+    return extrapolated_program
 
 
 class _Parametrization:
@@ -154,13 +154,13 @@ class _Rewriter:
         self.structure.append(known[0])
         return known[1]
 
-    def _buffer(self, buffer: Buffer, given: int | None = None) -> Buffer:
+    def _buffer(self, buffer: Buffer, input_position: int | None = None) -> Buffer:
         known = self._buffers.get(buffer)
         if known is None:
-            made = self._new_buffer(buffer) if given is None else buffer
-            if given is not None:
-                self.structure.append((buffer.dtype, buffer.size, given))
-            known = self._buffers[buffer] = len(self._buffers), made
+            replacement = self._new_buffer(buffer) if input_position is None else buffer
+            if input_position is not None:
+                self.structure.append((buffer.dtype, buffer.size, input_position))
+            known = self._buffers[buffer] = len(self._buffers), replacement
         self.structure.append(known[0])
         return known[1]
 

@@ -102,21 +102,21 @@ class RerolledLoop:
 
     def __init__(self, table: StepTable, run: PeriodicRun) -> None:
         self.table, self.run = table, run
-        self.first = int(table.made[run.start])
-        self.count = int(table.made[run.start + run.period]) - self.first
+        self.first = int(table.buffer_counts[run.start])
+        self.count = int(table.buffer_counts[run.start + run.period]) - self.first
         self.slots = [LoopValue(buffer) for buffer in table.buffers[self.first : self.first + self.count]]
 
     def reads(self) -> list[tuple[int, int, int, int, bool]]:
         """Return for each view of an iteration: row, column, buffer number, its change per iteration, and a write flag."""
-        found, table, run = [], self.table, self.run
+        reads, table, run = [], self.table, self.run
         for row in range(run.start, run.start + run.period):
             written = written_columns(table.steps[row])
             for column, value in enumerate(table.columns[row]):
                 if isinstance(value, BufferView):
                     number = int(table.numbers[row, 2 * column])
                     change = int(table.numbers[row + run.period, 2 * column]) - number
-                    found.append((row, column, number, change, written[column]))
-        return found
+                    reads.append((row, column, number, change, written[column]))
+        return reads
 
     def distribute(self, many: int) -> None:
         """Partition the loop, and stack the values that cross partitions, for a given trip count."""
@@ -348,14 +348,14 @@ def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], longest: 
     longest : int, optional
         The largest trip count of the loops that the found ones represent.
     """
-    found, single = list(steps), [place.buffer for place in outputs]
+    rerolled_steps, single = list(steps), [place.buffer for place in outputs]
     least = MIN_LOOP_STEPS
-    for _ in range(MAX_DEPTH if len(found) >= MIN_STEPS else 0):
-        further = _reroll_once(StepTable(found, single), least, longest)
+    for _ in range(MAX_DEPTH if len(rerolled_steps) >= MIN_STEPS else 0):
+        further = _reroll_once(StepTable(rerolled_steps, single), least, longest)
         if further is None:
             break
-        found, least = further, 1
-    return found
+        rerolled_steps, least = further, 1
+    return rerolled_steps
 
 
 def _reroll_once(table: StepTable, least: int, longest: int) -> list[Step] | None:
@@ -379,8 +379,8 @@ def _reroll_once(table: StepTable, least: int, longest: int) -> list[Step] | Non
 
 def _step_outside(table: StepTable, row: int, within: LoopSet) -> Step:
     """Return a step outside of loops, with relocated views."""
-    found = [within.relocated(c) if isinstance(c, BufferView) else c for c in table.columns[row]]
-    return with_columns(table.steps[row], found)
+    relocated_columns = [within.relocated(c) if isinstance(c, BufferView) else c for c in table.columns[row]]
+    return with_columns(table.steps[row], relocated_columns)
 
 
 def _emit_partitions(table: StepTable, turns: RerolledLoop, within: LoopSet) -> Iterator[Step]:
@@ -392,8 +392,8 @@ def _emit_partitions(table: StepTable, turns: RerolledLoop, within: LoopSet) -> 
         if piece.is_vectorized:
             yield vectorize_step(steps[0], loop_index)
         else:
-            made = {column.buffer for step in steps for column in columns(step) if isinstance(column, BufferView)}
-            yield Loop(loop_index, steps + [copy for copy in done if copy.out.buffer in made])
+            partition_buffers = {column.buffer for step in steps for column in columns(step) if isinstance(column, BufferView)}
+            yield Loop(loop_index, steps + [copy for copy in done if copy.out.buffer in partition_buffers])
 
 
 def _loop_step(table: StepTable, turns: RerolledLoop, within: LoopSet, row: int, loop_index: LoopIndex) -> Step:
@@ -410,7 +410,7 @@ def _loop_step(table: StepTable, turns: RerolledLoop, within: LoopSet, row: int,
 
 def _loop_constant(numbers: list[Any], dtype: Any, loop_index: LoopIndex) -> Any:
     """Return a constant, or a view of a table of its values in all iterations."""
-    found = np.array([np.asarray(number).astype(dtype) for number in numbers], dtype)
-    if len({number.tobytes() for number in found}) == 1:
+    table = np.array([np.asarray(number).astype(dtype) for number in numbers], dtype)
+    if len({number.tobytes() for number in table}) == 1:
         return numbers[0]
-    return with_loop_stride(BufferView(Buffer(found.dtype, found.size, found, is_given=True), 0, (), ()), loop_index, 1)
+    return with_loop_stride(BufferView(Buffer(table.dtype, table.size, table, is_given=True), 0, (), ()), loop_index, 1)

@@ -153,18 +153,18 @@ def views_read(step: Single) -> Iterable[BufferView]:
 
 def find_materialized(units: Sequence[Unit]) -> set[Buffer]:
     """Return the buffers that need memory: read outside of the iteration that computes them, or written in parts."""
-    made: dict[Buffer, tuple[int, BufferView]] = {}
-    found: set[Buffer] = set()
+    last_writes: dict[Buffer, tuple[int, BufferView]] = {}
+    materialized_buffers: set[Buffer] = set()
     for number, unit in enumerate(_without_loops(units)):
         for step in steps_in(unit):
             for place in views_read(step):
-                if made.get(place.buffer) != (number, place):
-                    found.add(place.buffer)
+                if last_writes.get(place.buffer) != (number, place):
+                    materialized_buffers.add(place.buffer)
             if isinstance(step, Map) and not step.is_write:
-                made[step.out.buffer] = number, step.out
+                last_writes[step.out.buffer] = number, step.out
             elif step.out is not None:
-                found.add(step.out.buffer)
-    return found
+                materialized_buffers.add(step.out.buffer)
+    return materialized_buffers
 
 
 def round_to_lines(size: int) -> int:

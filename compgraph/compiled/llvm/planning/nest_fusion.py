@@ -95,10 +95,10 @@ Unit = LoopNest | MatMul | Convolution | Gather | Scatter | Scan | NumPyCall | F
 
 def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
     """Fuse steps into nests; return the units in order."""
-    found = _Fusion()
+    fusion = _Fusion()
     for step in steps:
-        found.enter(step)
-    return found.units
+        fusion.enter(step)
+    return fusion.units
 
 
 class _Fusion:

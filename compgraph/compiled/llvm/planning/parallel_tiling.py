@@ -41,12 +41,12 @@ def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: in
         The bytes of a vector.
     """
     materialized = find_materialized(units) | {view.buffer for view in outputs}
-    found: list[Unit] = []
+    tiled_units: list[Unit] = []
     for unit in units:
-        found.append(unit)
+        tiled_units.append(unit)
         if isinstance(unit, LoopNest) and all(map(_writes_once, unit.steps)):
-            found += _tile_nest(unit, materialized, width)
-    return found
+            tiled_units += _tile_nest(unit, materialized, width)
+    return tiled_units
 
 
 def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> list[Unit]:

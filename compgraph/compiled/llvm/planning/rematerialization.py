@@ -31,11 +31,11 @@ def rematerialize(units: Sequence[Unit], outputs: Collection[BufferView]) -> Non
     outputs : collection of BufferView
         Its results.
     """
-    found = _Rematerializer(units, {view.buffer for view in outputs})
+    rematerializer = _Rematerializer(units, {view.buffer for view in outputs})
     for number, unit in enumerate(units):
         if isinstance(unit, LoopNest):
-            found.change(unit, number)
-    found.drop()
+            rematerializer.change(unit, number)
+    rematerializer.drop()
 
 
 class _Rematerializer:
@@ -48,8 +48,8 @@ class _Rematerializer:
         for number, unit in enumerate(units):
             for step in steps_in(unit):
                 for view in views_read(step):
-                    made = self._made.get(view.buffer)
-                    if made is None or made[1].out != view or not isinstance(unit, LoopNest):
+                    producer = self._made.get(view.buffer)
+                    if producer is None or producer[1].out != view or not isinstance(unit, LoopNest):
                         elsewhere.add(view.buffer)
                 if step.out is not None:
                     self._writers[step.out.buffer] += 2 if isinstance(unit, FusedLoop) else 1  # once per iteration
@@ -63,17 +63,19 @@ class _Rematerializer:
         _, step = self._made[buffer]
         if depth == MAX_OPERATIONS or step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
             return None
-        found: list[Map] = []
+        operations: list[Map] = []
         for operand in step.operands:
             if isinstance(operand, BufferView) and not self._is_small(operand.buffer, size):
-                made = self._made.get(operand.buffer)
-                inner = None if made is None or made[1].out != operand else self._tree(operand.buffer, size, depth + 1)
+                producer = self._made.get(operand.buffer)
+                inner = None if producer is None or producer[1].out != operand else self._tree(operand.buffer, size, depth + 1)
                 if inner is None and not self._lies_there(operand, buffer):
                     return None
-                found += [s for s in inner or () if s not in found]
-        read = {o for s in (*found, step) for o in s.operands if isinstance(o, BufferView) and not self._is_small(o.buffer, size)}
-        is_enough = len(read - {s.out for s in found}) > 1  # large values read instead of it
-        return None if len(found) >= MAX_OPERATIONS or is_enough else [*found, step]
+                operations += [s for s in inner or () if s not in operations]
+        read = {
+            o for s in (*operations, step) for o in s.operands if isinstance(o, BufferView) and not self._is_small(o.buffer, size)
+        }
+        is_enough = len(read - {s.out for s in operations}) > 1  # large values read instead of it
+        return None if len(operations) >= MAX_OPERATIONS or is_enough else [*operations, step]
 
     def _lies_there(self, view: BufferView, buffer: Buffer) -> bool:
         """Return whether a value is in memory anyway, is not larger than another, and is never overwritten."""
@@ -104,9 +106,9 @@ class _Rematerializer:
         old = step.out
         buffer = Buffer(old.buffer.dtype, old.buffer.size, old.buffer.node)
         out = BufferView(buffer, old.offset, old.shape, old.strides)
-        made: Map = replace(_redirect(step, there), out=out)
-        there[old] = made.out
-        return made
+        step_copy: Map = replace(_redirect(step, there), out=out)
+        there[old] = step_copy.out
+        return step_copy
 
     def drop(self) -> None:
         """Remove steps without readers."""

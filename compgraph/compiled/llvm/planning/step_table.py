@@ -109,7 +109,7 @@ class StepTable:
         For each column, the number of its buffer and its offset.
     may_change : (n, 2 * m) array of bool
         Which integers may change between iterations: not the numbers of external arrays, which are negative.
-    made : (n + 1,) array of int
+    buffer_counts : (n + 1,) array of int
         The number of buffers before each step.
     """
 
@@ -119,19 +119,26 @@ class StepTable:
         self.buffers: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
         self._kinds: dict[Any, int] = {}
-        single, kinds, made = frozenset(single), [], [0]
+        single, kinds, buffer_counts = frozenset(single), [], [0]
         is_row = [
-            not isinstance(step, NumPyCall) and len(found) <= MAX_COLUMNS for step, found in zip(steps, self.columns, strict=True)
+            not isinstance(step, NumPyCall) and len(step_columns) <= MAX_COLUMNS
+            for step, step_columns in zip(steps, self.columns, strict=True)
         ]
-        for step, found, is_possible in zip(steps, self.columns, is_row, strict=True):
-            kinds.append(self._kind(step, found, single) if is_possible else self._only(step, found))
-            made.append(len(self.buffers))
-        self.kinds, self.made = np.array(kinds, np.int64), np.array(made, np.int64)
-        widest = max((len(found) for found, is_possible in zip(self.columns, is_row, strict=True) if is_possible), default=1)
+        for step, step_columns, is_possible in zip(steps, self.columns, is_row, strict=True):
+            kinds.append(self._kind(step, step_columns, single) if is_possible else self._only(step, step_columns))
+            buffer_counts.append(len(self.buffers))
+        self.kinds, self.buffer_counts = np.array(kinds, np.int64), np.array(buffer_counts, np.int64)
+        widest = max(
+            (len(step_columns) for step_columns, is_possible in zip(self.columns, is_row, strict=True) if is_possible), default=1
+        )
         self.numbers = np.zeros((len(steps), 2 * widest), np.int64)
-        for row, found in enumerate(self.columns):
+        for row, step_columns in enumerate(self.columns):
             if is_row[row]:
-                flat = [x for c in found for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0))]
+                flat = [
+                    x
+                    for c in step_columns
+                    for x in ((self._numbers[c.buffer], c.offset) if isinstance(c, BufferView) else (0, 0))
+                ]
                 self.numbers[row, : len(flat)] = flat
         self.may_change = np.ones(self.numbers.shape, bool)
         self.may_change[:, ::2] = self.numbers[:, ::2] >= 0
@@ -140,27 +147,30 @@ class StepTable:
         """Return the number of a buffer; negative for external buffers."""
         return self._numbers[buffer]
 
-    def _kind(self, step: Step, found: Sequence[Any], single: frozenset[Buffer]) -> int:
+    def _kind(self, step: Step, step_columns: Sequence[Any], single: frozenset[Buffer]) -> int:
         """Register the buffers of a step, and return its kind."""
         before = len(self.buffers)
-        self._enter(step, found)
-        made = self.buffers[before:]
-        if made and not single.isdisjoint(made):
+        self._enter(step, step_columns)
+        new_buffers = self.buffers[before:]
+        if new_buffers and not single.isdisjoint(new_buffers):
             return self._kinds.setdefault(id(step), len(self._kinds))
-        kind = (_structure_of(step, found, {}), *[column.buffer in made for column in found if isinstance(column, BufferView)])
+        kind = (
+            _structure_of(step, step_columns, {}),
+            *[column.buffer in new_buffers for column in step_columns if isinstance(column, BufferView)],
+        )
         return self._kinds.setdefault(kind, len(self._kinds))
 
-    def _only(self, step: Step, found: Sequence[Any]) -> int:
+    def _only(self, step: Step, step_columns: Sequence[Any]) -> int:
         """As `_kind`, for a step that is not part of a loop."""
-        self._enter(step, found)
+        self._enter(step, step_columns)
         return self._kinds.setdefault(id(step), len(self._kinds))
 
-    def _enter(self, step: Step, found: Sequence[Any]) -> None:
+    def _enter(self, step: Step, step_columns: Sequence[Any]) -> None:
         for view in _written_views(step):
             if view.buffer not in self._numbers:
                 self._numbers[view.buffer] = len(self.buffers)
                 self.buffers.append(view.buffer)
-        for column in found:
+        for column in step_columns:
             if isinstance(column, BufferView) and column.buffer not in self._numbers:
                 self._numbers[column.buffer] = -1 - len(self._numbers)
 
@@ -171,22 +181,22 @@ def _written_views(step: Step) -> list[BufferView]:
     return [step.out] if step.out is not None else []
 
 
-def _structure_of(step: Any, given: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
+def _structure_of(step: Any, step_columns: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
     """Return what all iterations of a step share; nested loop indices are numbered by depth and order."""
     if isinstance(step, Loop):
         loop_indices[step.loop_index] = len(loop_indices)
         return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
-    found: list[Any] = [type(step).__name__]
+    structure: list[Any] = [type(step).__name__]
     if isinstance(step, Map):
-        found += [step.operation, step.computed_in.str, step.is_write]
+        structure += [step.operation, step.computed_in.str, step.is_write]
     elif isinstance(step, Reduce):
-        found += [step.operation, step.axes]
+        structure += [step.operation, step.axes]
     elif isinstance(step, _ALONE):
-        found += [getattr(step, name.name) for name in fields(step) if name.name not in ("operands", "out")]
-    for column in given:
+        structure += [getattr(step, name.name) for name in fields(step) if name.name not in ("operands", "out")]
+    for column in step_columns:
         if isinstance(column, BufferView):
             moves = tuple([(loop_indices.get(loop_index, -1), by) for loop_index, by in column.loop_strides])
-            found.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, moves))
+            structure.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, moves))
         else:
-            found.append("number")
-    return tuple(found)
+            structure.append("number")
+    return tuple(structure)

@@ -25,9 +25,9 @@ def _applied(name: str) -> Any:
             raise ValueError("dimension mismatch")
         if "vec" not in name:
             return stack_nested(getattr(self, name)(x))
-        made = stack_nested(getattr(self, name)(x))
+        result = stack_nested(getattr(self, name)(x))
         columns = self.shape[1] if name.startswith("_r") else self.shape[0]
-        return np.reshape(made, (columns,) if x.ndim == 1 else (columns, 1))
+        return np.reshape(result, (columns,) if x.ndim == 1 else (columns, 1))
 
     return answer
 

@@ -39,9 +39,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.inv``: the inverse, all of whose elements are kept."""
     data, pattern = parts_of(A)
-    made = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
+    inverse = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
     kind = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
-    return kind(made).asformat(A.format)
+    return kind(inverse).asformat(A.format)
 
 
 def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
@@ -50,10 +50,10 @@ def matrix_power(A: Any, power: int) -> Any:  # noqa: N803 (SciPy's name)
         raise ValueError("exponent must be >= 0")
     if power == 0:
         return unpatched(scipy.sparse.linalg.matrix_power)(plain_matrix(A), 0)
-    found = A
+    result = A
     for _ in range(int(power) - 1):
-        found = matmul(found, A)
-    return found
+        result = matmul(result, A)
+    return result
 
 
 def expm_multiply(

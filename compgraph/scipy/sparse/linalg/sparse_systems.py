@@ -206,10 +206,10 @@ def iterative(name: str) -> Solver:
             raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
         b = stack_nested(b)
         matrix = matrix if scipy.sparse.issparse(matrix) else stack_nested(matrix)
-        given = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_values(matrix)
+        matrix_values = plain_matrix(matrix) if scipy.sparse.issparse(matrix) else to_values(matrix)
         for option, value in options.items():
             options[option] = plain_matrix(value) if scipy.sparse.issparse(value) else to_values(value)
-        x, info = own(given, to_values(b), None if x0 is None else to_values(stack_nested(x0)), **options)
+        x, info = own(matrix_values, to_values(b), None if x0 is None else to_values(stack_nested(x0)), **options)
         if info != 0:
             raise RuntimeError(
                 f"{name}: no solution was found (info {info}), so it has no derivative; use more iterations, or spsolve"
