@@ -220,13 +220,13 @@ on_operation_error: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Excepti
 
 
 def _note_untracked_read(node: Any) -> None:
-    """Store in `Value.taken` that an unrecorded operation reads the node's present value."""
+    """Store in `Value.untracked_read` that an unrecorded operation reads the node's present value."""
     try:
-        is_known = node.taken > node.sequence_number
+        is_known = node.untracked_read > node.sequence_number
     except AttributeError:
         is_known = False
     if not is_known:
-        node.taken = next_sequence_number()
+        node.untracked_read = next_sequence_number()
 
 
 def new_scalar(value: Any, kind: type[Node]) -> Any:

@@ -265,8 +265,8 @@ def _plain_constant(value: Any) -> Any:
 def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
     """Where values meet nodes of a graph, make them nodes too, so that later writes into them are recorded."""
     parts = [part for a in nodes for part in (a.primal, a.derivative())]
-    met = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
-    like: Any = max(met, key=lambda n: n.level, default=None)
+    all_values = [n for n in (*parts, *map(_plain_constant, others)) if isinstance(n, Value)]
+    like: Any = max(all_values, key=lambda n: n.level, default=None)
     if like is None or not (like.level or is_recording()):  # tangents are computed even without recording
         return
     for node in nodes:

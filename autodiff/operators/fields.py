@@ -67,7 +67,7 @@ def elementwise_grad(
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         trace = Trace(Arguments("elementwise_grad", f, args, kwargs, argnums), has_aux)
-        return trace.answer(trace.each(lambda out: trace.linear(out, [], lambda o, _: _diagonals(trace, o))))
+        return trace.with_aux(trace.each(lambda out: trace.linear(out, [], lambda o, _: _diagonals(trace, o))))
 
     return differentiated
 

@@ -229,4 +229,4 @@ def vjp(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         cotangents = [as_direction(a, o, "vjp: the cotangent", "the value") for a, o in zip(cotangents, outs, strict=True)]
         return trace.arguments.nest(trace.pull(out, concatenated(cotangents)))  # type: ignore[no-any-return]
 
-    return trace.answer(trace.values(trace.result), pull)
+    return trace.with_aux(trace.values(trace.result), pull)

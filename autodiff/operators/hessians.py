@@ -207,7 +207,7 @@ def hvp(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
         directions = directions_of(trace, v)
         products = trace.linear(out, directions, lambda o, vs: _second(trace, o, vs))
         warn_of_unreached(trace)
-        return trace.answer(trace.arguments.nest(products))
+        return trace.with_aux(trace.arguments.nest(products))
 
     functools.update_wrapper(product, f)
     del product.__wrapped__  # type: ignore[attr-defined]  # its parameters are not those of f

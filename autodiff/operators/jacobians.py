@@ -40,7 +40,7 @@ def derived(operator: str, f: Function, argnums: Argnums, has_aux: bool, derive:
         trace = Trace(Arguments(operator, f, args, kwargs, argnums), has_aux)
         result = derive(trace)
         warn_of_unreached(trace)
-        return trace.answer(result)
+        return trace.with_aux(result)
 
     return differentiated
 
@@ -376,4 +376,4 @@ def linearize(f: Function, *primals: Any, has_aux: bool = False) -> Any:
         # copied, because the result may be the tangent itself
         return unflatten(trace.structure, [p if isinstance(p, Value) else np.array(p)[()] for p in pushed])
 
-    return trace.answer(trace.values(trace.result), push)
+    return trace.with_aux(trace.values(trace.result), push)

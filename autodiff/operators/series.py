@@ -67,9 +67,9 @@ class Expansion:
         self.equations: dict[Any, Equation] = {}
         self.known: dict[Any, Equation] = {} if known is None else known
         self.reached = 0
-        propagate(reversed(nodes), self.series, self._begun)
+        propagate(reversed(nodes), self.series, self._series_of_node)
 
-    def _begun(self, node: Any, of_operands: list[Any]) -> Coefficients | None:
+    def _series_of_node(self, node: Any, of_operands: list[Any]) -> Coefficients | None:
         """The series of a node: that of an equal one, if there is an equation for it already."""
         if node.raw_value.dtype.kind not in "fc":
             return None

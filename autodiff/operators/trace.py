@@ -199,7 +199,7 @@ class Trace:
         """Apply `derive` to each leaf of the value. The results nest like the value, and each like the arguments."""
         return unflatten(self.structure, [self.arguments.nest(derive(out)) for out in self.outs()])
 
-    def answer(self, *results: Any) -> Any:
+    def with_aux(self, *results: Any) -> Any:
         """The return value of an operator: its results, with the auxiliary data if there is any."""
         if self.has_aux:
             results = (*results, self.values(self.aux))

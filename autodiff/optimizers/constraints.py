@@ -35,7 +35,7 @@ class Method(NamedTuple):
     constraints: bool = False
 
 
-def listed(constraints: Any) -> Sequence[Any]:
+def as_sequence(constraints: Any) -> Sequence[Any]:
     """Constraints as a sequence."""
     if isinstance(constraints, dict) or not isinstance(constraints, (list, tuple)):
         return [constraints]
@@ -57,7 +57,7 @@ def on_vectors(constraint: Any, layout: Layout, kind: Method) -> Any:
     parts = Constraint(constraint.fun, layout)
     jac, hess = constraint.jac, constraint.hess
     if callable(jac):
-        jac, hess = parts.given(jac), parts.given(hess) if callable(hess) else hess
+        jac, hess = parts.on_vector(jac), parts.on_vector(hess) if callable(hess) else hess
     elif jac == "2-point" and type(hess) is optimize.BFGS:  # SciPy's defaults
         jac, hess = parts.jacobian, parts.hessian if kind.second else hess
     else:
@@ -73,7 +73,7 @@ def _dictionary(constraint: dict[str, Any], layout: Layout, kind: Method) -> dic
     vector_constraint = {**constraint, "fun": parts.value, "args": ()}
     jac = constraint.get("jac")
     if callable(jac):
-        vector_constraint["jac"] = parts.given(jac)
+        vector_constraint["jac"] = parts.on_vector(jac)
     elif jac is not None:
         raise ValueError(f"minimize: the Jacobian of a constraint is exact; leave out jac={jac!r}, or give a function")
     elif kind.gradient:
@@ -104,6 +104,6 @@ class Constraint:
         """The Hessian of the sum of the values times `weights`."""
         return np.asarray(to_values(hessian(lambda z: np.sum(self.flat(z) * weights))(x)), float)
 
-    def given(self, derivative: Function) -> Function:
+    def on_vector(self, derivative: Function) -> Function:
         """The caller's own derivative as a function of the vector; it returns a matrix with a column for each number."""
         return lambda x, *weights: derivative(self.layout.tree(np.array(x)), *weights, *self.args)

@@ -16,7 +16,7 @@ from ..arguments import require_function
 from ..batching import any_batched, map_elements, outside_vmap
 from ..custom import parameters
 from ..operators import grad, hessian, linearize, value_and_grad
-from .constraints import Method, listed, on_vectors
+from .constraints import Method, as_sequence, on_vectors
 from .flattening import Layout
 
 Function = Callable[..., Any]
@@ -155,7 +155,7 @@ def _minimized(
 ) -> Any:  # fmt: skip
     """SciPy's result, nested as `x0`."""
     layout = Layout(x0)
-    constraint_list = listed(constraints)
+    constraint_list = as_sequence(constraints)
     name, kind = _method(method, bounds is not None, bool(constraint_list))
     problem = Problem(f, layout)
     bar = _bar(progress, name)

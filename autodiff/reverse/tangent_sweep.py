@@ -95,12 +95,12 @@ def _forward(
 
 def _last_uses(nodes: list[Any], mask_tangent: Iterable[Any]) -> dict[Any, list[Any]]:
     """Return for each node the operands that no younger node uses."""
-    done: dict[Any, list[Any]] = {}
+    operands_by_node: dict[Any, list[Any]] = {}
     seen = set(mask_tangent)
     for node in nodes:
         for position in node.parent_argnums:
             operand = node.args[position]
             if operand not in seen:
                 seen.add(operand)
-                done.setdefault(node, []).append(operand)
-    return done
+                operands_by_node.setdefault(node, []).append(operand)
+    return operands_by_node

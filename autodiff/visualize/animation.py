@@ -232,7 +232,7 @@ def _reserve_space(graph: GraphDrawing, sweep: Pass, names: dict[Any, str]) -> N
     arriving = [(node, seed) for node, seed in sweep.start.items()]
     for step in sweep.steps:
         arriving.append((step.operand if sweep.mode == "reverse" else step.node, step.total))
-        arrows[graph.arrows[step.node, _position(step)]].label = on_node(step.passed)
+        arrows[graph.arrows[step.node, _position(step)]].label = on_node(step.derivative_on_edge)
     for node, value in arriving:
         entry = entries[graph.numbers[node]]
         entry.slot = max(entry.slot, on_node(value), key=len)

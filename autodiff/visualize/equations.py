@@ -83,10 +83,10 @@ class Writer:
         is_reverse = self.mode == "reverse"
         target = operand if is_reverse else node
         local = Token("partial", self.names[node], self.names[operand])
-        passed = self.derivative(node if is_reverse else operand)
-        symbols, numbers = _product(step, local, passed, is_reverse)
+        derivative_token = self.derivative(node if is_reverse else operand)
+        symbols, numbers = _product(step, local, derivative_token, is_reverse)
         lines = [[self.derivative(target), _text(" += "), *symbols, *numbers, _text(" = "), _text(outer(step.contribution))]]
-        formula = self._formula(step, local, passed)
+        formula = self._formula(step, local, derivative_token)
         if formula:
             lines.append(formula)
         if not isinstance(node, MultiOutput) and not isinstance(operand, MultiOutput) and (node.ndim or operand.ndim):
@@ -97,7 +97,7 @@ class Writer:
             )
         return lines
 
-    def _formula(self, step: Step, local: Token, passed: Token) -> Line:
+    def _formula(self, step: Step, local: Token, derivative_token: Token) -> Line:
         """Write ``with ∂y/∂x = ...``: the formula of the rule with names and, for scalars, with numbers."""
         if not step.text:
             return []
@@ -105,9 +105,15 @@ class Writer:
         operands = [a.raw_value if isinstance(a, Value) else a for a in step.node.args]
         count = np.size(operands[0]) / max(step.node.size, 1)
         names = [Token("name", self.names[a]) if isinstance(a, Value) else _text(inner(a)) for a in step.node.args]
-        known = {"y": Token("name", self.names[step.node]), "g": passed, "n": _text(f"{count:g}")}
+        known = {"y": Token("name", self.names[step.node]), "g": derivative_token, "n": _text(f"{count:g}")}
         known |= dict(zip("abc", names, strict=False))
-        line = [_text("with "), *([passed, _text(" @ ")] if "g" in used else []), local, _text(" = "), *written(step.text, known)]
+        line = [
+            _text("with "),
+            *([derivative_token, _text(" @ ")] if "g" in used else []),
+            local,
+            _text(" = "),
+            *written(step.text, known),
+        ]
         if step.local is None and "g" not in used:
             return [*line, _text(" for each element")]
         if step.local is None or not used:
@@ -147,7 +153,7 @@ def _text(words: str) -> Token:
     return Token("text", words)
 
 
-def _product(step: Step, local: Token, passed: Token, is_reverse: bool) -> tuple[Line, Line]:
+def _product(step: Step, local: Token, derivative_token: Token, is_reverse: bool) -> tuple[Line, Line]:
     """Write the chain rule of a step in symbols and in numbers; no numbers unless the step is a product of two arrays."""
     scalar = (
         not isinstance(step.node, MultiOutput)
@@ -155,13 +161,13 @@ def _product(step: Step, local: Token, passed: Token, is_reverse: bool) -> tuple
         and not (step.node.ndim or step.operand.ndim)
     )
     if isinstance(step.node.function, ops.Output):
-        return [passed], []
+        return [derivative_token], []
     if step.local is None:
         # The derivative of complex numbers may not be a factor: conj has a Jacobian of real and imaginary parts.
         sign = " · " if scalar and not np.iscomplexobj(step.incoming) else " @ "
-        return ([passed, _text(sign), local] if is_reverse else [local, _text(sign), passed]), []
+        return ([derivative_token, _text(sign), local] if is_reverse else [local, _text(sign), derivative_token]), []
     sign, times = (" · ", " × ") if scalar else (" ⊙ ", " ⊙ ")
-    first, second = (passed, local) if is_reverse else (local, passed)
+    first, second = (derivative_token, local) if is_reverse else (local, derivative_token)
     one, two = (step.incoming, step.local) if is_reverse else (step.local, step.incoming)
     symbols, numbers = (
         [first, _text(sign), second],

@@ -62,7 +62,7 @@ class Step:
         return self.node.args[self.position]
 
     @property
-    def passed(self) -> Any:
+    def derivative_on_edge(self) -> Any:
         """The value shown on the edge: `contribution`, or for one of several outputs its own adjoint or tangent."""
         return self.incoming if isinstance(self.node.function, ops.Output) else self.contribution
 

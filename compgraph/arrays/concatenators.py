@@ -83,7 +83,7 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
             frame = frame_up(1)
             ldict, gdict = frame.f_locals, frame.f_globals
         named: Any = ldict
-        rows = [[_found(name, named, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
+        rows = [[_look_up(name, named, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
         return _blocks(rows) if _has_nodes(rows) else np.bmat(obj, ldict, gdict)
     if not _has_nodes(obj):
         return np.bmat(obj, ldict, gdict)
@@ -96,7 +96,7 @@ def _blocks(rows: Any) -> Any:
     return asmatrix(np.concatenate([np.concatenate(row, axis=-1) for row in rows], axis=0))
 
 
-def _found(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
+def _look_up(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
     if name not in first and name not in then:
         raise NameError(f"name {name!r} is not defined")
     return first[name] if name in first else then[name]

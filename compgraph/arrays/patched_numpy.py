@@ -118,9 +118,9 @@ def _patch() -> _Open:
         return opened
 
 
-def _restore(gone: weakref.ref[Any]) -> None:
+def _restore(reference: weakref.ref[Any]) -> None:
     with callbacks_lock:
-        _open.discard(gone)
+        _open.discard(reference)
         if not _open:
             for name, original in _originals.items():
                 setattr(np, name, original)

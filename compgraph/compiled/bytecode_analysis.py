@@ -169,7 +169,7 @@ class _BytecodeReader:
                 continue
             if chain is not None:
                 self.chains.add(chain)
-            chain = self._begun(step, imports)
+            chain = self._new_chain(step, imports)
             if opname in _ATTRIBUTES:
                 self.attributes.add(name)
                 self._effects(name, code, place)
@@ -203,7 +203,7 @@ class _BytecodeReader:
                 if isinstance(text, str) and text.isidentifier():
                     self.texts.add(text)
 
-    def _begun(self, step: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
+    def _new_chain(self, step: Any, imports: dict[str, AttributeChain]) -> AttributeChain | None:
         """Return the chain that an instruction starts by pushing one value; None if it starts none."""
         name, opname = step.argval, step.opname
         if opname in _GLOBALS and not name.startswith("@"):  # not names in asserts rewritten by pytest

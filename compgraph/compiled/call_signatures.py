@@ -230,19 +230,19 @@ def quick_key(parts: Iterable[Any], key: list[Any], values: list[Any]) -> bool:
 
 def value_order(call: Call) -> list[int] | None:
     """Return the position of each program input among the values of `quick_key`; None if the order is the same."""
-    met: list[int] = []
+    leaf_positions: list[int] = []
     args, kwargs = call.structure.unflatten(range(len(call.leaves)))
-    _collect_positions((*args, *kwargs.values()), met)
-    places = [place for place in met if place in call.dynamic]
+    _collect_positions((*args, *kwargs.values()), leaf_positions)
+    places = [place for place in leaf_positions if place in call.dynamic]
     return None if places == list(call.dynamic) else [places.index(place) for place in call.dynamic]
 
 
-def _collect_positions(parts: Iterable[Any], met: list[int]) -> None:
+def _collect_positions(parts: Iterable[Any], leaf_positions: list[int]) -> None:
     for part in parts:
         if isinstance(part, (dict, tuple, list)):
-            _collect_positions(part.values() if isinstance(part, dict) else part, met)
+            _collect_positions(part.values() if isinstance(part, dict) else part, leaf_positions)
         elif part is not None:
-            met.append(part)
+            leaf_positions.append(part)
 
 
 DYNAMIC_SCALARS = frozenset({np.float64, np.float32, np.float16, np.longdouble, np.complex128, np.complex64, np.clongdouble})

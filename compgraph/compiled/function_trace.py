@@ -263,7 +263,7 @@ class DrawDetector(DrawMonitor):
     def __init__(self, f: Any, arguments: Iterable[Any]) -> None:
         self._generators = reachable_generators(f, arguments)
         self._before: list[Any] = []
-        self._drawn: Any = None
+        self._used_generator: Any = None
 
     def start(self) -> None:
         """Record the states of the generators."""
@@ -271,11 +271,11 @@ class DrawDetector(DrawMonitor):
 
     def check(self) -> None:
         """Note a generator that was drawn from."""
-        if self._drawn is None:
+        if self._used_generator is None:
             pairs = zip(self._generators, self._before, strict=True)
-            self._drawn = next((generator for generator, state in pairs if generator_state(generator) != state), None)
+            self._used_generator = next((generator for generator, state in pairs if generator_state(generator) != state), None)
 
     def require_none(self) -> None:
         """Raise a NotCompilableError if a generator was drawn from, perhaps by another thread, so it is not permanent."""
-        if self._drawn is not None:
-            raise NotCompilableError(_DRAWS.format(f"from a {type(self._drawn).__name__}"), is_lasting=False)
+        if self._used_generator is not None:
+            raise NotCompilableError(_DRAWS.format(f"from a {type(self._used_generator).__name__}"), is_lasting=False)

@@ -134,22 +134,22 @@ def _all_unchanged(current_values: list[Any], held: list[Any]) -> bool:
     return all(map(operator.is_, current_values, held)) or all(map(is_unchanged, current_values, held))
 
 
-def is_unchanged(found: Any, before: Any) -> bool:
+def is_unchanged(current: Any, before: Any) -> bool:
     """Return whether a value is the recorded one, or an equal number, also if it is currently traced elsewhere."""
-    if found is before:
+    if current is before:
         return True
-    found, before = comparable(found), comparable(before)
-    if found is before:
+    current, before = comparable(current), comparable(before)
+    if current is before:
         return True
-    kind = type(found)
+    kind = type(current)
     if kind is not type(before):
-        return (kind in TRACEABLE or type(before) in TRACEABLE) and _is_same_memory(found, before)
+        return (kind in TRACEABLE or type(before) in TRACEABLE) and _is_same_memory(current, before)
     if kind in VALUES or issubclass(kind, np.generic):
-        return bool(repr(found) == repr(before))
+        return bool(repr(current) == repr(before))
     if kind is tuple:
-        return len(found) == len(before) and all(map(is_unchanged, found, before))
+        return len(current) == len(before) and all(map(is_unchanged, current, before))
     if kind is dict:  # in the same order, because a function may iterate over it
-        return is_unchanged((*found, *found.values()), (*before, *before.values()))
+        return is_unchanged((*current, *current.values()), (*before, *before.values()))
     return False
 
 

@@ -105,9 +105,9 @@ class Specializations:
             variant.runs += 1
             try:
                 if variant.runs & 15 == 1:
-                    begun = time.perf_counter()
+                    start = time.perf_counter()
                     results = variant.program(values)
-                    variant.seconds += time.perf_counter() - begun
+                    variant.seconds += time.perf_counter() - start
                     variant.timed += 1
                 else:
                     results = variant.program(values)
@@ -244,7 +244,7 @@ class Specializations:
 
     def _specialize_trace(self, call: Call, captured: CapturedState, expected: Any, truncates_loops: bool) -> Specialization:
         """Compile a trace; raise a LoopMismatchError if truncating its loops failed."""
-        begun = time.perf_counter()
+        start = time.perf_counter()
         trace = trace_function(self.jitted.__wrapped__, call, captured, expected, self._nan_safe, truncates_loops)
         watches_nan = captured.derives and not self._nan_safe
         if watches_nan and trace.size < MAX_RETRACED:
@@ -264,7 +264,7 @@ class Specializations:
             raise LoopMismatchError from error
         if hasattr(program, "give_up_values"):
             program.give_up_values()
-        times = {"trace": traced_at - begun, "compile": time.perf_counter() - traced_at}
+        times = {"trace": traced_at - start, "compile": time.perf_counter() - traced_at}
         return Specialization(program, trace.build, captured, trace.size, watches_nan, times)
 
     def _compile(self, trace: Trace) -> Any:

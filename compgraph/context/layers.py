@@ -116,12 +116,12 @@ class Entry(weakref.ref[Any]):
 
     def __new__(cls, context: Any, frame: FrameType) -> Entry:
         """Refer to a context that a frame enters."""
-        return super().__new__(cls, context, Entry._gone)
+        return super().__new__(cls, context, Entry._keep_if_entered_alone)
 
     def __init__(self, context: Any, frame: FrameType) -> None:
         self.is_kept, self.place = False, (id(frame), frame.f_lasti)
 
-    def _gone(self) -> None:
+    def _keep_if_entered_alone(self) -> None:
         """Keep the layer if the call ``context().__enter__()`` itself deletes the object, so that no ``__exit__`` can follow."""
         frame = frame_up(1)
         self.is_kept = self.place == (id(frame), frame.f_lasti)
@@ -133,16 +133,18 @@ class Entry(weakref.ref[Any]):
 
 _innermost: ContextVar[Layer | None] = ContextVar("innermost", default=None)
 _settled: ContextVar[tuple[Layer, ...] | None] = ContextVar("settled", default=None)  # the layers whose values the variables have
-_told: ContextVar[Layer | bool | None] = ContextVar("told", default=False)  # the innermost layer when `_quick` was found
+_quick_layer: ContextVar[Layer | bool | None] = ContextVar(
+    "quick_layer", default=False
+)  # the innermost layer when `_quick` was found
 _is_apart: ContextVar[bool] = ContextVar("is_apart", default=False)  # whether this runs inside a call by `run_isolated`
-_OWN = frozenset({_quick, _innermost, _settled, _told, _is_apart})
+_OWN = frozenset({_quick, _innermost, _settled, _quick_layer, _is_apart})
 
 
 def sync_variables() -> None:
     """Set the variables to the layers that hold for the running frame, if that may have changed."""
     layer = _innermost.get()
     if layer is None or not layer.is_guarded:
-        if not is_quick() and _told.get() is not layer:
+        if not is_quick() and _quick_layer.get() is not layer:
             _tell_quick()
         return
     if layer.is_over() or (layer.is_owned and tuple(_holding(layer)) != _settled.get()):
@@ -194,7 +196,7 @@ def _tell_quick() -> None:
         may_change = not _READ.isdisjoint(layer.changes)
         layer = layer.around
     _quick.set(not may_change and all(variable.get() is default for variable, default in _QUICK.items()))
-    _told.set(innermost)
+    _quick_layer.set(innermost)
 
 
 def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
@@ -224,7 +226,7 @@ def _push(layer: Layer, frame: FrameType | None, is_certain: bool) -> None:
     if may_change:
         _tell_quick()  # last: the fast path requires that all variables are set
     elif not layer.was_quick:
-        _told.set(layer)
+        _quick_layer.set(layer)
 
 
 def _drop(layer: Layer) -> None:
@@ -234,7 +236,7 @@ def _drop(layer: Layer) -> None:
             variable.set(value)
         _innermost.set(layer.around)
         _quick.set(layer.was_quick)
-        _told.set(layer.around)
+        _quick_layer.set(layer.around)
         layer.entry = None  # it holds until the end of a task started inside
         return
     is_kept = _innermost.get() is layer and layer.owner is None

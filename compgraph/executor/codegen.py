@@ -205,7 +205,7 @@ class _ProgramWriter(Writer):
         super().__init__(GlobalNames(), schedule.items)
         self._schedule = schedule
         self._lines: list[str] = []
-        self._given = frozenset(schedule.inputs)
+        self._inputs = frozenset(schedule.inputs)
 
     def written(self) -> tuple[str, dict[str, Any]]:
         """Return the source, and the values of its global names."""
@@ -226,7 +226,7 @@ class _ProgramWriter(Writer):
         earlier_outputs: set[Any] = set()
         results = []
         for node in self._schedule.outputs:
-            own = node not in earlier_outputs and node.args and node not in self._given and _is_fresh(node)
+            own = node not in earlier_outputs and node.args and node not in self._inputs and _is_fresh(node)
             results.append(self.names[node] if own else f"np.array({self.names[node]})[()]")
             earlier_outputs.add(node)
         return results
@@ -237,7 +237,7 @@ class _ProgramWriter(Writer):
         if isinstance(item, Guard):
             arguments = ", ".join(self.operand(operand, item) for operand in item.args)
             self._lines.append(f"{self.names.bind(item.check, 'guard')}({arguments})")
-        elif item in self._given:
+        elif item in self._inputs:
             name = self.names[item]
             if item.memory:  # writes follow
                 self._lines.append(f"{name} = {name}.copy()")
@@ -303,7 +303,7 @@ class _ProgramWriter(Writer):
     def _in_block(self, operand: Any, there: dict[Any, str]) -> str:
         if isinstance(operand, Value) and operand in there:
             return there[operand]
-        number = uniform_value(operand, self._given) if isinstance(operand, Value) else None
+        number = uniform_value(operand, self._inputs) if isinstance(operand, Value) else None
         return self.operand(operand, None) if number is None else self.names.bind(number, "c")
 
     def _emit_freed(self, place: int) -> None:

@@ -20,9 +20,9 @@ VALUE_DEPENDENT_DTYPE = frozenset(
 )
 
 
-def require_shape(found: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> None:
+def require_shape(result: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> None:
     """Raise an OtherProgramError unless a result has the expected shape."""
-    if np.shape(found) != shape:
+    if np.shape(result) != shape:
         raise OtherProgramError
 
 

@@ -86,7 +86,7 @@ def replay_watched(
         noted.clear()
     replacements = replay(needed([*outputs, *tracked_guards], origins_of), feeds, noted=noted, **more)
     for watch in watches:
-        watch.tell("it cannot be computed as it was while the graph was recorded")
+        watch.warn_once("it cannot be computed as it was while the graph was recorded")
     return replacements
 
 
@@ -126,10 +126,10 @@ class _Replay:
         self.roots = {id(item.memory): item for item in items if isinstance(item, Value) and item.memory}
         self.replacements: dict[Any, Any] = {}
         self.outputs: dict[Any, Any] = {}
-        self.asked: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
+        self.requested: dict[int, list[int]] = {}  # by pass: the positions of the results that are needed
         for item in items:
             if (origin := getattr(item, "origin", None)) is not None:
-                self.asked.setdefault(id(origin.wrt), []).append(origin.place)
+                self.requested.setdefault(id(origin.wrt), []).append(origin.place)
         self.repeated: dict[int, dict[int, Any]] = {}
         self.reading: ReadOperand | None = None
 
@@ -198,7 +198,7 @@ class _Replay:
     def _repeated(self, origin: Origin) -> Any:
         """Recompute a node from its origin, in one pass with the other needed results of that pass."""
         if id(origin.wrt) not in self.repeated:
-            places = self.asked[id(origin.wrt)]
+            places = self.requested[id(origin.wrt)]
             derivatives = origin.derive(
                 self.replacements[origin.output], [self.replacements[origin.wrt[place]] for place in places]
             )
@@ -207,7 +207,7 @@ class _Replay:
 
     def write(self, item: Write) -> None:
         """Repeat a write, into the replacement of its array."""
-        begun = next_sequence_number()
+        start = next_sequence_number()
         root = self.roots[id(item.memory)]
         target, there = self.replacements[root], root.raw_value
         if item.window is not there:
@@ -220,7 +220,7 @@ class _Replay:
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory
-        if written and written.log[-1].sequence_number > begun:  # an empty store is not logged
+        if written and written.log[-1].sequence_number > start:  # an empty store is not logged
             written.log[-1].code, written.log[-1].instruction = item.code, item.instruction
 
 

@@ -104,7 +104,7 @@ def guards_of(items: list[Any], strict: bool = False, runs_here: bool = False) -
         else:
             more = {"is_strict": strict} if isinstance(guard, UntrackedGuard) else {}
             checkable_guards.append(replace(guard, args=args, **more))
-    return checkable_guards, escaped + graph.forgotten(logs) + graph.taken()
+    return checkable_guards, escaped + graph.forgotten(logs) + graph.untracked_reads()
 
 
 def warn_leaks(escaped: Iterable[str], strict: bool = False) -> None:
@@ -126,7 +126,7 @@ class _Behind(NamedTuple):
 
     Attributes
     ----------
-    given, constant : bool
+    has_leaves, constant : bool
         Whether they include leaves of the graph: variables, placeholders and arrays; constants.
     foreign : bool
         Whether they include variables or placeholders that are not in the graph.
@@ -136,7 +136,7 @@ class _Behind(NamedTuple):
         The sequence number of the latest update of a variable that is not in the graph.
     """
 
-    given: bool = False
+    has_leaves: bool = False
     constant: bool = False
     foreign: bool = False
     replaced: float = -inf
@@ -145,7 +145,7 @@ class _Behind(NamedTuple):
     @property
     def is_elsewhere(self) -> bool:
         """Whether no variable leaf belongs to this graph."""
-        return self.foreign and not self.given
+        return self.foreign and not self.has_leaves
 
     @classmethod
     def together(cls, parts: Iterable[_Behind]) -> _Behind:
@@ -195,7 +195,7 @@ class _Graph:
         is_fed = isinstance(leaf, (VariableNode, PlaceholderNode))
         if leaf not in self._reads:
             return _Behind(foreign=is_fed, replaced=replaced, updated=leaf.sequence_number if is_fed else -inf)
-        return _Behind(given=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
+        return _Behind(has_leaves=not isinstance(leaf, ConstantNode), constant=isinstance(leaf, ConstantNode), replaced=replaced)
 
     def _replaced(self, leaf: Any) -> float:
         """Return the sequence number after which guards about a leaf matter: the last update before it was read."""
@@ -213,7 +213,7 @@ class _Graph:
             return self.oldest < guard.sequence_number and (
                 guard.sequence_number < self.last or leaf_summary.updated < guard.sequence_number
             )
-        return leaf_summary.given or leaf_summary.constant
+        return leaf_summary.has_leaves or leaf_summary.constant
 
     def has(self, watch: UntrackedGuard) -> bool:
         """Whether the watched node is part of the graph."""
@@ -245,10 +245,12 @@ class _Graph:
         dropped = [leaf for leaf in self.leaves if has_dropped_guards(leaf)] if is_tracing() else []  # else it is a constant
         return descriptions + [f"decisions about the {describe(leaf)}, an argument of an operator" for leaf in dropped]
 
-    def taken(self) -> list[str]:
+    def untracked_reads(self) -> list[str]:
         """Return descriptions of nodes whose numbers operations within `no_graph` read before the last operation of the graph."""
         return [
             f"operations on the {describe(node)} within no_graph"
             for node in self.nodes
-            if (node.sequence_number if isinstance(node, VariableNode) else -inf) < getattr(node, "taken", inf) < self.last
+            if (node.sequence_number if isinstance(node, VariableNode) else -inf)
+            < getattr(node, "untracked_read", inf)
+            < self.last
         ]

@@ -78,7 +78,7 @@ class Guard:
         ``function(*values)`` of plain values returns the value; None if it cannot be checked again.
     args : tuple
         The arguments of `function`: plain values and nodes. In a log, recipes replace the nodes.
-    answer : object
+    recorded : object
         The recorded result of `function`.
     code, instruction : code object, int
         The user's line.
@@ -92,7 +92,7 @@ class Guard:
     what: str
     function: Callable[..., Any] | None
     args: tuple[Any, ...]
-    answer: Any
+    recorded: Any
     code: Any
     instruction: int
     sequence_number: float
@@ -115,10 +115,10 @@ class Guard:
         """Compare the recorded value with that for plain values of `args`; raise a GuardError, or an OtherProgramError."""
         assert self.function is not None
         current_value = self.function(*values)
-        if current_value != self.answer:
+        if current_value != self.recorded:
             if self.is_derived:
                 raise OtherProgramError
-            gave = "" if self.function in _OF_CONTENTS else f" gave {self.answer!r}"
+            gave = "" if self.function in _OF_CONTENTS else f" gave {self.recorded!r}"
             gives = "differs" if self.function in _OF_CONTENTS else f"gives {current_value!r}"
             raise GuardError(
                 f"while the graph was recorded, {self}{gave}, and Python branched on it. With these values it "
@@ -169,13 +169,13 @@ def note_guard(
     what: str,
     function: Callable[..., Any] | None,
     about: tuple[Any, ...],
-    answer: Any,
+    recorded: Any,
     frame: Any,
     sequence_number: int | None = None,
 ) -> Guard | None:
     """Log a guard on the current line of `frame` and return it; None if it is about no node.
 
-    `what`, `function` and `answer` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless given.
+    `what`, `function` and `recorded` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless given.
     """
     has_node = carries = False
     for node in about:
@@ -197,7 +197,7 @@ def note_guard(
         what,
         function,
         about,
-        answer,
+        recorded,
         frame.f_code,
         frame.f_lasti,
         next_sequence_number() if sequence_number is None else sequence_number,
@@ -251,12 +251,16 @@ def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> A
     result = function(value.raw_value)
     if is_recording():
         note_guard(
-            what, functools.partial(_said, function), (value,), fingerprint(np.asarray(result)), source_lines.user_frame(2)
+            what,
+            functools.partial(_fingerprint_of, function),
+            (value,),
+            fingerprint(np.asarray(result)),
+            source_lines.user_frame(2),
         )
     return result
 
 
-def _said(function: Callable[[Any], Any], value: Any) -> Any:
+def _fingerprint_of(function: Callable[[Any], Any], value: Any) -> Any:
     return fingerprint(np.asarray(function(value)))
 
 

@@ -85,7 +85,7 @@ class GuardLog:
         self._into: GuardLog | None = None
         self._weight, self._limit = 0, FIRST
 
-    def found(self) -> GuardLog:
+    def merged(self) -> GuardLog:
         """The log that this one was merged into; itself if it was not merged."""
         log = self
         while log._into is not None:
@@ -178,7 +178,7 @@ def logs_of(leaves: Iterable[Any]) -> dict[GuardLog, list[Any]]:
     for leaf in leaves:
         lineage = getattr(leaf, "recipe", None)
         if type(lineage) is Recipe:
-            leaves_by_log.setdefault(lineage.log.found(), []).append(leaf)
+            leaves_by_log.setdefault(lineage.log.merged(), []).append(leaf)
     return leaves_by_log
 
 
@@ -199,9 +199,9 @@ def logged_guards(logs: Iterable[GuardLog], since: float = 0) -> list[Any]:
     return sorted(recent_guards, key=by_sequence_number)
 
 
-def is_forgetful(log: GuardLog, begun: float) -> bool:
-    """Whether a log may have evicted guards of a graph that first read the leaves at the sequence number `begun`."""
-    return log.forgotten > max(_reset_at, begun)
+def is_forgetful(log: GuardLog, first_read: float) -> bool:
+    """Whether a log may have evicted guards of a graph that first read the leaves at the sequence number `first_read`."""
+    return log.forgotten > max(_reset_at, first_read)
 
 
 def lost_guards(log: GuardLog) -> list[LostGuard]:
@@ -339,7 +339,7 @@ def _walked(nodes: list[Any], new: list[Any]) -> tuple[GuardLog, int]:
                 queue += _stored(item, grown)
             continue
         if hasattr(lineage, "log"):  # else it was made in this loop
-            log = lineage.log.found() if log is None else log.join(lineage.log.found())
+            log = lineage.log.merged() if log is None else log.join(lineage.log.merged())
         root = item if lineage.root is None else lineage.rooted().node()
         if root is not None and root.memory:
             queue += _stored(root, grown)

@@ -82,7 +82,7 @@ class Shape(tuple[int, ...]):
         item = tuple.__getitem__(self, index)
         if not self._is_whole and type(item) is int and self._axis in (None, axis := operator.index(index)):
             self._axis, guard = axis, self._guard
-            guard.what, guard.function, guard.answer = f".shape[{axis}]", functools.partial(_length, axis), item
+            guard.what, guard.function, guard.recorded = f".shape[{axis}]", functools.partial(_length, axis), item
         else:
             self.whole()
         return item
@@ -91,7 +91,7 @@ class Shape(tuple[int, ...]):
         """The lengths of all axes as an ordinary tuple; the guard is about all of them from then on."""
         lengths = tuple(tuple.__iter__(self))
         self._is_whole, guard = True, self._guard
-        guard.what, guard.function, guard.answer = ".shape", np.shape, lengths
+        guard.what, guard.function, guard.recorded = ".shape", np.shape, lengths
         return lengths
 
     def __reduce__(self) -> Any:
@@ -135,7 +135,7 @@ def is_length_guard(guard: Any) -> bool:
     return guard.function in _ABOUT_LENGTHS
 
 
-# While a placeholder lives, the properties of `Node` that tell a shape note guards. Without one they need not: nothing but a
+# While a placeholder lives, the properties of `Node` that return a shape note guards. Without one they need not: nothing but a
 # placeholder can be fed another shape than it was recorded with.
 _living = 0
 _is_watching = False
@@ -145,7 +145,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"shape": np.shape, "size": np.size,
 def _guarded(name: str) -> property:
     function = _FUNCTIONS[name]
 
-    def tell(self: Value) -> Any:
+    def guarded(self: Value) -> Any:
         attribute_value = self.raw_value.nbytes if name == "nbytes" else getattr(super(Value, self), name)
         if needs_no_shape_guard(frame_up(1)) or not hasattr(self, "raw_value"):
             return attribute_value
@@ -155,7 +155,7 @@ def _guarded(name: str) -> property:
     def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
-    return property(tell, refuse)
+    return property(guarded, refuse)
 
 
 def _guarded_length(self: Value) -> int:
@@ -174,7 +174,7 @@ def _guarded_rows(self: Value) -> Any:
 def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[Any], Any]) -> property:
     """Return a property of the memory layout that logs a guard if code outside of the two packages reads it."""
 
-    def tell(self: Value) -> Any:
+    def guarded(self: Value) -> Any:
         layout_value = read(self)
         if hasattr(self, "raw_value") and not source_lines.is_package_code(frame_up(1).f_code.co_filename):
             note_guard(f".{name}", function, (self,), function(self.raw_value), source_lines.user_frame(2))
@@ -183,7 +183,7 @@ def _guarded_layout(name: str, read: Callable[[Any], Any], function: Callable[[A
     def refuse(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
-    return property(tell, refuse)
+    return property(guarded, refuse)
 
 
 def guarded_strides(read: Callable[[Any], Any]) -> property:

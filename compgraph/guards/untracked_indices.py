@@ -30,13 +30,13 @@ class UntrackedGuard(Guard):
         Whether an operation has read the node since.
     is_strict : bool
         Whether it raises as well.
-    told : list of bool
+    warnings_given : list of bool
         Not empty once it has warned; shared with the same guard about other nodes (`Guard.on`).
     """
 
     is_read: bool = False
     is_strict: bool = False
-    told: list[bool] = field(default_factory=list)
+    warnings_given: list[bool] = field(default_factory=list)
 
     @property
     def is_used(self) -> bool:
@@ -46,13 +46,13 @@ class UntrackedGuard(Guard):
     def check(self, *values: Any) -> None:
         """Compare the recorded value with that for plain values of `args`, and warn or raise if it differs."""
         assert self.function is not None
-        if (self.is_strict or not self.told) and self.function(*values) != self.answer:
-            self.tell("it differs from the recorded value")
+        if (self.is_strict or not self.warnings_given) and self.function(*values) != self.recorded:
+            self.warn_once("it differs from the recorded value")
 
-    def tell(self, found: str) -> None:
+    def warn_once(self, finding: str) -> None:
         """Warn once that constants of the graph may be wrong for the values of this run; or raise."""
         message = (
-            f"no operation of the graph reads {self}, and with these values {found}. A plain array that was indexed by it "
+            f"no operation of the graph reads {self}, and with these values {finding}. A plain array that was indexed by it "
             "is not indexed again: index a node, as in cg.constant(K)[i]. Compute values that are only printed after "
             "the graph is complete"
         )
@@ -60,8 +60,8 @@ class UntrackedGuard(Guard):
             error = GuardError(message)
             error.is_of_watch = True
             raise error
-        if not self.told:
-            self.told.append(True)
+        if not self.warnings_given:
+            self.warnings_given.append(True)
             warn_user(message, GuardWarning)
 
 
@@ -75,18 +75,20 @@ class UnchangedGuard(Guard):
         The variables behind the numbers. Freed ones cannot change.
     is_strict : bool
         Whether it raises as well.
-    told : list of bool
+    warnings_given : list of bool
         Not empty once it has warned.
     """
 
     variables: tuple[Any, ...] = ()
     is_strict: bool = False
-    told: list[bool] = field(default_factory=list)
+    warnings_given: list[bool] = field(default_factory=list)
 
     def check(self, *values: Any) -> None:
         """Warn or raise if a variable was written after its numbers left the graph."""
-        changed = [node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.answer]
-        if not changed or (self.told and not self.is_strict):
+        changed = [
+            node for variable in self.variables if (node := variable()) is not None and node.sequence_number > self.recorded
+        ]
+        if not changed or (self.warnings_given and not self.is_strict):
             return
         message = (
             f"while the graph was recorded, {self} gave numbers of the {describe(changed[0])}, which was changed after "
@@ -94,7 +96,7 @@ class UnchangedGuard(Guard):
         )
         if self.is_strict:
             raise GuardError(message)
-        self.told.append(True)
+        self.warnings_given.append(True)
         warn_user(message, GuardWarning)
 
 

@@ -163,7 +163,7 @@ def _set(self: Any, index: Any, value: Any) -> None:
                 self[index] = value
                 return
         try:
-            plain[index] = _taken(value)
+            plain[index] = _storable(value)
         except (IndexError, TypeError):
             if not _differs(index):
                 raise
@@ -180,7 +180,7 @@ _PYTHON_NUMBERS = frozenset({float, int, np.float64})
 _PLACES = frozenset({int, slice})
 
 
-def _taken(value: Any) -> Any:
+def _storable(value: Any) -> Any:
     """Return the value to store into integers: of a single number the number itself, under a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
@@ -283,7 +283,7 @@ def _in_place(name: str) -> Any:
                 trace_buffer(self)
                 return getattr(self, name)(other)
             other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
-            other = _taken(other)
+            other = _storable(other)
         result = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
         return result if result is NotImplemented else self
 

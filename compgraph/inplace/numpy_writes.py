@@ -243,9 +243,9 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
         rewrite(target, lambda: bind(ops.added_at, (target[index], added), {"places": places}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
-        turns = _occurrences(places)
-        for turn in range(turns.max() + 1):
-            chosen = turns == turn
+        occurrences = _occurrences(places)
+        for turn in range(occurrences.max() + 1):
+            chosen = occurrences == turn
             here = np.unravel_index(flat[chosen], target.shape)
             rewrite(target, lambda here=here, chosen=chosen: change(here, chosen), others, here)
 

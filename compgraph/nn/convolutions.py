@@ -198,7 +198,7 @@ class Correlation:
         for block in self._blocks():
             part = np.matmul(matrices, self._copied(view[block]))
             out[block] = part.reshape(out[block].shape)
-        return self._shaped(out if self.row is None else self.row.taken(out), self.windows.counts)
+        return self._as_users_shape(out if self.row is None else self.row.valid_results(out), self.windows.counts)
 
     def back(self, g: Any, kernel: Any) -> Any:
         """The adjoint of x, from that of the result and the kernel."""
@@ -212,7 +212,7 @@ class Correlation:
             part = part.reshape(target.shape)
             for place in np.ndindex(self.windows.window):  # at one place of the window, no two windows share an element
                 target[:, :, :, *place] += part[:, :, :, *place]
-        return self._shaped(padded[self.windows.inner], self.windows.lengths)
+        return self._as_users_shape(padded[self.windows.inner], self.windows.lengths)
 
     def kernel(self, x: Any, g: Any) -> Any:
         """The adjoint of the kernel, from x and the adjoint of the result."""
@@ -238,9 +238,9 @@ class Correlation:
     def _spread(self, g: Any) -> Any:
         """An adjoint of the result with an axis for groups, laid out as the columns are."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
-        return np.ascontiguousarray(g) if self.row is None else self.row.put(g)
+        return np.ascontiguousarray(g) if self.row is None else self.row.zero_padded(g)
 
-    def _shaped(self, array: Any, lengths: tuple[int, ...]) -> Any:
+    def _as_users_shape(self, array: Any, lengths: tuple[int, ...]) -> Any:
         """`array` as users see it: a signal, or an array with all channels on one axis."""
         return array.reshape(lengths if self.flat else (self.batch, array.shape[1] * array.shape[2], *lengths))
 
@@ -263,9 +263,9 @@ def _flat(g: Any) -> Any:
 
 
 class Row:
-    """Windows at every element of a padded array taken as one row.
+    """Windows at every element of a padded array as one row.
 
-    Those that run across the end of a line give results without meaning; `taken` leaves them out.
+    Those that run across the end of a line give results without meaning; `valid_results` leaves them out.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -287,15 +287,15 @@ class Row:
         shape = (*padded.shape[:others], *self.windows.window, *self.counts)
         return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
 
-    def taken(self, row: Any) -> Any:
+    def valid_results(self, row: Any) -> Any:
         """The results that have a meaning, as a view of all."""
         places = [step * row.itemsize for step in self.steps]
         return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
 
-    def put(self, g: Any) -> Any:
-        """The reverse of `taken`: `g` at the results that have a meaning, zeros at the others."""
+    def zero_padded(self, g: Any) -> Any:
+        """The reverse of `valid_results`: `g` at the results that have a meaning, zeros at the others."""
         row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
-        self.taken(row)[...] = g
+        self.valid_results(row)[...] = g
         return row
 
 

@@ -74,5 +74,5 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | 
         origin = ConstantNode.create_using(np.ones((), bool))  # the guard matters to the graphs that contain this node
         note_guard("the mask that cg.dropout drew", None, (origin,), None, source_lines.user_frame(1))
         is_kept = np.logical_and(is_kept, origin)
-    found = _where(is_kept, np.divide(x, 1 - rate), 0, name=name)
-    return found if isinstance(found, Value) else found[()]
+    result = _where(is_kept, np.divide(x, 1 - rate), 0, name=name)
+    return result if isinstance(result, Value) else result[()]

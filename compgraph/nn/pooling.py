@@ -181,19 +181,19 @@ def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, p
     return window_layout
 
 
-def covered(found: Windows) -> list[Any]:
+def covered(windows: Windows) -> list[Any]:
     """For each axis, how many elements of the array each window takes."""
     counts = []
-    for axis, (left, _) in enumerate(found.pads):
-        starts = np.arange(found.counts[axis]) * found.strides[axis] - left
-        elements = starts[:, None] + np.arange(found.window[axis]) * found.dilation[axis]
-        counts.append(np.sum((elements >= 0) & (elements < found.lengths[axis]), axis=1))
+    for axis, (left, _) in enumerate(windows.pads):
+        starts = np.arange(windows.counts[axis]) * windows.strides[axis] - left
+        elements = starts[:, None] + np.arange(windows.window[axis]) * windows.dilation[axis]
+        counts.append(np.sum((elements >= 0) & (elements < windows.lengths[axis]), axis=1))
     return counts
 
 
-def sizes(found: Windows, dtype: Any) -> Any:
+def sizes(windows: Windows, dtype: Any) -> Any:
     """How many elements of the array, padding not counted, are in each window."""
-    return functools.reduce(np.multiply.outer, covered(found)).astype(dtype)
+    return functools.reduce(np.multiply.outer, covered(windows)).astype(dtype)
 
 
 def _places(window_layout: Windows) -> list[tuple[Any, ...]]:

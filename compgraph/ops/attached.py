@@ -38,5 +38,5 @@ def known_elsewhere(function: Any) -> dict[str, Any]:
     """Return the data of a callable that `keep` rejects, by `KNOWN_ELSEWHERE`."""
     if type(function) is FunctionType:
         return {}
-    data = {what: ask(function) for what, (ask, _) in KNOWN_ELSEWHERE.items()}
+    data = {what: read(function) for what, (read, _) in KNOWN_ELSEWHERE.items()}
     return {what: value for what, value in data.items() if value is not None}

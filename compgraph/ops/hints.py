@@ -42,9 +42,9 @@ def without_missing(names: Iterable[str], owner: type) -> list[str]:
     return [name for name in names if not any(isinstance(vars(c).get(name), Missing) for c in owner.__mro__)]
 
 
-def refuse_options(name: str, given: Iterable[str], advice: Mapping[str, str]) -> None:
+def refuse_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
     """Raise a TypeError for keyword arguments of other packages, with the equivalent here."""
-    for option in given:
+    for option in options:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 

@@ -96,9 +96,9 @@ def keyworded(function: Any, names: tuple[str, ...]) -> Keyworded:
     return Keyworded(function, names, tuple(name for name in names if name not in known))
 
 
-def operand_count(function: Any, given: int) -> int:
-    """How many of the arguments given to a recorded function are operands; indices are not."""
-    return 1 if function in INDEXED else given
+def operand_count(function: Any, argument_count: int) -> int:
+    """How many of the arguments passed to a recorded function are operands; indices are not."""
+    return 1 if function in INDEXED else argument_count
 
 
 @functools.cache

@@ -64,7 +64,7 @@ class Converter:
         self._depths: dict[Any, int] = {}
         self._names: dict[Any, str] = {}
         self._known: dict[Any, sp.Expr] = {}
-        self._taken: set[str] = set(named)
+        self._used_names: set[str] = set(named)
         self._counts = {"c": 0, "C": 0, "z": 0}
         for name, array in named.items():
             self._enter(name, np.asarray(array))
@@ -134,9 +134,9 @@ class Converter:
 
     def _free(self, name: str) -> str:
         """A name, with primes if others have it."""
-        while name in self._taken:
+        while name in self._used_names:
             name += "'"
-        self._taken.add(name)
+        self._used_names.add(name)
         return name
 
     def _leaf(self, node: Any) -> sp.Expr:

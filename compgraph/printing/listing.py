@@ -160,8 +160,10 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
     hidden: dict[Any, str] = {}
     for first, middle, leaves in runs_of(list(items)):
         size, count = len(first), len(middle)
-        said = f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
-        hidden |= dict.fromkeys([item for part in middle for item in part], said)
+        summary = (
+            f"the last {'line' if size == 1 else f'{size} lines'} {count} more {'time' if count == 1 else 'times'}, and then:"
+        )
+        hidden |= dict.fromkeys([item for part in middle for item in part], summary)
         hidden |= dict.fromkeys(leaves, f"{len(leaves)} more, used in lines that are left out")
     kept: list[Line] = []
     for line in lines:
@@ -176,7 +178,7 @@ def _folded(lines: list[Line], fold: bool | None) -> tuple[list[Line], bool]:
 def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> list[Line]:
     """Return the lines, with comments on guards at their places."""
     guards, escaped = guards_of(items)
-    comments = [(guard.sequence_number, f"# {_answer(guard, writer)}") for guard in guards if guard.is_used]
+    comments = [(guard.sequence_number, f"# {_guard_text(guard, writer)}") for guard in guards if guard.is_used]
     new_lines: list[Line] = []
     for line in lines:
         if line.item is not None and line.item.args:
@@ -192,16 +194,16 @@ def _with_guards(lines: list[Line], items: list[Any], writer: ListingWriter) -> 
     ]
 
 
-def _answer(guard: Any, writer: ListingWriter) -> str:
+def _guard_text(guard: Any, writer: ListingWriter) -> str:
     """Return a guard as text: ``bool(v3 > 0) gave True, train.py:12``."""
-    about = ", ".join(_asked(node, writer) for node in guard.args if isinstance(node, Value))
+    about = ", ".join(_argument_text(node, writer) for node in guard.args if isinstance(node, Value))
     what = guard.what.removesuffix("()")
     call_text = f"({about}){what}" if what.startswith(".") else f"{what}({about})"
     _, _, line = str(guard).partition(" at ")
-    return ", ".join(filter(None, [f"{call_text} gave {guard.answer!r}", place_of(line)]))
+    return ", ".join(filter(None, [f"{call_text} gave {guard.recorded!r}", place_of(line)]))
 
 
-def _asked(node: Any, writer: ListingWriter) -> str:
+def _argument_text(node: Any, writer: ListingWriter) -> str:
     """Return the argument of a guard: a node of the graph, or an expression of such nodes."""
     if node in writer.names:
         return writer.names[node]

@@ -45,7 +45,7 @@ class Names:
     def __init__(self, items: list[Any]) -> None:
         self.bound: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
-        self._taken = set(_TAKEN)
+        self._used_names = set(_TAKEN)
         self._arrays: dict[int, str] = {}
         self._count = 0
         for item in items:  # the user's names first: others give way
@@ -167,14 +167,14 @@ class Names:
         name = re.sub(r"\W+", "_", wanted).strip("_") or "x"
         name = f"x_{name}" if not name.isidentifier() else name
         count, free = 1, f"{name}_" if name in _TAKEN else name
-        while free in self._taken:
+        while free in self._used_names:
             count += 1
             free = f"{name}_{count}"
-        self._taken.add(free)
+        self._used_names.add(free)
         return free
 
     def _numbered(self, letter: str) -> str:
-        while f"{letter}{self._count}" in self._taken:
+        while f"{letter}{self._count}" in self._used_names:
             self._count += 1
         return self._free(f"{letter}{self._count}")
 

@@ -62,7 +62,7 @@ class Recorder:
         values = [a.raw_value if isinstance(a, Value) else a for a in args]
         if not is_recorded(result):
             code, instruction = source_lines.user_line()
-            self._done(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, result)
+            self._add_call(self.step(FORWARD, function, code, instruction, open_scopes()), start, values, steps, result)
             return
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.entry_of(FORWARD, node)
@@ -70,13 +70,13 @@ class Recorder:
             for a in node.args:  # plain operands are copied
                 if type(a) is ndarray and a.base is None and not any(a is v for v in values):
                     self.track(entry, a)
-        self._done(entry, start, values, steps, node.raw_value)
+        self._add_call(entry, start, values, steps, node.raw_value)
 
     def attached(self, result: Any) -> None:
         """Record an operation whose result existed already, without a time."""
         node = result if isinstance(result, Value) else _record_of(result)
         entry = self.step(FORWARD, node.function, node.code, node.instruction, node.scope)
-        self._done(entry, perf_counter(), (), None, node.raw_value)
+        self._add_call(entry, perf_counter(), (), None, node.raw_value)
 
     def step(self, direction: str, function: Function, code: Code, instruction: int, scope: tuple[str, ...]) -> Entry:
         """Return the entry of an operation within the running entry. Steps of a derivative belong to its line."""
@@ -87,7 +87,7 @@ class Recorder:
             code, instruction, scope = top.code, top.instruction, top.scope
         return top.step(direction, function, code, instruction, scope)
 
-    def _done(self, entry: Entry, start: float, values: Sequence[object], steps: Entry | None, plain: Any) -> None:
+    def _add_call(self, entry: Entry, start: float, values: Sequence[object], steps: Entry | None, plain: Any) -> None:
         entry.calls += 1
         if steps is not None:
             entry.merge(steps)

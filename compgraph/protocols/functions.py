@@ -114,8 +114,8 @@ def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if type(result) is str:
         note_text()
     if function in _DECIDING and not (function in _SHAPES and needs_no_shape_guard(source_lines.frame_up(3))):
-        ask = functools.partial(_asked, function, tuple(kwargs), len(args))
-        note_guard(f"{full_name(function)}()", ask, (*args, *kwargs.values()), result, source_lines.user_frame(2))
+        again = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
+        note_guard(f"{full_name(function)}()", again, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.INDICES_OF_SHAPE:
         note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return result
@@ -137,7 +137,7 @@ _OF_FORM = _SHAPES | ops.INDICES_OF_SHAPE | {np.ndim, np.result_type, np.can_cas
 _DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
 
 
-def _asked(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
+def _call_by_names(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
     """The answer of a plain function, for a guard: the arguments after the first `count` are given by keyword."""
     return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 

@@ -142,7 +142,7 @@ def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool =
 
 
 def _each_if_it_differs(handler: Any, name: str) -> Any:
-    """An answer that goes from one element of a batch to the next, where a step looks at numbers that differ between them."""
+    """A replacement that computes a batch element by element if its steps depend on numbers that differ between elements."""
 
     def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -165,11 +165,11 @@ def _refuse(policy: Policy, name: str, scipy_object: Any) -> None:
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
 
-    def answer(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def dispatch(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = flatten_sequences((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
             return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken
         raise TypeError(unsupported(full, advice))
 
-    patch_code(answering, answer)
+    patch_code(answering, dispatch)

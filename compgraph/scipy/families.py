@@ -36,7 +36,7 @@ FAMILIES = {
 }
 
 _entered: set[str] = set()
-_answers: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
+_replacements: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
 _callbacks: list[Callable[[str], None]] = []
 _lock = reset_after_fork(threading.RLock())
 _waiting: list[str] = []
@@ -119,7 +119,7 @@ def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
         Whether it runs for calls without nodes as well, since a user's function among the arguments may bring nodes.
     """
     with _lock:
-        _answers.setdefault(module, {})[name] = where, calling
+        _replacements.setdefault(module, {})[name] = where, calling
         if module in _entered:
             enter(policy_of(FAMILIES[module]), only=name)
 
@@ -127,7 +127,7 @@ def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
 def policy_of(family: str) -> Policy:
     """The policy of a family, with the functions that were given by `answer_by`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
-    replacements = _answers.get(policy.module)
+    replacements = _replacements.get(policy.module)
     if not replacements:
         return policy
     return dataclasses.replace(
@@ -143,7 +143,7 @@ def _standing(where: str) -> Any:
     module, _, name = where.partition(":")
 
     @functools.cache
-    def found() -> Any:
+    def resolve() -> Any:
         return getattr(importlib.import_module(module), name)
 
-    return lambda *args, **kwargs: found()(*args, **kwargs)
+    return lambda *args, **kwargs: resolve()(*args, **kwargs)

@@ -28,9 +28,9 @@ from ..values import ConstantNode, PlaceholderNode, VariableNode
 class CopiedGuards:
     """Finds the guards about leaves, looking through each log once."""
 
-    def __init__(self, met: Container[Any]) -> None:
+    def __init__(self, copied_nodes: Container[Any]) -> None:
         log_untracked()
-        self._met = met  # the nodes that are copied
+        self._copied = copied_nodes  # the nodes that are copied
         self._newest: dict[GuardLog, dict[int, Guard]] = {}
 
     def about(self, leaf: Any, last: float, now: float) -> tuple[str, float] | None:
@@ -39,11 +39,11 @@ class CopiedGuards:
         `last` is the sequence number of the graph's last operation: later guards do not concern the graph, unless they were used.
         """
         lineage = getattr(leaf, "recipe", None)
-        text_and_sequence_number = self._found(lineage, last) if type(lineage) is Recipe else None
+        text_and_sequence_number = self._latest(lineage, last) if type(lineage) is Recipe else None
         return None if text_and_sequence_number is None else (text_and_sequence_number[0], text_and_sequence_number[1] - now)
 
-    def _found(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
-        log = lineage.log.found()
+    def _latest(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
+        log = lineage.log.merged()
         if log not in self._newest:
             self._newest[log] = _newest([guard for guard in logged_guards([log]) if not self._is_known(guard)], last)
         guard = self._newest[log].get(id(lineage))
@@ -56,8 +56,8 @@ class CopiedGuards:
     def _is_known(self, guard: Guard) -> bool:
         """Whether a guard watches a value that is read or copied, or the shapes of a value that is copied."""
         if isinstance(guard, ShapeGuard):
-            return all(a.node() in self._met for a in guard.args)
-        return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._met)
+            return all(a.node() in self._copied for a in guard.args)
+        return isinstance(guard, UntrackedGuard) and (guard.is_read or guard.args[0].node() in self._copied)
 
 
 def _newest(guards: Iterable[Guard], last: float) -> dict[int, Guard]:

@@ -170,17 +170,17 @@ class GraphEncoder:
         self.moment = TimeOrigin.current()
         self.now = self.moment.sequence_number
         self.arrays = Arrays()
-        self.met: set[Any] = set()
+        self.visited: set[Any] = set()
         self._lines: dict[Any, str | None] = {}
         self._names: dict[Any, Any] = {}
-        self._decided = CopiedGuards(self.met)
+        self._decided = CopiedGuards(self.visited)
         self._last = -math.inf
 
     def behind(self, node: Any) -> list[Any]:
         """Return the ancestors of a node, the node, and the values written into their buffers: oldest first."""
-        unmet = lambda item: [other for other in _behind(item) if other not in self.met]  # noqa: E731
-        queue = [] if node in self.met else list(walk([node], unmet))
-        self.met.update(queue)
+        unmet = lambda item: [other for other in _behind(item) if other not in self.visited]  # noqa: E731
+        queue = [] if node in self.visited else list(walk([node], unmet))
+        self.visited.update(queue)
         self._last = max([self._last, *[item.sequence_number for item in queue if item.args]])
         logs = [EncodedLog(item, self.arrays, self.now) for item in queue if item.memory]
         return [*sorted(queue, key=lambda n: n.sequence_number if n.args else -math.inf), *logs]
@@ -209,7 +209,7 @@ class GraphEncoder:
             node.scope,
             getattr(node, "origin", None) or getattr(node, "declared", None),
             None if node.args else self._decided.about(node, self._last, self.now),
-            node.taken - self.now if hasattr(node, "taken") else None,
+            node.untracked_read - self.now if hasattr(node, "untracked_read") else None,
         )
 
 
@@ -235,8 +235,8 @@ class Session(GraphEncoder):
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked: Any = None
-        self._taken = False
+        self._requested: Any = None
+        self._is_written = False
         _local.session = weakref.ref(self)
 
     @classmethod
@@ -248,16 +248,16 @@ class Session(GraphEncoder):
 
     def feed(self, node: Any) -> Any:
         """Return the objects to pickle before the state of a node."""
-        self._asked = node
-        return self if not self._taken or node in self.met else Feed(self.behind(node))
+        self._requested = node
+        return self if not self._is_written or node in self.visited else Feed(self.behind(node))
 
     def __reduce__(self) -> Any:
-        if self._taken:  # another pickler wrote this session, and the one that asks now has written nothing yet
+        if self._is_written:  # another pickler wrote this session, and the one that asks now has written nothing yet
             session = Session()
-            session._asked = self._asked
+            session._requested = self._requested
             return list, (), None, iter([session])
-        self._taken = True
-        return list, (), None, iter(self.behind(self._asked))
+        self._is_written = True
+        return list, (), None, iter(self.behind(self._requested))
 
 
 def _reduced(node: Any, protocol: Any = None) -> Any:
@@ -308,7 +308,7 @@ def _rebuilt(
         node.declared = more
         watch_shapes(node)
     if read_sequence_number is not None:
-        node.taken = read_sequence_number
+        node.untracked_read = read_sequence_number
     note_loaded()
     if decided is not None:
         log_lost_guard(node, *decided)

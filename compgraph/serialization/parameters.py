@@ -176,14 +176,14 @@ class _Encoder:
             raise ValueError(f"cg.save: {_shown(place)} is a {type(value).__name__} that holds itself")
         self._open.append(value)
         if type(value) is not dict:
-            found = [type(value).__name__, *[self.encode(part, (*place, k)) for k, part in enumerate(value)]]
+            encoded = [type(value).__name__, *[self.encode(part, (*place, k)) for k, part in enumerate(value)]]
         else:
             for key in value:
                 if type(key) not in (str, int):
                     raise TypeError(f"cg.save: {_shown(place)} has the key {key!r}. Keys must be strings or integers")
-            found = ["dict", *[[key, self.encode(part, (*place, key))] for key, part in value.items()]]
+            encoded = ["dict", *[[key, self.encode(part, (*place, key))] for key, part in value.items()]]
         self._open.pop()
-        return found
+        return encoded
 
     def _stored(self, value: Any, array: Array, place: Place) -> str:
         """The name under which an array is stored; one name for one object."""
@@ -227,7 +227,7 @@ class _Decoder:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self._made: dict[tuple[str, str], Any] = {}  # by tag and name: parameters that were one object
+        self._decoded: dict[tuple[str, str], Any] = {}  # by tag and name: parameters that were one object
 
     def decode(self, value: Any) -> Any:
         """Return a part of the tree."""
@@ -244,9 +244,9 @@ class _Decoder:
         if tag == "dict":
             return {key: self.decode(part) for key, part in content}
         name, *rest = content
-        if (tag, name) not in self._made:
-            self._made[tag, name] = self._leaf(tag, _member(self._archive, name), *rest)
-        return self._made[tag, name]
+        if (tag, name) not in self._decoded:
+            self._decoded[tag, name] = self._leaf(tag, _member(self._archive, name), *rest)
+        return self._decoded[tag, name]
 
     @staticmethod
     def _leaf(tag: str, array: Array, name: str | None = None) -> Any:

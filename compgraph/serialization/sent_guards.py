@@ -18,7 +18,7 @@ def _reduce_guard(guard: Guard) -> Any:
         guard.what,
         guard.function,
         guard.args,
-        guard.answer,
+        guard.recorded,
         line,
         guard.sequence_number - TimeOrigin.current().sequence_number,
         *more,

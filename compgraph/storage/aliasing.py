@@ -34,7 +34,7 @@ def root_of(node: Any) -> Any:
     plain = node.raw_value
     if type(plain) is not ndarray or plain.base is None:
         return node
-    passed: list[Any] = []
+    visited: list[Any] = []
     while True:
         viewed = viewed_operand(node)
         if viewed is None:
@@ -43,9 +43,9 @@ def root_of(node: Any) -> Any:
         if known is not None and known[0]() is node:
             node = known[1]
             break
-        passed.append(node)
+        visited.append(node)
         node = viewed
-    for view in passed[:-STEPS:STEPS]:  # empty if the root is near, which is the common case
+    for view in visited[:-STEPS:STEPS]:  # empty if the root is near, which is the common case
         _distant_roots[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
     return node
 

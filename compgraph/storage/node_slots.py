@@ -10,7 +10,7 @@ import numpy as np
 # The attributes of a node, which `Value` documents.
 SLOTS = (
     "_name", "_operands", "_scope", "args", "code", "function", "instruction", "memory", "options", "origin", "parent_argnums",
-    "raw_value", "recipe", "sequence_number", "taken",
+    "raw_value", "recipe", "sequence_number", "untracked_read",
 )  # fmt: skip
 # Further attributes of values with tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
 CARRIER_SLOTS = (

@@ -219,9 +219,9 @@ def _advice(who: str) -> str:
         return f"Use x.astype(np.{name})" if np.dtype(name).kind in "fc" else "Use int(x), which has no derivative"
     instead: str | None = COUNTERPARTS.get(name)
     if instead is None and owner in ("numpy", "numpy.linalg", "numpy.fft"):
-        instead = _found(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
+        instead = _callable_in(name, {f"cg{owner[5:]}": sys.modules.get(f"compgraph{owner[5:]}")})
     if instead is None and who.startswith(("scipy.", "math.", "cmath.", "statistics.", "jax.", "torch.", "autograd.")):
-        instead = _found(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
+        instead = _callable_in(name, {"np": np, "np.linalg": np.linalg, "np.fft": np.fft})
     if instead is not None:
         return f"Use {instead}"
     return (
@@ -230,7 +230,7 @@ def _advice(who: str) -> str:
     )
 
 
-def _found(name: str, homes: Mapping[str, Any]) -> str | None:
+def _callable_in(name: str, homes: Mapping[str, Any]) -> str | None:
     """``"home.name"`` of the first module that has a callable of that name; otherwise None."""
     return next((f"{home}.{name}" for home, module in homes.items() if callable(getattr(module, name, None))), None)
 
@@ -241,7 +241,7 @@ def _named_nodes(frames: list[FrameType], users: FrameType) -> str:
     in_line = set(NAMES.findall(line.partition(": ")[2]))
     of_user = _nodes_in(users.f_locals)
     inner = (_nodes_in(frame.f_locals) for frame in frames if not source_lines.internal[frame.f_code.co_filename])
-    descriptions = {name: said for name, said in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
+    descriptions = {name: text for name, text in of_user.items() if name in in_line} or of_user or next(filter(None, inner), {})
     if not descriptions:
         return "a node"
     return " or ".join(list(descriptions.values())[:_SHOWN]) + (" or others" if len(descriptions) > _SHOWN else "")

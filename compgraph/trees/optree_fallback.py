@@ -91,12 +91,12 @@ class Structure:
         new_leaves = list(leaves)
         if len(new_leaves) != self.num_leaves:
             raise ValueError(f"the structure has {self.num_leaves} leaves, and {len(new_leaves)} were given")
-        return self._made(iter(new_leaves))
+        return self._rebuild(iter(new_leaves))
 
-    def _made(self, leaves: Iterator[Any]) -> Any:
+    def _rebuild(self, leaves: Iterator[Any]) -> Any:
         if self.kind is None:
             return next(leaves)
-        values = [part._made(leaves) for part in self.parts]
+        values = [part._rebuild(leaves) for part in self.parts]
         return _joined(self.kind, self.entries, values, self.rest)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:

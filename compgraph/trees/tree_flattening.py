@@ -90,7 +90,7 @@ def _register(kind: type) -> None:
     def parts(instance: Any) -> tuple[tuple[Any, ...], tuple[str, ...], tuple[str, ...]]:
         return tuple(getattr(instance, name) for name in names), names, names
 
-    def made(names: Any, values: Any) -> Any:
+    def rebuild(names: Any, values: Any) -> Any:
         instance: Any = object.__new__(kind)  # as it was, whatever its __init__ takes or checks
         for name, value in zip(names, values, strict=True):
             object.__setattr__(instance, name, value)
@@ -98,7 +98,7 @@ def _register(kind: type) -> None:
 
     with _registering:
         if kind not in _registered:  # by another thread, meanwhile
-            _library.register_pytree_node(kind, parts, made, namespace=NAMESPACE)
+            _library.register_pytree_node(kind, parts, rebuild, namespace=NAMESPACE)
             _registered.add(kind)
 
 

@@ -74,7 +74,7 @@ class Value(_Base):
     recipe : Recipe or int
         The recompute recipe, once a guard depends on the node; otherwise unset. An integer if the node depends only on arguments
         of operators; see `guard_logs`.
-    taken : int
+    untracked_read : int
         The moment at which an unrecorded operation first read the node's present value; unset if none did.
     level : int
         The trace level of a value with a tangent or a batch, larger for inner transforms; 0 for other nodes.
@@ -103,7 +103,7 @@ class Value(_Base):
     instruction: int
     origin: Origin
     recipe: Any
-    taken: int
+    untracked_read: int
     _name: str | None
     _scope: tuple[str, ...]  # unset outside of scopes
 

@@ -79,11 +79,11 @@ def _remember(root: Any, view: Any) -> None:
         views[:] = [reference for reference in views if reference() is not None]
 
 
-def as_buffer(made: Any) -> Any:
+def as_buffer(new_array: Any) -> Any:
     """Wrap a new plain array in a buffer; return other values, and arrays over exposed memory, unchanged."""
-    if type(made) is not ndarray or made.dtype.kind not in NUMERIC:
-        return made
-    return made if made.base is not None and _is_exposed(owner_of(made)) else new_buffer(made)
+    if type(new_array) is not ndarray or new_array.dtype.kind not in NUMERIC:
+        return new_array
+    return new_array if new_array.base is not None and _is_exposed(owner_of(new_array)) else new_buffer(new_array)
 
 
 def _is_exposed(owner: Any) -> bool:

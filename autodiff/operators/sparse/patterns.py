@@ -61,7 +61,7 @@ class Patterns:
             self._unions[key] = (union, a, b)  # held, so that no other matrix takes their ids
         return self._unions[key][0]
 
-    def taken(self, pattern: Any, places: Any) -> Any:
+    def take_rows(self, pattern: Any, places: Any) -> Any:
         """The rows at the given places, empty ones where a place is negative; all in order if places is None."""
         if places is None:
             return pattern
@@ -77,7 +77,7 @@ class Patterns:
         within = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
         return self._csr(pattern.indices[within], indptr)
 
-    def put(self, pattern: Any, places: Any, rows: int) -> Any:
+    def scatter_rows(self, pattern: Any, places: Any, rows: int) -> Any:
         """Each row put at its place; what meets there depends on all of it."""
         places = np.ravel(places)
         counts = np.diff(pattern.indptr)

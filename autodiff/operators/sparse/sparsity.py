@@ -60,16 +60,16 @@ def _through(patterns: Patterns, node: Any, operand_patterns: list[Any]) -> Any:
     if kind == "elementwise":
         return patterns.union(
             [
-                None if g is None else patterns.taken(g, _repeated(x, node.shape))
+                None if g is None else patterns.take_rows(g, _repeated(x, node.shape))
                 for g, x in zip(operand_patterns, operands, strict=True)
             ]
         )
     if rule.weights and operand_patterns[0] is not None and not any(g is not None for g in operand_patterns[1:]):
-        return patterns.put(operand_patterns[0], _reduced(node, operands[0], **node.options), size)
+        return patterns.scatter_rows(operand_patterns[0], _reduced(node, operands[0], **node.options), size)
     if kind == "shape" and operand_patterns[0] is not None and node.options.get("order", "C") == "C":  # others go by the layout
-        return patterns.taken(operand_patterns[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
+        return patterns.take_rows(operand_patterns[0], node.function(_numbered(operands[0]), *operands[1:], **node.options))
     if rule.positions is not None and operand_patterns[0] is not None:
-        return patterns.taken(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
+        return patterns.take_rows(operand_patterns[0], rule.positions(node.raw_value, *operands, **node.options))
     several = SEVERAL.get(opname_of(node.function))
     pattern = None if several is None else several(patterns, node, operand_patterns, operands)
     return patterns.every(operand_patterns, size) if pattern is None else pattern
@@ -93,7 +93,7 @@ def _joined(patterns: Patterns, node: Any, operand_patterns: list[Any], operands
     sizes = np.cumsum([0, *(math.prod(np.shape(x)) for x in operands)]).tolist()
     parts = [patterns.empty(math.prod(np.shape(x))) if g is None else g for g, x in zip(operand_patterns, operands, strict=True)]
     options = {name: value for name, value in node.options.items() if name == "axis"}
-    return patterns.taken(patterns.below(parts), node.function(*map(_numbered, operands, sizes), **options))
+    return patterns.take_rows(patterns.below(parts), node.function(*map(_numbered, operands, sizes), **options))
 
 
 def _scattered(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:
@@ -108,7 +108,7 @@ def _scattered(patterns: Patterns, node: Any, operand_patterns: list[Any], opera
         start += 1 + count
     if not parts:  # the stored values depend on nothing
         return patterns.empty(math.prod(like.shape))
-    return patterns.put(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
+    return patterns.scatter_rows(patterns.below(parts), np.concatenate(places), math.prod(like.shape))
 
 
 def _multiplied(patterns: Patterns, node: Any, operand_patterns: list[Any], operands: list[Any]) -> Any:

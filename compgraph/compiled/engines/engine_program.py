@@ -159,7 +159,7 @@ class _EngineWriter(Writer):
 
     def __init__(self, schedule: Schedule, library: Library) -> None:
         super().__init__(GlobalNames(), schedule.items)
-        self._schedule, self._library, self._given = schedule, library, frozenset(schedule.inputs)
+        self._schedule, self._library, self._inputs = schedule, library, frozenset(schedule.inputs)
         self.constants: list[Any] = []
         self.guards: list[Guard] = []
         self.conditions: list[str] = []
@@ -177,7 +177,7 @@ class _EngineWriter(Writer):
             if isinstance(item, Guard):
                 if not isinstance(item, EvaluationGuard) and not is_shape_guard(item):
                     self._watch(item)
-            elif item not in self._given:
+            elif item not in self._inputs:
                 try:
                     line = self.statement(item)
                 except UnsupportedError as error:
@@ -218,7 +218,7 @@ class _EngineWriter(Writer):
 
     def _refresh(self, node: Any) -> None:
         root = root_of(node)
-        if root is node or not root.memory or node in self._given or viewed_operand(node) is None:
+        if root is node or not root.memory or node in self._inputs or viewed_operand(node) is None:
             return
         if self._read_at.get(node, 0) < self._writes.get(root, 0):
             self._lines.append(f"{self.names[node]} = {self.operation(node)}")
@@ -367,7 +367,7 @@ class _EngineWriter(Writer):
             sources = self._operands(item, function, key, operands, dtype, options | named)
         if axes is not None:
             sources = [
-                self._moved(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
+                self._move_axes(source, places, _LAST[: len(places)][::-1]) for source, places in zip(sources, axes, strict=False)
             ]
         arguments = [f"[{', '.join(sources)}]"] if is_packed else sources
         library_function = counterpart(self._library, function)
@@ -393,7 +393,7 @@ class _EngineWriter(Writer):
         if axes is not None and (inner := axes[len(operands)]):
             if function is np.vecdot:  # the axis is kept
                 expression = f"{expression}[..., None]"
-            return self._moved(expression, _LAST[: len(inner)][::-1], inner)
+            return self._move_axes(expression, _LAST[: len(inner)][::-1], inner)
         if isinstance(item, MultiOutput) or isinstance(function, np.ufunc):
             return expression
         return f"cast({expression}, {self._dtype(item.dtype)})"
@@ -448,7 +448,7 @@ class _EngineWriter(Writer):
             return np.dtype(f"f{wanted.itemsize // 2}") if key.startswith("fft") else wanted
         return operand_dtype if operand_dtype.kind == "c" and wanted.kind != "c" else wanted
 
-    def _moved(self, source: str, axes: tuple[int, ...], to: tuple[int, ...]) -> str:
+    def _move_axes(self, source: str, axes: tuple[int, ...], to: tuple[int, ...]) -> str:
         """Return the source of an array with some axes moved."""
         if tuple(axes) == tuple(to):
             return source

@@ -248,11 +248,11 @@ class MachineProgram:
         arrays = (*values, *outputs, *self._constants)
         raised = 0
         for function, views, records, tiles in self._quick:
-            raised |= self._done(function, [start, *[id(arrays[k]) for k in views], *records], tiles, (work, arrays))
+            raised |= self._run_machine_code(function, [start, *[id(arrays[k]) for k in views], *records], tiles, (work, arrays))
         self._works.append((work, start))
         return tuple([array if array.shape else array[()] for array in outputs]), raised
 
-    def _done(self, function: Any, arguments: list[int], tiles: int, held: Any) -> int:
+    def _run_machine_code(self, function: Any, arguments: list[int], tiles: int, held: Any) -> int:
         """Run a function; return its floating-point exceptions."""
         if tiles:
             raised = thread_pool.run_tiles(
@@ -279,7 +279,7 @@ class MachineProgram:
                 self._call(step, arrays, called, work)
             else:
                 arguments = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in step.arrays], *step.records]
-                raised |= self._done(step.function, arguments, step.tiles, (work, arrays))
+                raised |= self._run_machine_code(step.function, arguments, step.tiles, (work, arrays))
         self._works.append((work, start))
         outputs = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
         return tuple([array if array.shape else array[()] for array in outputs]), raised
@@ -459,16 +459,16 @@ class TableProgram:
     """
 
     def __init__(self, program: Any, family: TripCountFamily) -> None:
-        self._program, self._given = program, family.tables
+        self._program, self._tables = program, family.tables
         self.source, self.llvm = program.source, program.llvm
         self.report, self.numpy_calls = program.report, program.numpy_calls
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the values of a call."""
-        outputs: tuple[Any, ...] = self._program([*values, *self._given])
+        outputs: tuple[Any, ...] = self._program([*values, *self._tables])
         return outputs
 
     def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
         """Return the drawing of `visualize_at`."""
-        tables = [f"table {number}" for number in range(1, 1 + len(self._given))]
+        tables = [f"table {number}" for number in range(1, 1 + len(self._tables))]
         return self._program.drawing(options, [*names, *tables])

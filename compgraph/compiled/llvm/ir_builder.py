@@ -81,13 +81,13 @@ class Module:
 
     def __init__(self) -> None:
         self._declared: dict[str, str] = {}
-        self._made: dict[str, IRBuilder] = {}
+        self._builders: dict[str, IRBuilder] = {}
         self._calls: dict[str, int] = {}
 
     @property
     def text(self) -> str:
         """The IR of the module."""
-        return "\n".join([*self._declared.values(), *(code.text for code in self._made.values())]) + "\n"
+        return "\n".join([*self._declared.values(), *(code.text for code in self._builders.values())]) + "\n"
 
     def declare(self, name: str, result: Type | None, operands: Sequence[Type]) -> str:
         """Declare an external function, an LLVM intrinsic or a C function, and return its name."""
@@ -103,12 +103,12 @@ class Module:
 
     def function(self, name: str, result: Type | None, operands: Sequence[Type], attributes: str = "") -> IRBuilder:
         """Start a new function. Names that begin with ``"."`` are internal to the module."""
-        code = self._made[name] = IRBuilder(self, name, result, operands, attributes)
+        code = self._builders[name] = IRBuilder(self, name, result, operands, attributes)
         return code
 
     def define_once(self, name: str, make: Callable[[], Any]) -> str:
         """Return the name of a function, which `make` defines on first use."""
-        if name not in self._made:
+        if name not in self._builders:
             make()
         return name
 
@@ -117,7 +117,7 @@ class Module:
         self._calls[name] = self._calls.get(name, 0) + 1
         self.define_once(name, make)
         if self._calls[name] == MAX_INLINED_CALLS + 1:
-            self._made[name].attributes += " noinline"
+            self._builders[name].attributes += " noinline"
         return name
 
 

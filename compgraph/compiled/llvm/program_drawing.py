@@ -61,7 +61,7 @@ class _Picture:
         self.drawing = Drawing()
         self._names, self._options = names, options
         self._is_folded = size > FOLDED_FROM if options.fold is None else options.fold
-        self._left = size if options.limit is None else options.limit  # entries left to draw
+        self._remaining = size if options.limit is None else options.limit  # entries left to draw
         self._writers: dict[Buffer, list[tuple[BufferView, int]]] = defaultdict(list)  # since the last full write
         self._items: dict[Any, int] = {}  # items computed by NumPy
         self._open: list[tuple[int, list[tuple[int, BufferView]]]] = []  # enclosing loops: first entry, and reads before a write
@@ -71,7 +71,7 @@ class _Picture:
     def add(self, units: Iterable[Unit], box: int | None) -> None:
         """Draw units, in a box."""
         for unit in units:
-            if self._left <= 0:
+            if self._remaining <= 0:
                 self.drawing.rest += _size(unit)
             elif isinstance(unit, FusedLoop):
                 self._add_loop(unit, box)
@@ -79,7 +79,7 @@ class _Picture:
                 self._add_nest(unit, box)
             else:
                 self._add_step(unit, box)
-                self._left -= 1
+                self._remaining -= 1
 
     def _add_loop(self, unit: FusedLoop, box: int | None) -> None:
         trip_count = unit.loop.loop_index.trip_count
@@ -94,7 +94,7 @@ class _Picture:
     def _add_nest(self, unit: LoopNest, box: int | None) -> None:
         if len(unit.steps) == 1:
             self._add_step(unit.steps[0], box)
-            self._left -= 1
+            self._remaining -= 1
             return
         title = f"each of {_lengths(unit.shape)}" if unit.shape else "numbers"
         if unit.tiling is not None:
@@ -103,15 +103,15 @@ class _Picture:
         inside = self._box(title, box, closed=closed)
         parts = iter(() if unit.tiling is None else unit.tiling.partials)
         for step in unit.steps:
-            if closed or self._left > 0:
+            if closed or self._remaining > 0:
                 number = self._add_step(step, inside)
                 part = next(parts, None) if isinstance(step, Reduce) else None
                 if part is not None:  # the partial results of tiles are combined later
                     self._writers[part.buffer].append((part, number))
-                self._left -= not closed
+                self._remaining -= not closed
             else:
                 self.drawing.rest += 1
-        self._left -= closed
+        self._remaining -= closed
 
     def _box(self, title: str, parent: int | None, count: int = 1, closed: bool = False) -> int:
         self.drawing.boxes.append(Box(title, parent, count, closed))
@@ -140,7 +140,7 @@ class _Picture:
         """Draw the sources of a view."""
         writers = self._writers[view.buffer]
         if not writers and view.buffer.is_given:
-            self._writers[view.buffer].append((view, self._given(view)))
+            self._writers[view.buffer].append((view, self._input_entry(view)))
         exact = bool(writers) and (writers[-1][0] == view or _covers(writers[-1][0]))
         sources = [writer for _, writer in (writers[-1:] if exact else writers)]
         self._arrows(sources[-MAX_SOURCES:], number)
@@ -148,7 +148,7 @@ class _Picture:
             if not exact or sources[-1] < first:
                 reads.append((number, view))
 
-    def _given(self, view: BufferView) -> int:
+    def _input_entry(self, view: BufferView) -> int:
         name = self._names.get(view.buffer)
         return self._entry("constant" if name is None else "variable", name or "constant", view, None)
 

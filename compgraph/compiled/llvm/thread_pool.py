@@ -71,7 +71,7 @@ class Job:
     """A tiled computation in progress; see `run_tiles`."""
 
     def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, held: Any) -> None:
-        self._function, self._given, self._count, self._held = function, arguments, count, held
+        self._function, self._arguments, self._count, self._held = function, arguments, count, held
         self._pieces = itertools.count()  # a thread that takes a number runs that tile
         self._flags: list[int] = []
         self._errors: list[BaseException] = []
@@ -83,7 +83,7 @@ class Job:
 
     def work(self) -> None:
         """Run tiles until all are taken."""
-        flags, function, arguments, count = 0, self._function, self._given, self._count
+        flags, function, arguments, count = 0, self._function, self._arguments, self._count
         for piece in self._pieces:
             if piece >= count or self._is_closed:
                 break

@@ -86,13 +86,13 @@ def likely_periods(kinds: Any, most: int = MAX_PERIODS) -> list[int]:
     return sorted(likely)
 
 
-def find_runs_of_period(rows: RowTable, period: int, taken: Any, least: int) -> Iterator[PeriodicRun]:
-    """Yield the runs of one period with at least `least` items, none of them taken."""
+def find_runs_of_period(rows: RowTable, period: int, is_excluded: Any, least: int) -> Iterator[PeriodicRun]:
+    """Yield the runs of one period with at least `least` items, none of them excluded."""
     kinds, numbers, may_change = rows.kinds, rows.numbers, rows.may_change
     if len(kinds) < period * MIN_TRIP_COUNT:
         return
     steps = numbers[period:] - numbers[:-period]
-    alike = (kinds[period:] == kinds[:-period]) & ~taken[period:] & ~taken[:-period]
+    alike = (kinds[period:] == kinds[:-period]) & ~is_excluded[period:] & ~is_excluded[:-period]
     alike &= ((steps == 0) | (may_change[period:] & may_change[:-period])).all(axis=1)
     uneven = np.flatnonzero((steps[period:] != steps[:-period]).any(axis=1))
     edges = np.flatnonzero(np.diff(np.concatenate(([0], alike.view(np.int8), [0]))))
@@ -101,10 +101,10 @@ def find_runs_of_period(rows: RowTable, period: int, taken: Any, least: int) -> 
             place = int(np.searchsorted(uneven, start))
             first = int(uneven[place]) if place < len(uneven) and uneven[place] < stop - period else None
             end = stop + period if first is None else first + 2 * period
-            turns = (end - start) // period
-            if turns >= MIN_TRIP_COUNT and turns * period >= least:
-                yield PeriodicRun(start, period, turns)
-                start += turns * period
+            trip_count = (end - start) // period
+            if trip_count >= MIN_TRIP_COUNT and trip_count * period >= least:
+                yield PeriodicRun(start, period, trip_count)
+                start += trip_count * period
             elif first is None:
                 break
             else:

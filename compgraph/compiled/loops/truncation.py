@@ -46,7 +46,7 @@ class LoopTruncation:
         self.has_failed = False
         self._cuts: list[TruncatedGraph | None] = []  # by call, in the order of their starts
         self._number = 0
-        self._turns: tuple[int, ...] | None = None  # trip counts of all loops, once they are detected
+        self._trip_counts: tuple[int, ...] | None = None  # trip counts of all loops, once they are detected
 
     @property
     def loops(self) -> list[TruncatedLoop]:
@@ -74,20 +74,20 @@ class LoopTruncation:
         """Input nodes with the constants that differ between iterations."""
         return [table for graph in self._cuts if graph is not None for table in graph.tables]
 
-    def restart(self, turns: Sequence[int]) -> None:
+    def restart(self, counts_by_loop: Sequence[int]) -> None:
         """Make the next trace use some trip counts, without calling the truncated functions."""
-        self._turns, self._number = tuple(turns), 0
+        self._trip_counts, self._number = tuple(counts_by_loop), 0
 
     def __call__(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Call ``f(*args)``, and return its result with truncated loops."""
         number = self._number
         self._number += 1
-        if self._turns is not None:
+        if self._trip_counts is not None:
             if number >= len(self._cuts):
                 self.has_failed = True
                 raise LoopMismatchError
             graph = self._cuts[number]
-            return f(*args) if graph is None else graph.rerecord(self._turns_of(number, self._turns), args)
+            return f(*args) if graph is None else graph.rerecord(self._trip_counts_of(number, self._trip_counts), args)
         self._cuts.append(None)
         since = next_sequence_number()
         result = f(*args)
@@ -100,10 +100,10 @@ class LoopTruncation:
             self.has_failed = True
             raise LoopMismatchError from error
 
-    def _turns_of(self, number: int, turns: Sequence[int]) -> Sequence[int]:
+    def _trip_counts_of(self, number: int, counts_by_loop: Sequence[int]) -> Sequence[int]:
         """Return the trip counts of the loops of one call, among those of all loops."""
         counts = [len(graph.cuts) if graph is not None else 0 for graph in self._cuts[: number + 1]]
-        return turns[sum(counts[:-1]) : sum(counts)]
+        return counts_by_loop[sum(counts[:-1]) : sum(counts)]
 
 
 def truncate_graph(result: Any, args: Sequence[Any], since: float) -> TruncatedGraph | None:
@@ -211,13 +211,13 @@ class TruncatedGraph:
                 self.tables.append(table)
         return True
 
-    def rerecord(self, turns: Sequence[int], args: Sequence[Any]) -> Any:
+    def rerecord(self, counts_by_loop: Sequence[int], args: Sequence[Any]) -> Any:
         """Record the function's result again, with other arguments and trip counts."""
-        kept, moved = self._remaining_rows(turns)
+        kept, moved = self._remaining_rows(counts_by_loop)
         items, place = self._rows.items, self._rows.place
         tabled = {
             (items[row + turn * run.period], position): (table, turn)
-            for (run, _), many in zip(self.cuts, turns, strict=True)
+            for (run, _), many in zip(self.cuts, counts_by_loop, strict=True)
             for (row, position), table in self._tables_by_operand.items()
             if run.start <= row < run.start + run.period
             for turn in range(many)
@@ -241,10 +241,10 @@ class TruncatedGraph:
         leaves = [new_nodes[lying(value)] if isinstance(value, Value) else value for value in self._leaves]
         return unflatten(self._structure, leaves)
 
-    def _remaining_rows(self, turns: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
+    def _remaining_rows(self, counts_by_loop: Sequence[int]) -> tuple[list[int], list[tuple[int, int, int]]]:
         """Return the remaining rows, and for each removed range its start, stop, and distance to its replacement."""
         kept, moved, begin = list[int](), [], 0
-        for (run, _), many in zip(self.cuts, turns, strict=True):
+        for (run, _), many in zip(self.cuts, counts_by_loop, strict=True):
             end = run.start + many * run.period
             kept += range(begin, end)
             moved.append((end, run.stop, (run.trip_count - many) * run.period))

@@ -71,7 +71,7 @@ def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], n
     return values if extrapolate or not np.any(outside) else np.where(outside[:, None], np.nan, values)
 
 
-def made(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
+def spline_of(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
     """A ``BSpline`` of nodes."""
     return class_on_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
 
@@ -93,15 +93,15 @@ def interpolating(
     ends = (ends, ends) if isinstance(ends, str) else ends
     t = _knots(x, k, model, ends, bc_type) if t is None else floating(t)
     if k == 0 or (k == 1 and known is None):
-        return made(t, y, k, axis=axis)
+        return spline_of(t, y, k, axis=axis)
     if bc_type == "periodic":
-        return made(t, _closed(x, y, t, k), k, "periodic", axis)
+        return spline_of(t, _closed(x, y, t, k), k, "periodic", axis)
     left, right = (_end_values(end, y.shape[1:]) for end in ends)
     matrix = _collocation(t, k, x, [order for order, _ in left], [order for order, _ in right])
     both = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
     rows = np.concatenate(both) if len(both) > 1 else y
     solved = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rows, (rows.shape[0], -1)), check_finite=check_finite)
-    return made(t, np.reshape(solved, rows.shape), k, axis=axis)
+    return spline_of(t, np.reshape(solved, rows.shape), k, axis=axis)
 
 
 def _plain_end(end: Any) -> Any:
@@ -210,4 +210,4 @@ def least_squares(
     normal = banded_matrices.banded(np.transpose(matrix) @ matrix, k, k)
     solved = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
     solved = solved + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solved))
-    return made(t, np.reshape(solved, (n, *y.shape[1:])), k, axis=axis)
+    return spline_of(t, np.reshape(solved, (n, *y.shape[1:])), k, axis=axis)

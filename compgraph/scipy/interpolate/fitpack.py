@@ -80,7 +80,7 @@ def splint(a: Any, b: Any, tck: Sequence[Any], full_output: int = 0) -> Any:
     t, c, k = tck
     if isinstance(c, (list, tuple)) and np.ndim(c[0]):
         return [splint(a, b, (t, part, k)) for part in c]
-    spline = bsplines.made(floating(t), floating(c), k)
+    spline = bsplines.spline_of(floating(t), floating(c), k)
     first, last = spline.t[k], spline.t[len(spline.t) - k - 1]
     return spline.integrate(np.clip(floating(a), first, last), np.clip(floating(b), first, last), extrapolate=True)
 

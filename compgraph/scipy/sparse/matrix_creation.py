@@ -28,14 +28,14 @@ def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool 
     kind = type(self)
     if not issubclass(kind, _HOLDING):
         raise TypeError(f"a {kind.__name__} cannot hold nodes; use csr_array, csc_array or coo_array")
-    matrix = _made(kind, arg1, shape)
+    matrix = _matrix_of(kind, arg1, shape)
     if dtype is not None:
         matrix = matrix.astype(dtype)
     self.__dict__.update(matrix.__dict__)
     self.__class__ = type(matrix)
 
 
-def _made(kind: Any, arg1: Any, shape: Any) -> Any:
+def _matrix_of(kind: Any, arg1: Any, shape: Any) -> Any:
     """The matrix of a class, or where that cannot hold nodes in the format csr."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
@@ -71,10 +71,10 @@ def _of_kind(kind: Any, matrix: Any) -> Any:
 
 
 def diagonals(name: str) -> Function:
-    """The answer of `diags` and `diags_array`."""
+    """Replace `diags` and `diags_array`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def answer(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def recorded(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         offsets = args[0] if args else options.get("offsets", 0)
         single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
         rows = [diagonals] if single else list(diagonals)
@@ -87,7 +87,7 @@ def diagonals(name: str) -> Function:
         matrix = _in_format(read(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
-    return answer
+    return recorded
 
 
 def _in_format(matrix: Any, name: Any) -> Any:
@@ -102,10 +102,10 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = N
 
 
 def of_blocks(name: str) -> Function:
-    """The answer of functions that put matrices beside each other."""
+    """Replace functions that build a matrix of blocks."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def answer(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def recorded(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         elements: list[Any] = []
         count = 0
 
@@ -120,7 +120,9 @@ def of_blocks(name: str) -> Function:
             if not scipy.sparse.issparse(block):
                 block = stack_nested(block)
                 block = (
-                    scipy.sparse.coo_array(block) if not isinstance(block, Value) else _made(scipy.sparse.coo_array, block, None)
+                    scipy.sparse.coo_array(block)
+                    if not isinstance(block, Value)
+                    else _matrix_of(scipy.sparse.coo_array, block, None)
                 )
             block = settled(block)
             numbered_block = numbered(block, count)
@@ -132,7 +134,7 @@ def of_blocks(name: str) -> Function:
         matrix = _in_format(read(own(block_numbers, *args, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
-    return answer
+    return recorded
 
 
 def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
@@ -151,14 +153,14 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's n
 
 
 def triangle(name: str) -> Function:
-    """The answer of `tril` and `triu`."""
+    """Replace `tril` and `triu`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def answer(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
+    def recorded(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
         source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
         return _in_format(read(own(numbered(source), k), source.data), format or source.format)
 
-    return answer
+    return recorded
 
 
 def transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)

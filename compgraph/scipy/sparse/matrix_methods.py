@@ -228,12 +228,12 @@ class Recorded:
         """The same elements at the same places."""
         return built(self, np.copy(self.data))
 
-    def _moved(self, how: Callable[[Any], Any]) -> Any:
+    def _rearranged(self, how: Callable[[Any], Any]) -> Any:
         return read(how(numbered(self)), self.data)
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """The transposed matrix."""
-        return self._moved(lambda m: m.transpose())
+        return self._rearranged(lambda m: m.transpose())
 
     @property
     def T(self) -> Any:  # noqa: N802 (as SciPy calls it)
@@ -261,7 +261,7 @@ class Recorded:
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The matrix in another shape."""
-        return settled(self)._moved(lambda m: m.reshape(*shape, **options))
+        return settled(self)._rearranged(lambda m: m.reshape(*shape, **options))
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
         """The dense matrix."""

@@ -65,19 +65,19 @@ class Pattern:
     @property
     def rows(self) -> Any:
         """The row of each element."""
-        return self._found()[0]
+        return self._locate_elements()[0]
 
     @property
     def cols(self) -> Any:
         """The column of each element."""
-        return self._found()[1]
+        return self._locate_elements()[1]
 
     @property
     def count(self) -> int:
         """How many elements there are."""
         return len(self._parts[0])
 
-    def _found(self) -> Any:
+    def _locate_elements(self) -> Any:
         if self._places is None:
             if self.format == "coo":
                 self._places = self._parts

@@ -157,7 +157,7 @@ def quaternion(rotation: Any) -> Any:
     return rotation._nodes if isinstance(rotation, Turning) else rotation.as_quat()
 
 
-def made(q: Any) -> Any:
+def rotation_of(q: Any) -> Any:
     """A rotation of nodes."""
     rotation: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
     _set(rotation, q)
@@ -185,7 +185,7 @@ class Turning:
         """Some of them."""
         if self._nodes.ndim == 1:
             raise TypeError("Single rotation is not subscriptable.")
-        return made(self._nodes[index, ...] if not isinstance(index, tuple) else self._nodes[index])
+        return rotation_of(self._nodes[index, ...] if not isinstance(index, tuple) else self._nodes[index])
 
     def __iter__(self) -> Iterator[Any]:
         """One after the other."""
@@ -224,7 +224,7 @@ class Turning:
 
     def inv(self) -> Any:
         """The rotation back."""
-        return made(self._nodes * np.array([-1.0, -1.0, -1.0, 1.0]))
+        return rotation_of(self._nodes * np.array([-1.0, -1.0, -1.0, 1.0]))
 
     def magnitude(self) -> Any:
         """The angle."""
@@ -235,21 +235,21 @@ class Turning:
         """The one after the other."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
-        return made(_unit(_product(self._nodes, quaternion(other))))
+        return rotation_of(_unit(_product(self._nodes, quaternion(other))))
 
     def __rmul__(self, other: Any) -> Any:
         """The one before a rotation of numbers."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
-        return made(_unit(_product(quaternion(other), self._nodes)))
+        return rotation_of(_unit(_product(quaternion(other), self._nodes)))
 
     def __pow__(self, n: Any, modulus: None = None) -> Any:
         """A multiple of the angle about the same axis."""
-        return made(_of_vector(_to_vector(self._nodes) * n))
+        return rotation_of(_of_vector(_to_vector(self._nodes) * n))
 
     def __reduce__(self) -> Any:
         """A copy of it."""
-        return made, (self._nodes,)
+        return rotation_of, (self._nodes,)
 
     def _refused(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("not recorded of rotations that are made of nodes; compute with as_quat(), as_matrix() or as_rotvec()")
@@ -272,7 +272,7 @@ def from_quat(quat: Any, *, scalar_first: bool = False) -> Any:
     q = floating(quat)
     if q.ndim < 1 or q.shape[-1] != 4:
         raise ValueError(f"Expected `quat` to have shape (..., 4), got {q.shape}.")
-    return made(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
+    return rotation_of(_unit(np.concatenate([q[..., 1:], q[..., :1]], axis=-1) if scalar_first else q))
 
 
 def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
@@ -280,7 +280,7 @@ def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
     m = floating(matrix)
     if m.shape[-2:] != (3, 3):
         raise ValueError(f"Expected `matrix` to have shape (..., 3, 3), got {m.shape}")
-    return made(_of_matrix(m if assume_valid else _nearest_rotation(m)))
+    return rotation_of(_of_matrix(m if assume_valid else _nearest_rotation(m)))
 
 
 def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
@@ -288,24 +288,24 @@ def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
     v = floating(rotvec)
     if v.ndim < 1 or v.shape[-1] != 3:
         raise ValueError(f"Expected `rot_vec` to have shape (..., 3), got {v.shape}")
-    return made(_of_vector(np.deg2rad(v) if degrees else v))
+    return rotation_of(_of_vector(np.deg2rad(v) if degrees else v))
 
 
 def from_euler(seq: str, angles: Any, degrees: bool = False) -> Any:
     """``Rotation.from_euler``."""
-    return made(_of_euler(seq, floating(angles), degrees))
+    return rotation_of(_of_euler(seq, floating(angles), degrees))
 
 
 def from_mrp(mrp: Any) -> Any:
     """``Rotation.from_mrp``."""
     m = floating(mrp)
     square = np.sum(m * m, axis=-1, keepdims=True)
-    return made(np.concatenate([2 * m, 1 - square], axis=-1) / (1 + square))
+    return rotation_of(np.concatenate([2 * m, 1 - square], axis=-1) / (1 + square))
 
 
 def from_nodes(quat: Any, *others: Any, **more: Any) -> Any:
     """The results of SciPy's own code from quaternions that it has computed."""
-    return made(array(quat))
+    return rotation_of(array(quat))
 
 
 def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
@@ -319,7 +319,7 @@ def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
 
 def power(self: Any, n: Any, modulus: None = None) -> Any:
     """``Rotation.__pow__`` of numbers by a node."""
-    return made(_of_vector(_to_vector(quaternion(self)) * n))
+    return rotation_of(_of_vector(_to_vector(quaternion(self)) * n))
 
 
 # ------------------------------------------------------------------------------------------ between rotations
@@ -345,4 +345,4 @@ def slerp_at(self: Any, times: Any) -> Any:
     where = np.maximum(np.searchsorted(known, numbers) - 1, 0)
     part = (times - self.times[where]) / self.timedelta[where]
     turn = _of_vector(self.rotvecs[where] * part[..., None])
-    return made(_unit(_product(quaternion(self.rotations)[where], turn)))
+    return rotation_of(_unit(_product(quaternion(self.rotations)[where], turn)))

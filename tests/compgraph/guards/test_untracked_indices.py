@@ -266,7 +266,7 @@ def test_long_loops_keep_a_bounded_log() -> None:
     x = cg.variable(RECORDED)
     for k in range(2 * guard_logs.KEPT):
         assert (x > k).shape == (3,)
-    log = x.recipe.log.found()  # type: ignore[attr-defined]
+    log = x.recipe.log.merged()  # type: ignore[attr-defined]
     assert guard_logs.KEPT // 4 <= len(log.guards) <= guard_logs.KEPT
     assert log._weight <= guard_logs.MOST
 

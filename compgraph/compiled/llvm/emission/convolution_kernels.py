@@ -90,7 +90,7 @@ class ChannelConvolution:
                 self.transposed((g.channels, taps), self.address(self.weights, (result.index, g.depth)), at)
             with ir.loop(0, g.batch, 1, group.current) as image:
                 at = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
-                self._laid(at, g.results, g.counts, (top, left), line)
+                self._transpose_padded(at, g.results, g.counts, (top, left), line)
                 for phase in product(g.phases(0), g.phases(1)):
                     self._phase(phase, line, (top, left))
                 at = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
@@ -241,9 +241,9 @@ class ChannelConvolution:
 
     def _padded(self, image: Value) -> None:
         """Copy an image with adjacent channels and zero padding."""
-        self._laid(image, self.g.channels, self.g.lengths, self.g.before, self.g.padded[1])
+        self._transpose_padded(image, self.g.channels, self.g.lengths, self.g.before, self.g.padded[1])
 
-    def _laid(self, image: Value, channels: int, lengths: Pair, before: Pair, line: int) -> None:
+    def _transpose_padded(self, image: Value, channels: int, lengths: Pair, before: Pair, line: int) -> None:
         (h, w), to = lengths, self.ir.element_address(self.inputs, (before[0] * line + before[1]) * channels, self.one)
         if line == w:
             self.transposed((channels, h * w), to, image)

@@ -81,7 +81,7 @@ class _IndexLoops:
         """Emit the loops from one depth on."""
         for k, known in enumerate(self.depths):
             if known == depth:
-                offset = self.ir.binary("add", offset, self._passed(k, counters))
+                offset = self.ir.binary("add", offset, self._index_offset(k, counters))
         shape = self.step.out.shape
         if depth == len(shape):
             body(counters, offset, 1)
@@ -102,7 +102,7 @@ class _IndexLoops:
         with self.ir.loop(start, stop, step) as loop:
             yield loop.index
 
-    def _passed(self, k: int, counters: list[Value | None]) -> Value:
+    def _index_offset(self, k: int, counters: list[Value | None]) -> Value:
         """Return the offset of an index; an index out of range bails out."""
         ir, dtype = self.ir, self.indices[k].buffer.dtype
         index = load(ir, self.memory.address(self.indices[k], counters), dtype)

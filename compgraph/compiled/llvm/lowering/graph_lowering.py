@@ -162,7 +162,7 @@ class GraphLowering(LoweringState):
         """Return whether a guard depends only on shapes that are fixed or checked, and holds."""
         if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
-        return bool(guard.function(*[np.broadcast_to(False, self.views[a].shape) for a in guard.args]) == guard.answer)
+        return bool(guard.function(*[np.broadcast_to(False, self.views[a].shape) for a in guard.args]) == guard.recorded)
 
     def _has_known_shape(self, item: Any) -> bool:
         """Return whether the shape of an item is that of its view in every run."""

@@ -39,7 +39,7 @@ class StepProgram(NamedTuple):
     outputs: list[BufferView]
 
 
-def extrapolate(programs: Sequence[StepProgram], turns: Sequence[tuple[int, ...]], wanted: tuple[int, ...]) -> StepProgram:
+def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int, ...]], wanted: tuple[int, ...]) -> StepProgram:
     """Return the program with other trip counts.
 
     Parameters
@@ -47,7 +47,7 @@ def extrapolate(programs: Sequence[StepProgram], turns: Sequence[tuple[int, ...]
     programs : sequence of StepProgram
         The reference program; for each loop, a program where it has more iterations; and programs that must match the
         extrapolation.
-    turns : sequence of tuple of int
+    trip_counts : sequence of tuple of int
         The trip counts of each program.
     wanted : tuple of int
         The trip counts of the returned program.
@@ -61,15 +61,15 @@ def extrapolate(programs: Sequence[StepProgram], turns: Sequence[tuple[int, ...]
     if any(form.structure != forms[0].structure for form in forms[1:]):
         raise NotImplementedError("programs with different trip counts differ in structure")
     numbers, count = np.array([form.numbers for form in forms], np.int64), len(wanted)
-    by, steps = numbers[1 : 1 + count] - numbers[0], np.diag(np.array(turns[1 : 1 + count]) - turns[0])
+    by, steps = numbers[1 : 1 + count] - numbers[0], np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])
 
     def foretold(many: tuple[int, ...]) -> Any:
-        times, rest = np.divmod(np.array(many) - turns[0], steps)
+        times, rest = np.divmod(np.array(many) - trip_counts[0], steps)
         if rest.any():
             raise NotImplementedError("the trip counts are not multiples of the sampled step")
         return numbers[0] + times @ by
 
-    for many, actual_numbers in zip(turns[1 + count :], numbers[1 + count :], strict=True):
+    for many, actual_numbers in zip(trip_counts[1 + count :], numbers[1 + count :], strict=True):
         if (actual_numbers != foretold(many)).any():
             raise NotImplementedError("programs are not linear in their trip counts")
     rest = iter(foretold(wanted).tolist())

@@ -56,12 +56,12 @@ def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> 
     if work < MIN_WORK:
         return []
     wanted = min(max(work // TILE_WORK, 2), MAX_TILES)
-    turns = [loops.vectorized_length(k) // loops.step(k) for k in range(len(loops.axes))]
-    count, depth = _choose_tiling(nest, loops, turns, wanted)
+    trip_counts = [loops.vectorized_length(k) // loops.step(k) for k in range(len(loops.axes))]
+    count, depth = _choose_tiling(nest, loops, trip_counts, wanted)
     if count < 2:
         return []
-    length = -(-turns[depth] // count)
-    nest.tiling = Tiling(depth, length * loops.step(depth), -(-turns[depth] // length))
+    length = -(-trip_counts[depth] // count)
+    nest.tiling = Tiling(depth, length * loops.step(depth), -(-trip_counts[depth] // length))
     return _combine_partials(nest, nest.tiling) if loops.axes[depth].is_reduced else []
 
 
@@ -71,17 +71,17 @@ def _work(nest: LoopNest, loops: NestLoops) -> int:
     return len(names) + FUNCTION_COST * sum(name in _SLOW for name in names) + MEMORY_COST * len(loops.views)
 
 
-def _choose_tiling(nest: LoopNest, loops: NestLoops, turns: list[int], wanted: int) -> tuple[int, int]:
+def _choose_tiling(nest: LoopNest, loops: NestLoops, trip_counts: list[int], wanted: int) -> tuple[int, int]:
     """Return the number of tiles, at most `wanted`, and the tiled loop."""
     keeping = [k for k, axis in enumerate(loops.axes) if not axis.is_reduced]
     for k in keeping:
-        if turns[k] >= min(wanted, MIN_ITERATIONS):
-            return min(turns[k], wanted), k
-    choices = [(min(turns[k], wanted), k) for k in keeping]
+        if trip_counts[k] >= min(wanted, MIN_ITERATIONS):
+            return min(trip_counts[k], wanted), k
+    choices = [(min(trip_counts[k], wanted), k) for k in keeping]
     if all(map(_has_dense_result, nest.steps)):
         results = prod(loops.axes[k].length for k in keeping)
         most = min(wanted, prod(nest.shape) // (results * MIN_ITERATIONS))  # otherwise the partial results would take much memory
-        choices += [(min(turns[k], most), k) for k, axis in enumerate(loops.axes) if axis.is_reduced]
+        choices += [(min(trip_counts[k], most), k) for k, axis in enumerate(loops.axes) if axis.is_reduced]
     return max(choices, key=lambda choice: choice[0], default=(0, 0))
 
 

@@ -43,30 +43,30 @@ class _Rematerializer:
         self._units = units
         self._materialized = find_materialized(units).union(outputs)
         self._writers: Counter[Buffer] = Counter()
-        self._made: dict[Buffer, tuple[int, Map]] = {}
+        self._producers: dict[Buffer, tuple[int, Map]] = {}
         elsewhere: set[Buffer] = set(outputs)  # buffers read outside of nests, or by other views
         for number, unit in enumerate(units):
             for step in steps_in(unit):
                 for view in views_read(step):
-                    producer = self._made.get(view.buffer)
+                    producer = self._producers.get(view.buffer)
                     if producer is None or producer[1].out != view or not isinstance(unit, LoopNest):
                         elsewhere.add(view.buffer)
                 if step.out is not None:
                     self._writers[step.out.buffer] += 2 if isinstance(unit, FusedLoop) else 1  # once per iteration
                     if isinstance(step, Map) and isinstance(unit, LoopNest):
-                        self._made[step.out.buffer] = number, step
-        self._trees = {b: self._tree(b, b.size) for b in self._made if b in self._materialized and b not in elsewhere}
+                        self._producers[step.out.buffer] = number, step
+        self._trees = {b: self._tree(b, b.size) for b in self._producers if b in self._materialized and b not in elsewhere}
         self._replaced: set[Buffer] = set()
 
     def _tree(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
         """Return the operations, in order, that compute a value from small values in memory; None if there are too many."""
-        _, step = self._made[buffer]
+        _, step = self._producers[buffer]
         if depth == MAX_OPERATIONS or step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
             return None
         operations: list[Map] = []
         for operand in step.operands:
             if isinstance(operand, BufferView) and not self._is_small(operand.buffer, size):
-                producer = self._made.get(operand.buffer)
+                producer = self._producers.get(operand.buffer)
                 inner = None if producer is None or producer[1].out != operand else self._tree(operand.buffer, size, depth + 1)
                 if inner is None and not self._lies_there(operand, buffer):
                     return None
@@ -80,7 +80,7 @@ class _Rematerializer:
     def _lies_there(self, view: BufferView, buffer: Buffer) -> bool:
         """Return whether a value is in memory anyway, is not larger than another, and is never overwritten."""
         source = view.buffer
-        is_whole = source in self._made and self._made[source][1].out == view
+        is_whole = source in self._producers and self._producers[source][1].out == view
         return is_whole and source in self._materialized and self._writers[source] == 1 and source.nbytes <= buffer.nbytes
 
     def _is_small(self, buffer: Buffer, size: int) -> bool:
@@ -95,7 +95,7 @@ class _Rematerializer:
         for step in nest.steps:
             for view in views_read(step):
                 tree = self._trees.get(view.buffer)
-                if tree and self._made[view.buffer][0] != number:
+                if tree and self._producers[view.buffer][0] != number:
                     self._replaced.add(view.buffer)
                     steps += [self._copied(again, there) for again in tree if again.out not in there]
             steps.append(_redirect(step, there))
@@ -114,7 +114,7 @@ class _Rematerializer:
         """Remove steps without readers."""
         read = {view.buffer for unit in self._units for step in steps_in(unit) for view in views_read(step)}
         for buffer in self._replaced - read:
-            nest = self._units[self._made[buffer][0]]
+            nest = self._units[self._producers[buffer][0]]
             assert isinstance(nest, LoopNest)
             nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]  # it may have been replaced
 

@@ -18,7 +18,7 @@ _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 def _applied(name: str) -> Any:
     """A method of LinearOperator on nodes: the function of the user, or the product that it represents, run on them."""
 
-    def answer(self: Any, x: Any) -> Any:
+    def apply(self: Any, x: Any) -> Any:
         x = stack_nested(x)
         rows = self.shape[0] if name.startswith("_r") else self.shape[1]
         if x.shape[0] != rows:
@@ -29,7 +29,7 @@ def _applied(name: str) -> Any:
         columns = self.shape[1] if name.startswith("_r") else self.shape[0]
         return np.reshape(result, (columns,) if x.ndim == 1 else (columns, 1))
 
-    return answer
+    return apply
 
 
 def _product(self: Any, x: Any) -> Any:

@@ -197,10 +197,10 @@ def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
 
 
 def iterative(name: str) -> Solver:
-    """The answer of a solver that iterates: the value is its own, the derivative that of the solution."""
+    """Replace an iterative solver: the value is computed by SciPy, the derivative is that of the solution."""
     own = unpatched(getattr(scipy.sparse.linalg, name))
 
-    def answer(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
+    def solve_recorded(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:  # noqa: N803 (SciPy's names)
         matrix = getattr(A, "A", A) if isinstance(A, scipy.sparse.linalg.LinearOperator) else A
         if isinstance(matrix, scipy.sparse.linalg.LinearOperator):
             raise TypeError(unsupported(f"{name} with a LinearOperator", "a sparse matrix, or autodiff.custom_gradient"))
@@ -217,7 +217,7 @@ def iterative(name: str) -> Solver:
         exact = _solved(_shifted(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
         return exact + (np.reshape(x, (-1,)) - to_values(exact)), info
 
-    return answer
+    return solve_recorded
 
 
 def _shifted(matrix: Any, shift: float) -> Any:
