@@ -2,8 +2,9 @@
 
 A node stores the code object and the instruction that made it. File, line and text are looked up when needed.
 
-NumPy's C code attributes a warning to the innermost Python frame, which may be a file of this package. `warnings` passes each
-warning that its filters accept to `_showwarnmsg`. The replacement here issues warnings from files of this package again, on the
+NumPy's C code attributes a warning to the innermost Python frame, which may be a file of this package. A function of SciPy that
+warns at the line of its caller (``stacklevel=2``) may have been called by this package, or by the code that replaces its own.
+`warnings` passes each warning that its filters accept to `_showwarnmsg`. The replacement here issues such warnings again, on the
 user's line, with the filters and the registry of the user's module.
 """
 
@@ -68,7 +69,7 @@ def is_packaged(filename: str) -> bool:
 
 # Code here replaces functions of other libraries, so it acts for the user.
 _STANDING_IN = os.path.join(_OURS, "interception", "")
-_CODE_PATCHES = os.path.join(_STANDING_IN, "code_patches.py")
+replacing_codes: dict[int, CodeType] = {}  # by identity: the code that replaces that of a library's function; see `patch_code`
 
 
 class _Packages(dict[str, bool]):
@@ -202,13 +203,16 @@ class Place(NamedTuple):
 
 def user_place() -> Place:
     """The innermost line of user code; without any, as in a thread of the packages, the outermost line."""
-    is_patched = False  # whether the frame is that of a library function whose code was replaced, which acts for the packages
     for frame in walk_frames(sys._getframe(1)):
-        filename = frame.f_code.co_filename
-        if not (is_patched or internal[filename] or _is_written_by_us(filename)):
+        if not _acts_for_users(frame):
             break
-        is_patched = filename == _CODE_PATCHES
     return Place.of(frame)
+
+
+def _acts_for_users(frame: FrameType) -> bool:
+    """Whether a frame runs internal code, or code that replaces that of a library's function."""
+    filename = frame.f_code.co_filename
+    return internal[filename] or _is_written_by_us(filename) or id(frame.f_code) in replacing_codes
 
 
 def warn_at(place: Place, message: str | Warning, category: type[Warning]) -> None:
@@ -256,21 +260,16 @@ def record_lines(on: bool = True) -> None:
 def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(show)
     def show_warning(message: Any) -> None:
-        if not (issubclass(message.category, RuntimeWarning) and _is_written_by_us(message.filename)):
-            show(message)
-            return
-        users: Any = None
-        for frame in walk_frames(sys._getframe(1)):
-            filename = frame.f_code.co_filename
-            if filename == message.filename:  # without a registry Python shows every warning; the user's registry filters
-                frame.f_globals["__warningregistry__"] = None
-            if not (internal[filename] or _is_written_by_us(filename)):
-                users = frame
-                break
-        if users is None:
+        place = (message.filename, message.lineno)
+        frames = walk_frames(sys._getframe(1))
+        source = next((frame for frame in frames if (frame.f_code.co_filename, frame.f_lineno) == place), None)
+        is_ours = source is not None and (_is_written_by_us(message.filename) or id(source.f_code) in replacing_codes)
+        user = next((frame for frame in frames if not _acts_for_users(frame)), None) if is_ours else None
+        if source is None or user is None or issubclass(message.category, DeprecationWarning):
             show(message)
         else:
-            warn_at(Place.of(users), message.message, message.category)
+            source.f_globals["__warningregistry__"] = None  # Python shows every warning then; the user's registry filters
+            warn_at(Place.of(user), message.message, message.category)
 
     return show_warning
 
@@ -280,7 +279,7 @@ def _is_written_by_us(filename: str) -> bool:
 
 
 def show_at_users_line() -> None:
-    """Show runtime warnings from files of the packages on the user's line."""
+    """Show warnings from the packages, except deprecations, on the user's line."""
     show: Any = warnings._showwarnmsg  # type: ignore[attr-defined]
     if getattr(show, "__wrapped__", None) is None:
         warnings._showwarnmsg = _at_users_line(show)  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..context import reset_after_fork
+from ..frames import replacing_codes
 from ..values import Value
 
 Args = tuple[Any, ...]
@@ -98,6 +99,7 @@ def patch_code(function: FunctionType, handler: Handler, always: bool = False, r
 
         code = _patched_code(function, frozenset() if always else NODE_FREE_TYPES, original, dispatch)
         _originals[function], _patches[function] = original, code
+        replacing_codes[id(code)] = code
         _set_code(function, code)
 
 

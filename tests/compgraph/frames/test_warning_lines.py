@@ -76,3 +76,18 @@ def test_warning_filters_of_users_module_apply() -> None:
         with pytest.raises(RuntimeWarning, match="divide by zero encountered in log"):
             np.log(x)
         assert np.array_equal((x * 2).value, POINT * 2)
+
+
+def test_warnings_of_scipy_have_users_line() -> None:
+    """Also once operators have replaced the code of its functions, in calls without nodes and in those with nodes."""
+    integrate, optimize = pytest.importorskip("scipy.integrate"), pytest.importorskip("scipy.optimize")
+    ad.grad(lambda a: integrate.quad(lambda t: a * t, 0, 1)[0])(1.0)
+    ad.grad(lambda a: optimize.fsolve(lambda t: t - a, a)[0])(1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        start = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+        integrate.quad(lambda t: np.sin(1e6 * t) / np.sqrt(t), 0, 10)
+        optimize.fsolve(lambda t: t**2 + 1, 1.0)
+        ad.grad(lambda a: integrate.quad(lambda t: np.sin(1e6 * a * t) / np.sqrt(t), 0, 10)[0])(1.0)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert {warning.lineno - start for warning in caught} == {1, 2, 3}
