@@ -10,12 +10,12 @@ from .expressions import callee, has_source, method_called, unknown
 from .instructions import is_assigning, is_at_operator, is_delegating, is_formatting, is_heap_type, is_raised_by
 from .source_lines import (
     Place,
+    add_internal_code,
     format_line,
     frame_up,
     is_internal,
     may_wrap,
     record_lines,
-    replacing_codes,
     set_lines_of_rules,
     set_lines_since,
     show_at_users_line,
@@ -27,9 +27,9 @@ from .source_lines import (
 from .tracebacks import is_called_by_packages, shorten_traceback
 
 __all__ = [
-    "Place", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source", "is_assigning",
-    "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type", "is_internal", "is_raised_by",
-    "literals_in", "may_wrap", "method_called", "record_lines", "replacing_codes", "set_lines_of_rules", "set_lines_since",
+    "Place", "add_internal_code", "assigned_name", "callee", "classify_use", "format_line", "frame_up", "has_source",
+    "is_assigning", "is_at_operator", "is_called_by_packages", "is_delegating", "is_formatting", "is_heap_type", "is_internal",
+    "is_raised_by", "literals_in", "may_wrap", "method_called", "record_lines", "set_lines_of_rules", "set_lines_since",
     "shorten_traceback", "show_at_users_line", "source_lines", "unknown", "user_place", "walk_frames", "warn_at", "warn_user",
 ]  # fmt: skip
 

@@ -29,8 +29,8 @@ _HOMES = tuple(home + os.sep for home in (_OURS, _AUTODIFF, os.path.dirname(np._
 _CALLERS = {"functools.py", "contextlib.py"}
 
 
-class _Internal(dict[str, bool]):
-    """Whether a file is internal to the packages, NumPy or Python's calling helpers; cached per file."""
+class _Internal(dict[str, bool | None]):
+    """Whether a file is internal to the packages, NumPy or Python's calling helpers; None if only some of its functions are."""
 
     def __missing__(self, filename: str) -> bool:
         self[filename] = is_internal_file = filename.startswith(_HOMES) or os.path.basename(filename) in _CALLERS
@@ -47,7 +47,7 @@ class _Wrapping(dict[str, bool]):
     """
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_wrapping_file = internal[filename] and not filename.startswith(_HOMES[1])
+        self[filename] = is_wrapping_file = bool(internal[filename]) and not filename.startswith(_HOMES[1])
         return is_wrapping_file
 
 
@@ -59,7 +59,7 @@ frame_up = sys._getframe  # frame_up(n) is the frame n calls up from the caller;
 
 def is_internal(filename: str) -> bool:
     """Whether a file belongs to the two packages, to NumPy, `functools` or `contextlib`."""
-    return internal[filename]
+    return bool(internal[filename])
 
 
 def is_packaged(filename: str) -> bool:
@@ -69,7 +69,7 @@ def is_packaged(filename: str) -> bool:
 
 # Code here replaces functions of other libraries, so it acts for the user.
 _STANDING_IN = os.path.join(_OURS, "interception", "")
-replacing_codes: dict[int, CodeType] = {}  # by identity: the code that replaces that of a library's function; see `patch_code`
+_replacing_codes: dict[int, CodeType] = {}  # by identity
 
 
 class _Packages(dict[str, bool]):
@@ -107,11 +107,18 @@ def walk_frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def add_internal_code(code: CodeType) -> None:
+    """Treat code that replaces that of a library's function as internal: its caller's line is the user's."""
+    _replacing_codes[id(code)] = code
+    internal[code.co_filename] = internal[code.co_filename] or None
+
+
 def user_frame(depth: int) -> Any:
     """The innermost frame of user code, starting `depth` calls up; `NoFrame` if there is none."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:  # inlined `walk_frames`: this runs for every operation
-        if not internal[frame.f_code.co_filename]:
+        is_internal = internal[frame.f_code.co_filename]
+        if is_internal is False or (is_internal is None and id(frame.f_code) not in _replacing_codes):
             return frame
         frame = frame.f_back
     return NoFrame
@@ -212,7 +219,7 @@ def user_place() -> Place:
 def _acts_for_users(frame: FrameType) -> bool:
     """Whether a frame runs internal code, or code that replaces that of a library's function."""
     filename = frame.f_code.co_filename
-    return internal[filename] or _is_written_by_us(filename) or id(frame.f_code) in replacing_codes
+    return bool(internal[filename]) or _is_written_by_us(filename) or id(frame.f_code) in _replacing_codes
 
 
 def warn_at(place: Place, message: str | Warning, category: type[Warning]) -> None:
@@ -263,7 +270,7 @@ def _at_users_line(show: Callable[[Any], None]) -> Callable[[Any], None]:
         place = (message.filename, message.lineno)
         frames = walk_frames(sys._getframe(1))
         source = next((frame for frame in frames if (frame.f_code.co_filename, frame.f_lineno) == place), None)
-        is_ours = source is not None and (_is_written_by_us(message.filename) or id(source.f_code) in replacing_codes)
+        is_ours = source is not None and (_is_written_by_us(message.filename) or id(source.f_code) in _replacing_codes)
         user = next((frame for frame in frames if not _acts_for_users(frame)), None) if is_ours else None
         if source is None or user is None or issubclass(message.category, DeprecationWarning):
             show(message)

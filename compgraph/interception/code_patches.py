@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..context import reset_after_fork
-from ..frames import replacing_codes
+from ..frames import add_internal_code
 from ..values import Value
 
 Args = tuple[Any, ...]
@@ -99,7 +99,7 @@ def patch_code(function: FunctionType, handler: Handler, always: bool = False, r
 
         code = _patched_code(function, frozenset() if always else NODE_FREE_TYPES, original, dispatch)
         _originals[function], _patches[function] = original, code
-        replacing_codes[id(code)] = code
+        add_internal_code(code)
         _set_code(function, code)
 
 

@@ -91,3 +91,13 @@ def test_warnings_of_scipy_have_users_line() -> None:
         ad.grad(lambda a: integrate.quad(lambda t: np.sin(1e6 * a * t) / np.sqrt(t), 0, 10)[0])(1.0)
     assert {warning.filename for warning in caught} == {__file__}
     assert {warning.lineno - start for warning in caught} == {1, 2, 3}
+
+
+def test_nodes_of_scipy_functions_have_users_line() -> None:
+    special, linalg = pytest.importorskip("scipy.special"), pytest.importorskip("scipy.linalg")
+    x = cg.variable(POINT)
+    start = inspect.currentframe().f_lineno  # type: ignore[union-attr]
+    total = special.logsumexp(x)
+    solution = linalg.solve(np.eye(2), x)
+    assert f'File "{__file__}", line {start + 1}, ' in total.line
+    assert f'File "{__file__}", line {start + 2}, ' in solution.line
