@@ -46,7 +46,7 @@ MADE = {
     # Texts, error messages, annotations, defaults, representations, limits of costs.
     "def f(x: a - b = 1 - n):\n '''1 - 2'''\n raise ValueError(-x)": [],
     "def __repr__(x): return -x": [],
-    "f = rule(g).said(a - b)": [],
+    "f = rule(g).with_formula(a - b)": [],
     "f = g(f'{a - b}') if n > HEAVY else h('a' + b)": [],
     "if TYPE_CHECKING: x = -y": [],
 }  # fmt: skip

@@ -56,26 +56,26 @@ def _unstack(positions: list[int], g: NDArray[Any], out: NDArray[Any], *operands
     return [g[(*before, p)] for p in positions]
 
 
-astype_grad = linear("astype", _identity).moving()
-input_grad = linear("input", _identity).moving()
-copy_grad = linear("copy", _identity).moving()
+astype_grad = linear("astype", _identity).moves_elements()
+input_grad = linear("input", _identity).moves_elements()
+copy_grad = linear("copy", _identity).moves_elements()
 view_grad = linear("view", _view_back)
-broadcast_to_grad = linear("broadcast_to", _identity).moving()
-reshape_grad = linear("reshape", _reshape_back).moving()
-ravel_grad = linear("ravel", _reshape_back).moving()
-flatten_grad = linear("flatten", _reshape_back).moving()
-squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moving()
-expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moving()
-transpose_grad = linear("transpose", _transpose_back).moving().said("g.T")
-swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).moving()
-moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).moving()
-concatenate_grad = linear("concatenate", shared=_split_concatenated).moving()
-stack_grad = linear("stack", shared=_unstack).moving()
+broadcast_to_grad = linear("broadcast_to", _identity).moves_elements()
+reshape_grad = linear("reshape", _reshape_back).moves_elements()
+ravel_grad = linear("ravel", _reshape_back).moves_elements()
+flatten_grad = linear("flatten", _reshape_back).moves_elements()
+squeeze_grad = linear("squeeze", lambda g, out, x, axis=None: np.reshape(g, x.shape)).moves_elements()
+expand_dims_grad = linear("expand_dims", lambda g, out, x, axis: np.reshape(g, x.shape)).moves_elements()
+transpose_grad = linear("transpose", _transpose_back).moves_elements().with_formula("g.T")
+swapaxes_grad = linear("swapaxes", lambda g, out, x, axis1, axis2: np.swapaxes(g, axis1, axis2)).moves_elements()
+moveaxis_grad = linear("moveaxis", lambda g, out, x, source, destination: np.moveaxis(g, destination, source)).moves_elements()
+concatenate_grad = linear("concatenate", shared=_split_concatenated).moves_elements()
+stack_grad = linear("stack", shared=_unstack).moves_elements()
 
 # ------------------------------------------------------------------------------------------- indexing
 
 
-getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *index: record_getitem(t, *index)).selecting()
+getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *index: record_getitem(t, *index)).selects_elements()
 
 
 def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
@@ -103,7 +103,7 @@ def _scatter_tangents(tangents: Any, out: NDArray[Any], like: Any, *flat: Any, l
 
 
 # The first operand of scatter determines only the shape.
-scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moving()
+scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moves_elements()
 scatter_grad.tangents = SharedFormulas(_scatter_tangents, fixed=1)
 
 
@@ -148,12 +148,12 @@ def _sum_at_places(g: NDArray[Any], region: Any, places: Any) -> Any:
     return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
 
 
-window_grad = linear("window", _window).selecting()
-laid_grad = linear("laid", _window_of).selecting()
+window_grad = linear("window", _window).selects_elements()
+laid_grad = linear("laid", _window_of).selects_elements()
 added_at_grad = linear(
     "added_at",
     lambda g, out, region, values, places: np.reshape(_sum_at_places(g, region, places), region.shape),
     lambda g, out, region, values, places: _sum_at_places(g, region, places)[places],
-).moving()
+).moves_elements()
 ops.enter(window, "window")
 ops.enter(scatter_to_buffer, "laid")

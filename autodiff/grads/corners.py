@@ -256,7 +256,7 @@ def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., A
     corners = _ReductionCorners(rule, shares, corner)
     rule.formulas = [corners.back, *rule.formulas[1:]]
     rule.tangents = [corners.along, *rule.tangents[1:]]
-    return rule.one_by_one().batched(corners.pull, corners.push)
+    return rule.not_batchable().batched(corners.pull, corners.push)
 
 
 def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:

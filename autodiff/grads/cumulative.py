@@ -57,12 +57,12 @@ def _cumsum(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = Non
     return np.reshape(_flip(np.cumsum(_flip(g, along), axis=along), along), x.shape)
 
 
-cumsum_grad = linear("cumsum", _cumsum).moving()
-cumulative_sum_grad = linear("cumulative_sum", _cumsum).moving()
+cumsum_grad = linear("cumsum", _cumsum).moves_elements()
+cumulative_sum_grad = linear("cumulative_sum", _cumsum).moves_elements()
 nancumsum_grad = (
     general("nancumsum", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumsum(g, out, x, **options)))
     .tangent(lambda t, out, x, **options: np.cumsum(np.where(np.isnan(x), 0, t), **options))
-    .selecting()
+    .selects_elements()
 )
 
 # ------------------------------------------------------------------------------------------- products
@@ -94,7 +94,7 @@ cumulative_prod_grad = general("cumulative_prod", _cumprod).tangent(_cumprod_tan
 nancumprod_grad = (
     general("nancumprod", lambda g, out, x, **options: np.where(np.isnan(x), 0, _cumprod(g, out, replace_nan(x, 1), **options)))
     .tangent(lambda t, out, x, **options: _cumprod_tangent(np.where(np.isnan(x), 0, t), out, replace_nan(x, 1), **options))
-    .selecting(lambda x, **_: np.logical_not(np.isnan(x)))
+    .selects_elements(lambda x, **_: np.logical_not(np.isnan(x)))
 )
 
 # ---------------------------------------------------------------------------------------- differences
@@ -174,9 +174,9 @@ convolve_grad = multilinear(
     "convolve",
     lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_undo_mode(g, a, v), v), np.shape(a)),
     lambda g, out, a, v, mode="full": np.reshape(_correlate_full(_undo_mode(g, a, v), a), np.shape(v)),
-).moving()
+).moves_elements()
 correlate_grad = multilinear(
     "correlate",
     lambda g, out, a, v, mode="valid": np.convolve(_undo_mode(g, a, v, turned=True), np.conjugate(v), "valid"),
     lambda g, out, a, v, mode="valid": np.conjugate(_correlate_full(_undo_mode(g, a, v, turned=True), a))[::-1],
-).moving()
+).moves_elements()

@@ -71,7 +71,7 @@ def _trace(
     return scatter_back(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
 
 
-trace_grad = linear("trace", _trace).moving()
+trace_grad = linear("trace", _trace).moves_elements()
 
 # ------------------------------------------------------------------------------------------- inserting
 
@@ -93,7 +93,7 @@ insert_grad = (
         None,
         lambda t, out, x, obj, values, axis=None: gather_or_zero(t, -1 - _insert_positions(x, obj, values, axis)),
     )
-    .moving()
+    .moves_elements()
 )
 
 # --------------------------------------------------------------------------------------------- filling
@@ -102,11 +102,11 @@ insert_grad = (
 full_like_grad = (
     general("full_like", None, lambda g, out, a, value, **_: g)
     .tangent(None, lambda t, out, a, value, **_: np.broadcast_to(t, out.shape))
-    .moving()
+    .moves_elements()
 )
 
 
-roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moving()
+roll_grad = linear("roll", lambda g, out, x, *, shift, axis=None: np.roll(g, np.negative(shift), axis)).moves_elements()
 tile_grad = gather("tile", moved_positions(np.tile))
 sliding_window_view_grad = gather(
     "sliding_window_view",
@@ -223,4 +223,4 @@ def _only_copies(*, mode: Any = "constant", **_: Any) -> bool:
     return mode in ("constant", "empty", "edge", "wrap")
 
 
-pad_grad = general("pad", _pad).tangent(_pad_tangent).moving(_only_copies)
+pad_grad = general("pad", _pad).tangent(_pad_tangent).moves_elements(_only_copies)

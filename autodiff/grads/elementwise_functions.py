@@ -22,24 +22,24 @@ LN10 = math.log(10.0)
 
 # ------------------------------------------------------------------------------------------ arithmetic
 
-add_grad = elementwise("add", lambda g, out, x, y: g, lambda g, out, x, y: g).said("1", "1")
-sub_grad = elementwise("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g).said("1", "-1")
-mul_grad = elementwise("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x).said("b", "a")
-div_grad = elementwise("div", lambda g, out, x, y: g / y, lambda g, out, x, y: -g * out / y).said("1 / b", "-a / b**2")
-neg_grad = elementwise("neg", lambda g, out, x: -g).said("-1")
-positive_grad = elementwise("positive", lambda g, out, x: g).said("1")
+add_grad = elementwise("add", lambda g, out, x, y: g, lambda g, out, x, y: g).with_formula("1", "1")
+sub_grad = elementwise("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g).with_formula("1", "-1")
+mul_grad = elementwise("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x).with_formula("b", "a")
+div_grad = elementwise("div", lambda g, out, x, y: g / y, lambda g, out, x, y: -g * out / y).with_formula("1 / b", "-a / b**2")
+neg_grad = elementwise("neg", lambda g, out, x: -g).with_formula("-1")
+positive_grad = elementwise("positive", lambda g, out, x: g).with_formula("1")
 conj_grad = elementwise("conj", lambda g, out, x: np.conjugate(g))
 real_grad = elementwise("real", lambda g, out, x: g)
 imag_grad = elementwise("imag", lambda g, out, x: g * -1j)
-square_grad = elementwise("square", lambda g, out, x: g * (2 * x)).said("2 * a")
-reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out).said("-1 / a**2")
-deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180)).said("pi / 180")
-radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180)).said("pi / 180")
-rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
-degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).said("180 / pi")
+square_grad = elementwise("square", lambda g, out, x: g * (2 * x)).with_formula("2 * a")
+reciprocal_grad = elementwise("reciprocal", lambda g, out, x: -g * out * out).with_formula("-1 / a**2")
+deg2rad_grad = elementwise("deg2rad", lambda g, out, x: g * (math.pi / 180)).with_formula("pi / 180")
+radians_grad = elementwise("radians", lambda g, out, x: g * (math.pi / 180)).with_formula("pi / 180")
+rad2deg_grad = elementwise("rad2deg", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
+degrees_grad = elementwise("degrees", lambda g, out, x: g * (180 / math.pi)).with_formula("180 / pi")
 
 # x = floor(x / y) * y + x % y; fmod truncates instead. The quotient is an integer, but x / y may round to the next one.
-remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y)).said(
+remainder_grad = elementwise("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.floor_divide(x, y)).with_formula(
     "1", "-floor(a / b)"
 )
 fmod_grad = elementwise("fmod", lambda g, out, x, y: g, lambda g, out, x, y: -g * np.rint((x - out) / y))
@@ -76,23 +76,23 @@ def _power_exponent(g: Any, out: Any, x: Any, y: Any) -> Any:
     return g * (out * np.log(np.where((x == 0) & (np.real(y) > 0), 1, x)))
 
 
-pow_grad = elementwise("pow", _power_base, _power_exponent).said("b * a**(b - 1)", "a**b * log(a)")
-float_power_grad = elementwise("float_power", _power_base, _power_exponent).said("b * a**(b - 1)", "a**b * log(a)")
-sqrt_grad = elementwise("sqrt", lambda g, out, x: 0.5 * g / out).said("1 / (2 * sqrt(a))")
-cbrt_grad = elementwise("cbrt", lambda g, out, x: g / (3 * out * out)).said("1 / (3 * cbrt(a)**2)")
-exp_grad = elementwise("exp", lambda g, out, x: g * out).said("exp(a)")
-exp2_grad = elementwise("exp2", lambda g, out, x: g * out * LN2).said("2**a * log(2)")
-expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1)).said("exp(a)")
-log_grad = elementwise("log", lambda g, out, x: g / x).said("1 / a")
-log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2)).said("1 / (a * log(2))")
-log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10)).said("1 / (a * log(10))")
+pow_grad = elementwise("pow", _power_base, _power_exponent).with_formula("b * a**(b - 1)", "a**b * log(a)")
+float_power_grad = elementwise("float_power", _power_base, _power_exponent).with_formula("b * a**(b - 1)", "a**b * log(a)")
+sqrt_grad = elementwise("sqrt", lambda g, out, x: 0.5 * g / out).with_formula("1 / (2 * sqrt(a))")
+cbrt_grad = elementwise("cbrt", lambda g, out, x: g / (3 * out * out)).with_formula("1 / (3 * cbrt(a)**2)")
+exp_grad = elementwise("exp", lambda g, out, x: g * out).with_formula("exp(a)")
+exp2_grad = elementwise("exp2", lambda g, out, x: g * out * LN2).with_formula("2**a * log(2)")
+expm1_grad = elementwise("expm1", lambda g, out, x: g * (out + 1)).with_formula("exp(a)")
+log_grad = elementwise("log", lambda g, out, x: g / x).with_formula("1 / a")
+log2_grad = elementwise("log2", lambda g, out, x: g / (x * LN2)).with_formula("1 / (a * log(2))")
+log10_grad = elementwise("log10", lambda g, out, x: g / (x * LN10)).with_formula("1 / (a * log(10))")
 # log(x) / log(n), where either logarithm may be complex
 logn_grad = elementwise(
     "logn",
     lambda g, out, n, x: -g * out / (n * np.emath.log(n)),
     lambda g, out, n, x: g / (x * np.emath.log(n)),
 )
-log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).said("1 / (1 + a)")
+log1p_grad = elementwise("log1p", lambda g, out, x: g / (1 + x)).with_formula("1 / (1 + a)")
 
 
 def _minus_logsum(x: Any, out: Any, y: Any) -> Any:
@@ -109,12 +109,12 @@ logaddexp_grad = elementwise(
     "logaddexp",
     lambda g, out, x, y: g * np.exp(_minus_logsum(x, out, y)),
     lambda g, out, x, y: g * np.exp(_minus_logsum(y, out, x)),
-).said("exp(a - y)", "exp(b - y)")
+).with_formula("exp(a - y)", "exp(b - y)")
 logaddexp2_grad = elementwise(
     "logaddexp2",
     lambda g, out, x, y: g * np.exp2(_minus_logsum(x, out, y)),
     lambda g, out, x, y: g * np.exp2(_minus_logsum(y, out, x)),
-).said("2**(a - y)", "2**(b - y)")
+).with_formula("2**(a - y)", "2**(b - y)")
 
 # ------------------------------------------------------------------------ trigonometric and hyperbolic
 
@@ -126,29 +126,29 @@ def _inverse_root(out: Any, root: Any, of_value: Any) -> Any:
     return of_value(out) if out.dtype.kind == "c" else root()
 
 
-sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).said("cos(a)")
-cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x)).said("-sin(a)")
-tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out)).said("1 / cos(a)**2")
-arcsin_grad = elementwise("arcsin", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)).said(
-    "1 / sqrt(1 - a**2)"
-)
-arccos_grad = elementwise("arccos", lambda g, out, x: -g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)).said(
-    "-1 / sqrt(1 - a**2)"
-)
-arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x)).said("1 / (1 + a**2)")
-sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x)).said("cosh(a)")
-cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x)).said("sinh(a)")
-tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out)).said("1 - tanh(a)**2")
-arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x * x + 1), np.cosh)).said(
+sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).with_formula("cos(a)")
+cos_grad = elementwise("cos", lambda g, out, x: -g * np.sin(x)).with_formula("-sin(a)")
+tan_grad = elementwise("tan", lambda g, out, x: g * (1 + out * out)).with_formula("1 / cos(a)**2")
+arcsin_grad = elementwise(
+    "arcsin", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.cos)
+).with_formula("1 / sqrt(1 - a**2)")
+arccos_grad = elementwise(
+    "arccos", lambda g, out, x: -g / _inverse_root(out, lambda: np.sqrt((1 - x) * (1 + x)), np.sin)
+).with_formula("-1 / sqrt(1 - a**2)")
+arctan_grad = elementwise("arctan", lambda g, out, x: g / (1 + x * x)).with_formula("1 / (1 + a**2)")
+sinh_grad = elementwise("sinh", lambda g, out, x: g * np.cosh(x)).with_formula("cosh(a)")
+cosh_grad = elementwise("cosh", lambda g, out, x: g * np.sinh(x)).with_formula("sinh(a)")
+tanh_grad = elementwise("tanh", lambda g, out, x: g * (1 - out * out)).with_formula("1 - tanh(a)**2")
+arcsinh_grad = elementwise("arcsinh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x * x + 1), np.cosh)).with_formula(
     "1 / sqrt(a**2 + 1)"
 )
 arccosh_grad = elementwise(
     "arccosh", lambda g, out, x: g / _inverse_root(out, lambda: np.sqrt(x - 1) * np.sqrt(x + 1), np.sinh)
-).said("1 / sqrt(a**2 - 1)")
-arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x))).said("1 / (1 - a**2)")
+).with_formula("1 / sqrt(a**2 - 1)")
+arctanh_grad = elementwise("arctanh", lambda g, out, x: g / ((1 - x) * (1 + x))).with_formula("1 / (1 - a**2)")
 arctan2_grad = elementwise(
     "arctan2", lambda g, out, x, y: g * (y / (x * x + y * y)), lambda g, out, x, y: -g * (x / (x * x + y * y))
-).said("b / (a**2 + b**2)", "-a / (a**2 + b**2)")
+).with_formula("b / (a**2 + b**2)", "-a / (a**2 + b**2)")
 
 # ------------------------------------------------------------------------------------- corners and ties
 
@@ -194,7 +194,7 @@ def _choice_of_two(opname: str, of_first: Any, of_second: Any) -> Any:
         return of
 
     rule = elementwise(opname, back(of_first, 0), back(of_second, 1))
-    return rule.tangent(push(of_first), push(of_second)).selecting()
+    return rule.tangent(push(of_first), push(of_second)).selects_elements()
 
 
 def _is_zero(x: Any) -> Any:
@@ -218,9 +218,9 @@ def _abs_formulas(of: str) -> tuple[Any, Any]:
 
 
 nextafter_grad = elementwise("nextafter", lambda g, out, x, y: g, None)
-heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selecting()
-abs_grad = elementwise("abs", _abs_formulas("abs")[0]).tangent(_abs_formulas("abs")[1]).said("sign(a)")
-fabs_grad = elementwise("fabs", _abs_formulas("fabs")[0]).tangent(_abs_formulas("fabs")[1]).said("sign(a)")
+heaviside_grad = elementwise("heaviside", None, lambda g, out, x, y: np.where(x == 0, g, 0)).selects_elements()
+abs_grad = elementwise("abs", _abs_formulas("abs")[0]).tangent(_abs_formulas("abs")[1]).with_formula("sign(a)")
+fabs_grad = elementwise("fabs", _abs_formulas("fabs")[0]).tangent(_abs_formulas("fabs")[1]).with_formula("sign(a)")
 # z / abs(z): a change along z affects only the length
 complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * out) * np.conjugate(out)) / np.abs(z)).tangent(
     lambda t, out, z: (t - np.real(t * np.conjugate(out)) * out) / np.abs(z)
@@ -233,7 +233,7 @@ hypot_grad = (
         lambda t, out, x, y: t * safe_quotient(x, out, "hypot"),
         lambda t, out, x, y: t * safe_quotient(y, out, "hypot"),
     )
-    .said("a / y", "b / y")
+    .with_formula("a / y", "b / y")
 )
 maximum_grad = _choice_of_two("maximum", _maximum_share, _minimum_share)
 minimum_grad = _choice_of_two("minimum", _minimum_share, _maximum_share)
@@ -241,7 +241,7 @@ fmax_grad = _choice_of_two("fmax", _fmax_share, _fmax_share_second)
 fmin_grad = _choice_of_two("fmin", _fmax_share, _fmax_share_second)
 where_grad = elementwise(
     "where", None, lambda g, out, mask, x, y: np.where(mask, g, 0), lambda g, out, mask, x, y: np.where(mask, 0, g)
-).selecting()
+).selects_elements()
 
 
 # clip(x, low, high) is minimum(maximum(x, low), high), and None omits a bound.
@@ -294,7 +294,7 @@ def _clip_tangent(formula: Any) -> Any:
 clip_grad = (
     elementwise("clip", *[_clip_formula(f, i) for i, f in enumerate((_clip_x, _clip_min, _clip_max))])
     .tangent(*map(_clip_tangent, (_clip_x, _clip_min, _clip_max)))
-    .selecting()
+    .selects_elements()
 )
 
 
@@ -386,4 +386,4 @@ def _is_finite_part(x: Any, **_: Any) -> Any:
     return np.isfinite(np.real(x)) | np.isfinite(np.imag(x)) if x.dtype.kind == "c" else np.isfinite(x)
 
 
-nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selecting(_is_finite_part)
+nan_to_num_grad = elementwise("nan_to_num", _nan_to_num).selects_elements(_is_finite_part)

@@ -78,8 +78,8 @@ fft_ihfft_grad = linear(
         np.conjugate(g), x.shape[axis], _length(x, n, axis), axis, _inverse_norm(norm)
     ),
 )
-fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moving()
-fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moving()
+fft_fftshift_grad = linear("fft_fftshift", lambda g, out, x, axes=None: np.fft.ifftshift(g, axes)).moves_elements()
+fft_ifftshift_grad = linear("fft_ifftshift", lambda g, out, x, axes=None: np.fft.fftshift(g, axes)).moves_elements()
 
 
 def _axis_lengths(

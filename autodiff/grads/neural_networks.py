@@ -46,12 +46,14 @@ def _relu_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any]) -> Any:
 relu_grad = (
     elementwise("relu", _relu)
     .tangent(_relu_tangent)
-    .selecting(lambda x: np.logical_not(x < 0))  # at 0 the derivative is 0, not a structural zero
+    .selects_elements(lambda x: np.logical_not(x < 0))  # at 0 the derivative is 0, not a structural zero
 )
-sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).said("y * (1 - y)")
-softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).said("1 / (1 + exp(-a))")
+sigmoid_grad = elementwise("sigmoid", lambda g, out, x: g * (out * (1 - out))).with_formula("y * (1 - y)")
+softplus_grad = elementwise("softplus", lambda g, out, x: g * sigmoid(x)).with_formula("1 / (1 + exp(-a))")
 
-logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out))).said("exp(a - y)")
+logsumexp_grad = reduction("logsumexp", lambda out, x, axis=None: np.exp(x - np.where(out == -np.inf, 0, out))).with_formula(
+    "exp(a - y)"
+)
 
 
 def _softmax(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: Any = -1) -> Any:
@@ -172,14 +174,14 @@ def _rule_of_first(opname: str, count: int, pull: Formula, push: Formula) -> Rul
     return general(opname, pull, *rest).tangent(push, *rest)
 
 
-max_pool_grad = _rule_of_first("max_pool", 1, _max_pool, _max_pool_tangent).selecting()
+max_pool_grad = _rule_of_first("max_pool", 1, _max_pool, _max_pool_tangent).selects_elements()
 max_pool_back_grad = _rule_of_first(
     "max_pool_back", 3, _max_pool_back, lambda t, out, g, x, best, **o: max_pool_back(t, x, best, **o)
-).moving()
+).moves_elements()
 max_pool_along_grad = _rule_of_first(
     "max_pool_along", 3, _max_pool_along, lambda s, out, t, x, best, **o: max_pool_along(s, x, best, **o)
-).moving()
-mean_pool_grad = _rule_of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moving()
+).moves_elements()
+mean_pool_grad = _rule_of_first("mean_pool", 1, _mean_pool, lambda t, out, x, **o: pooled_mean(t, **o)).moves_elements()
 mean_pool_back_grad = _rule_of_first(
     "mean_pool_back", 2, _mean_pool_back, lambda t, out, g, like, **o: mean_pool_back(t, like, **o)
-).moving()
+).moves_elements()

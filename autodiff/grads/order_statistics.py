@@ -28,7 +28,7 @@ def _is_extreme(x: Any, axis: Any = None, **_: Any) -> Any:
     return (x == np.max(x, axis=axis, keepdims=True)) | (x == np.min(x, axis=axis, keepdims=True))
 
 
-ptp_grad = reduction("ptp", _ptp).selecting(_is_extreme)
+ptp_grad = reduction("ptp", _ptp).selects_elements(_is_extreme)
 
 # ------------------------------------------------------------------------------------ order statistics
 # A quantile interpolates between two neighbors in the sorted row. Its place is computed by NumPy: the quantile of the places
@@ -119,7 +119,7 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
                 chosen[k] = chosen[k] + np.sum(mark_corner(rows, moved(), opname), axis=-1)
         return np.reshape(np.stack(chosen), out.shape)
 
-    return general(opname, formula).tangent(tangent).selecting()
+    return general(opname, formula).tangent(tangent).selects_elements()
 
 
 median_grad = _order_statistic("median", np.median)

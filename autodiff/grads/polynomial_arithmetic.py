@@ -109,7 +109,7 @@ def _polydiv_v_tangent(t: NDArray[Any], out: Any, u: Any, v: NDArray[Any]) -> An
 polydiv_grad = (
     general("polydiv", lambda g, out, u, v: np.reshape(_polydiv_u(g, out, u, v), u.shape), _polydiv_v)
     .tangent(_polydiv_tangent, _polydiv_v_tangent)
-    .one_by_one()
+    .not_batchable()
 )
 
 

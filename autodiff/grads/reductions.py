@@ -170,13 +170,15 @@ def _is_masked(node: Any) -> bool:
     return "where" in node.options or "where" in getattr(node.function, "names", ())
 
 
-sum_grad = reduction("sum", _sum, initial=_sum_initial).selecting(begins=_is_masked).said("1")
-mean_grad = reduction("mean", _mean).selecting(begins=_is_masked).said("1 / n")
-max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).selecting()
-min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selecting()
-prod_grad = reduction("prod", _prod, initial=_prod_initial).selecting(_selected, _is_masked).said("y / a")
-var_grad = reduction("var", _var, None, _var_mean).selecting(_selected, _is_masked)
-std_grad = of_lengths(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selecting(_selected, _is_masked)
+sum_grad = reduction("sum", _sum, initial=_sum_initial).selects_elements(makes_zeros=_is_masked).with_formula("1")
+mean_grad = reduction("mean", _mean).selects_elements(makes_zeros=_is_masked).with_formula("1 / n")
+max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).selects_elements()
+min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selects_elements()
+prod_grad = reduction("prod", _prod, initial=_prod_initial).selects_elements(_selected, _is_masked).with_formula("y / a")
+var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selected, _is_masked)
+std_grad = of_lengths(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(
+    _selected, _is_masked
+)
 
 
 # ---------------------------------------------------------------------- reductions that pass over nan
@@ -196,10 +198,10 @@ def _not_nan(x: Any, *_: Any, where: Any = True, **__: Any) -> Any:
     return np.logical_and(where, np.logical_not(np.isnan(x)))
 
 
-nansum_grad = reduction("nansum", _skip_nan(_sum), initial=_sum_initial).selecting()
-nanprod_grad = reduction("nanprod", _skip_nan(_prod, 1), initial=_skip_nan(_prod_initial, 1)).selecting(_not_nan)
-nanmean_grad = reduction("nanmean", _skip_nan(_mean)).selecting()
-nanvar_grad = reduction("nanvar", _skip_nan(_var), None, _skip_nan(_var_mean)).selecting(_not_nan)
-nanstd_grad = reduction("nanstd", _skip_nan(_std), None, _skip_nan(_std_mean)).selecting(_not_nan)
-nanmax_grad = reduction("nanmax", _skip_nan(_max), initial=_skip_nan(_max_initial)).selecting()
-nanmin_grad = reduction("nanmin", _skip_nan(_min), initial=_skip_nan(_min_initial)).selecting()
+nansum_grad = reduction("nansum", _skip_nan(_sum), initial=_sum_initial).selects_elements()
+nanprod_grad = reduction("nanprod", _skip_nan(_prod, 1), initial=_skip_nan(_prod_initial, 1)).selects_elements(_not_nan)
+nanmean_grad = reduction("nanmean", _skip_nan(_mean)).selects_elements()
+nanvar_grad = reduction("nanvar", _skip_nan(_var), None, _skip_nan(_var_mean)).selects_elements(_not_nan)
+nanstd_grad = reduction("nanstd", _skip_nan(_std), None, _skip_nan(_std_mean)).selects_elements(_not_nan)
+nanmax_grad = reduction("nanmax", _skip_nan(_max), initial=_skip_nan(_max_initial)).selects_elements()
+nanmin_grad = reduction("nanmin", _skip_nan(_min), initial=_skip_nan(_min_initial)).selects_elements()

@@ -46,5 +46,5 @@ def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) ->
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", SharedFormulas(_parts_of), ()).moving()
+makers[_Together] = lambda function: Rule("together", "linear", SharedFormulas(_parts_of), ()).moves_elements()
 ops.OPNAMES[together] = "together"

@@ -121,11 +121,11 @@ def any_selects(nodes: Sequence[Any]) -> bool:
 
 
 def _begins(function: Any) -> Any:
-    """Return the `begins` attribute of the rule of a function."""
+    """Return the `makes_zeros` attribute of the rule of a function."""
     if function is None or function in ops.PIECEWISE:
         return False
     try:
-        return by_function[function].begins
+        return by_function[function].makes_zeros
     except TypeError:  # no rule, so no cotangent
         return False
 

@@ -74,7 +74,7 @@ def _reduced(position: int, s: Any, rule: Rule, batched: bool, out: Any, x: Any,
 
 def _propagates_zeros(rule: Rule, options: dict[str, Any]) -> bool:
     """Whether the formulas of a rule map structural zeros to structural zeros."""
-    return rule.carries(**options) if callable(rule.carries) else rule.carries
+    return rule.maps_zeros(**options) if callable(rule.maps_zeros) else rule.maps_zeros
 
 
 def _pulled(rule: Rule, position: int, batched: bool, g: Any, out: Any, operands: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -100,8 +100,8 @@ def _propagate(rule: Rule, position: int, batched: bool, s: Any, out: Any, *oper
         support = options["call"].supports(position, s, out, *operands)
     else:
         support = _anywhere(s, operands[position], batched)
-    if rule.part is not None and position == 0:
-        support = support * np.where(rule.part(*operands, **options), 1.0, 0.0)
+    if rule.selection_mask is not None and position == 0:
+        support = support * np.where(rule.selection_mask(*operands, **options), 1.0, 0.0)
     return support
 
 
@@ -111,7 +111,7 @@ def _nonfinite_terms(
     """Return where a sum of products has a term that is not finite and no structural zero; None if all operands are finite."""
     if _has_own_sweep(options):
         return SeedSupport(s)
-    if rule.kind != "multilinear" or not rule.carries:
+    if rule.kind != "multilinear" or not rule.maps_zeros:
         return None
     ones = [np.ones(np.shape(x)) for x in operands]
     total = None

@@ -52,9 +52,9 @@ class Rule:
         Whether formulas accept batched cotangents and tangents, as functions within `vmap` do. They must not branch on
         their values.
     texts : sequence of str
-        For each operand, its derivative as formula text; see `said`.
-    carries, begins, part : bool or callable, bool or callable, callable or None
-        How structural zeros pass the rule; see `moving` and `selecting`.
+        For each operand, its derivative as formula text; see `with_formula`.
+    maps_zeros, makes_zeros, selection_mask : bool or callable, bool or callable, callable or None
+        How the rule propagates structural zeros; see `moves_elements` and `selects_elements`.
     """
 
     weights: Sequence[Formula | None] = ()
@@ -63,9 +63,9 @@ class Rule:
     batch: tuple[Formula | None, Formula | None] = (None, None)
     is_batchable: bool = False
     texts: Sequence[str] = ()
-    carries: bool | Callable[..., bool] = False
-    begins: bool | Callable[[Any], bool] = False
-    part: Formula | None = None
+    maps_zeros: bool | Callable[..., bool] = False
+    makes_zeros: bool | Callable[[Any], bool] = False
+    selection_mask: Formula | None = None
 
     def __init__(self, opname: str, kind: str, formulas: Sequence[Formula | None], tangents: Sequence[Formula | None]) -> None:
         self.opname = opname
@@ -150,12 +150,12 @@ class Rule:
         self.is_batchable = True
         return self
 
-    def one_by_one(self) -> Rule:
+    def not_batchable(self) -> Rule:
         """Declare that formulas branch on the cotangent or tangent and are called per batch element; return the rule."""
         self.is_batchable = False
         return self
 
-    def moving(self, when: bool | Callable[..., bool] = True) -> Rule:
+    def moves_elements(self, when: bool | Callable[..., bool] = True) -> Rule:
         """Declare that formulas only move or add elements of the cotangent, without subtraction; return the rule.
 
         The formulas themselves then map the structural zeros of the cotangent (see `structural_zeros`).
@@ -165,28 +165,28 @@ class Rule:
         when : bool or callable
             Whether this holds, or a predicate of the options.
         """
-        self.carries = when
+        self.maps_zeros = when
         return self
 
-    def selecting(self, part: Formula | None = None, begins: bool | Callable[[Any], bool] = True) -> Rule:
-        """Declare that elements which are not selected contribute structural zeros; return the rule.
+    def selects_elements(self, selection_mask: Formula | None = None, makes_zeros: bool | Callable[[Any], bool] = True) -> Rule:
+        """Declare that the cotangents of unselected elements are structural zeros; return the rule.
 
         Parameters
         ----------
-        part : callable, optional
+        selection_mask : callable, optional
             ``(*operands, **options)`` returns the mask of the selected elements of the first operand. By default the formulas
-            themselves map structural zeros, as after `moving`.
-        begins : bool or callable
-            Whether any element may be left out, or a predicate of the node.
+            themselves map structural zeros, as after `moves_elements`.
+        makes_zeros : bool or callable
+            Whether elements may be unselected, or a predicate of the node.
 
         Returns
         -------
         Rule
         """
-        self.carries, self.begins, self.part = part is None, begins, part
+        self.maps_zeros, self.makes_zeros, self.selection_mask = selection_mask is None, makes_zeros, selection_mask
         return self
 
-    def said(self, *texts: str) -> Rule:
+    def with_formula(self, *texts: str) -> Rule:
         """Set the formula text of each derivative, which animations of a sweep show; return the rule.
 
         Parameters
@@ -306,14 +306,14 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
         return VariadicFormulas(call)
 
     wrapped = Rule(rule.opname, rule.kind, with_options(rule.formulas), with_options(rule.tangents) if len(rule.tangents) else ())
-    wrapped.carries, wrapped.begins, wrapped.part = rule.carries, rule.begins, rule.part
+    wrapped.maps_zeros, wrapped.makes_zeros, wrapped.selection_mask = rule.maps_zeros, rule.makes_zeros, rule.selection_mask
     return wrapped.batchable() if rule.is_batchable else wrapped
 
 
 def _output_rule(function: ops.Output) -> Rule:
     """Return the rule of one output of a multi-output operation, which collects the cotangents of all outputs."""
     index = function.index
-    rule = Rule("output", "linear", [lambda cotangent, out, outputs: OutputCotangents({index: cotangent})], ()).moving()
+    rule = Rule("output", "linear", [lambda cotangent, out, outputs: OutputCotangents({index: cotangent})], ()).moves_elements()
     return rule.batched(
         lambda position, g, out, outputs: OutputCotangents({index: g}), lambda tangents, out, outputs: tangents[0][index]
     )

@@ -92,10 +92,12 @@ def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]
 def weigh_tangent(rule: Rule, tangent: Any, factor: Any, *operands: Any, **options: Any) -> Any:
     """Multiply the tangent of a reduced operand by the partial derivatives; unselected elements give zero for any tangent."""
     weighted = tangent * factor
-    if not rule.begins:
+    if not rule.makes_zeros:
         return weighted
-    part: Any = (factor != 0 if np.ndim(factor) else True) if rule.part is None else rule.part(*operands, **options)
-    return weighted if part is True else np.where(part, weighted, 0)
+    is_selected: Any = factor != 0 if np.ndim(factor) else True
+    if rule.selection_mask is not None:
+        is_selected = rule.selection_mask(*operands, **options)
+    return weighted if is_selected is True else np.where(is_selected, weighted, 0)
 
 
 def moved_positions(function: Callable[..., Any]) -> Formula:
@@ -132,7 +134,7 @@ def gather(opname: str, positions: Formula) -> Rule:
 
     rule = Rule(opname, "gather", (formula,), (tangent,))
     rule.positions = positions
-    return declare(rule.selecting())
+    return declare(rule.selects_elements())
 
 
 def general(opname: str, *formulas: Formula | None, shared: Formula | None = None, fixed: int = 0) -> Rule:

@@ -16,7 +16,7 @@ from compgraph.view import as_mathematics, chosen_name, name_of, showable
 from .sweep_steps import Pass, Step, letters
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-# The tokens of the formula text of a rule (`Rule.said`): a power, a transpose, a word, an operator, another character.
+# The tokens of the formula text of a rule (`Rule.with_formula`): a power, a transpose, a word, an operator, another character.
 TOKENS = re.compile(r"\*\*(?:\(([^()]*)\)|(\w+))|\.T\b|(\w+)|(\s*[-+*/@>]\s*)|(.)")
 SIGNS = {"*": " · ", "/": " / ", "-": " − ", "+": " + ", "@": " @ ", ">": " > "}
 

@@ -44,7 +44,7 @@ class Step:
     local : array or None
         The elementwise derivative of the operation by the operand; None unless the rule multiplies by it.
     text : str
-        The formula text of the rule (`Rule.said`); empty if it does not evaluate to `contribution` here.
+        The formula text of the rule (`Rule.with_formula`); empty if it does not evaluate to `contribution` here.
     """
 
     node: Any

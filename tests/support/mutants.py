@@ -246,7 +246,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = _name(node.func)
-        if name == "said":  # the formula as text
+        if name == "with_formula":  # the formula as text
             self.visit(node.func)
         elif not name.endswith(("Error", "Warning", "warn")):
             self.generic_visit(node)

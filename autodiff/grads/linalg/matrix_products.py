@@ -37,7 +37,7 @@ def _matmul_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[An
     return np.matmul(_swap(a), g)
 
 
-matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moving().said("g @ b.T", "a.T @ g")
+matmul_grad = multilinear("matmul", _matmul_a, _matmul_b).moves_elements().with_formula("g @ b.T", "a.T @ g")
 
 # dot(a, b)[i..., k..., m] = sum over j of a[i..., j] b[k..., j, m]; with a scalar it multiplies.
 
@@ -63,7 +63,7 @@ def _dot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any])
     return np.moveaxis(summed, 0, -2) if b.ndim > 1 else summed
 
 
-dot_grad = multilinear("dot", _dot_a, _dot_b).moving().said("g @ b.T", "a.T @ g")
+dot_grad = multilinear("dot", _dot_a, _dot_b).moves_elements().with_formula("g @ b.T", "a.T @ g")
 
 # inner(a, b)[i..., k...] = sum over j of a[i..., j] b[k..., j]
 
@@ -84,14 +84,14 @@ def _inner_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any
     return np.tensordot(g, a, axes=(leading, leading))
 
 
-inner_grad = multilinear("inner", _inner_a, _inner_b).moving()
+inner_grad = multilinear("inner", _inner_a, _inner_b).moves_elements()
 
 
 outer_grad = multilinear(
     "outer",
     lambda g, out, a, b: np.reshape(np.matmul(g, np.ravel(b)), np.shape(a)),
     lambda g, out, a, b: np.reshape(np.matmul(np.ravel(a), g), np.shape(b)),
-).moving()
+).moves_elements()
 
 
 # vdot conjugates its first operand, whose cotangent is conjugated in turn.
@@ -99,7 +99,7 @@ vdot_grad = multilinear(
     "vdot",
     lambda g, out, a, b: np.conjugate(np.reshape(g * np.ravel(b), np.shape(a))),
     lambda g, out, a, b: np.reshape(g * np.conjugate(np.ravel(a)), np.shape(b)),
-).moving()
+).moves_elements()
 
 
 def _tensordot_axes(axes: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
@@ -128,7 +128,7 @@ def _tensordot_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray
     return np.transpose(summed, np.argsort(order).tolist())
 
 
-tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moving()
+tensordot_grad = multilinear("tensordot", _tensordot_a, _tensordot_b).moves_elements()
 
 # ------------------------------------------------------------------------------------------- einsum
 
@@ -175,7 +175,7 @@ def _einsum(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any, s
     return einsum(*[x for _, x in factors], subscripts=",".join(t for t, _ in factors) + "->" + wanted, **options)
 
 
-einsum_grad = multilinear("einsum", variadic=_einsum).moving()
+einsum_grad = multilinear("einsum", variadic=_einsum).moves_elements()
 
 stacked_matmul_grad = multilinear(
     "stacked_matmul",
@@ -227,7 +227,7 @@ kron_grad = multilinear(
     "kron",
     lambda g, out, a, b: _kron_parts(g, ensure_array(a), ensure_array(b), 0),
     lambda g, out, a, b: _kron_parts(g, ensure_array(b), ensure_array(a), 1),
-).moving()
+).moves_elements()
 
 
 def _to_3d(x: NDArray[Any], axis: int) -> Any:
@@ -263,7 +263,7 @@ vecdot_grad = multilinear(
     "vecdot",
     lambda g, out, a, b: np.conjugate(g[..., None] * b),
     lambda g, out, a, b: g[..., None] * np.conjugate(a),
-).moving()
+).moves_elements()
 
 
 def _vecdot(g: NDArray[Any], x: NDArray[Any], other: Any, axis: int) -> Any:
@@ -275,17 +275,17 @@ linalg_vecdot_grad = multilinear(
     "linalg_vecdot",
     lambda g, out, a, b, axis=-1: np.conjugate(_vecdot(g, a, b, axis)),
     lambda g, out, a, b, axis=-1: _vecdot(g, b, np.conjugate(a), axis),
-).moving()
+).moves_elements()
 matvec_grad = multilinear(
     "matvec",
     lambda g, out, a, b: g[..., None] * b[..., None, :],
     lambda g, out, a, b: np.matmul(_swap(a), g[..., None])[..., 0],
-).moving()
+).moves_elements()
 vecmat_grad = multilinear(
     "vecmat",
     lambda g, out, a, b: np.conjugate(np.matmul(b, g[..., None])[..., 0]),
     lambda g, out, a, b: np.conjugate(a)[..., None] * g[..., None, :],
-).moving()
+).moves_elements()
 
 
 def _multi_dot(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
@@ -300,4 +300,4 @@ def _multi_dot(position: int, g: NDArray[Any], out: NDArray[Any], *operands: Any
     return np.reshape(g, operands[position].shape)
 
 
-multi_dot_grad = multilinear("multi_dot", variadic=_multi_dot).moving()
+multi_dot_grad = multilinear("multi_dot", variadic=_multi_dot).moves_elements()

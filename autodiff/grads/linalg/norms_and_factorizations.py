@@ -294,7 +294,7 @@ def _pinv_push(tangents: Any, out: Any, a: Any, **options: Any) -> Any:
     return NotImplemented if _cut(a, **options) is not None else pinv_tangent(tangents[0], out, a, **options)
 
 
-linalg_pinv_grad = general("linalg_pinv", pinv).tangent(pinv_tangent).one_by_one().batched(_pinv_batch, _pinv_push)
+linalg_pinv_grad = general("linalg_pinv", pinv).tangent(pinv_tangent).not_batchable().batched(_pinv_batch, _pinv_push)
 
 # lstsq returns x = pinv(a) b, the squares of b - a x if the solution is unique, the rank, and the singular values.
 
@@ -344,4 +344,4 @@ def lstsq_tangent_b(t: Any, out: Any, a: Any, b: Any, rcond: Any = None) -> Any:
     return np.matmul(inverse, t), left, None, None
 
 
-linalg_lstsq_grad = general("linalg_lstsq", lstsq_a, lstsq_b).tangent(lstsq_tangent_a, lstsq_tangent_b).one_by_one()
+linalg_lstsq_grad = general("linalg_lstsq", lstsq_a, lstsq_b).tangent(lstsq_tangent_a, lstsq_tangent_b).not_batchable()

@@ -211,4 +211,4 @@ def _diagonal_matrix(g: Any, out: Any, values: Any, w: Any, of: str) -> Any:
     return np.einsum("...ii->...i", g)
 
 
-diagonal_matrix_grad = linear("diagonal_matrix", _diagonal_matrix, None).one_by_one()
+diagonal_matrix_grad = linear("diagonal_matrix", _diagonal_matrix, None).not_batchable()

@@ -55,7 +55,7 @@ def batch_unless_equal(rule: Rule) -> Rule:
         formula: Any = rule.tangents[0]
         return NotImplemented if _has_equal_values(out) else formula(tangents[0], out, a, **options)
 
-    return rule.one_by_one().batched(pull, push)
+    return rule.not_batchable().batched(pull, push)
 
 
 def _has_equal_values(out: Any) -> bool:

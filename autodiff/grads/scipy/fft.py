@@ -156,8 +156,12 @@ scipy_fft_fft2_grad, scipy_fft_ifft2_grad = _along_axes("fft2", _fft, (-2, -1)),
 scipy_fft_rfft2_grad, scipy_fft_irfft2_grad = _along_axes("rfft2", _rfft, (-2, -1)), _along_axes("irfft2", _irfft, (-2, -1))
 scipy_fft_hfft2_grad, scipy_fft_ihfft2_grad = _along_axes("hfft2", _hfft, (-2, -1)), _along_axes("ihfft2", _ihfft, (-2, -1))
 scipy_fft_fht_grad, scipy_fft_ifht_grad = _hankel("fht"), _hankel("ifht")
-scipy_fft_fftshift_grad = linear("scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes)).moving()
-scipy_fft_ifftshift_grad = linear("scipy_fft_ifftshift", lambda g, out, x, axes=None: scipy.fft.fftshift(g, axes=axes)).moving()
+scipy_fft_fftshift_grad = linear(
+    "scipy_fft_fftshift", lambda g, out, x, axes=None: scipy.fft.ifftshift(g, axes=axes)
+).moves_elements()
+scipy_fft_ifftshift_grad = linear(
+    "scipy_fft_ifftshift", lambda g, out, x, axes=None: scipy.fft.fftshift(g, axes=axes)
+).moves_elements()
 
 
 # -------------------------------------------------------------------------------------------- sine and cosine transforms

@@ -37,11 +37,11 @@ scipy_sparse_matmul_grad = multilinear(
     "scipy_sparse_matmul",
     lambda g, out, data, x, *, pattern: _at_places(g, x, pattern),
     lambda g, out, data, x, *, pattern: _sparse().product(data, g, pattern=pattern.T),
-).one_by_one()
+).not_batchable()
 
 scipy_sparse_toarray_grad = linear(
     "scipy_sparse_toarray", lambda g, out, data, *, pattern: g[pattern.rows, pattern.cols]
-).one_by_one()
+).not_batchable()
 
 scipy_sparse_solve_grad = (
     general(
@@ -55,7 +55,7 @@ scipy_sparse_solve_grad = (
         ),
         lambda t, out, data, b, *, pattern, **o: _sparse().solution(data, t, pattern=pattern, **o),
     )
-    .one_by_one()
+    .not_batchable()
 )
 
 
@@ -92,18 +92,18 @@ def _along_elements(
 scipy_sparse_linalg_factored_grad = (
     general("scipy_sparse_linalg_factored", _of_elements, _back)
     .tangent(_along_elements, lambda t, out, data, b, **o: _sparse_linalg().factored(data, t, **o))
-    .one_by_one()
+    .not_batchable()
 )
 
 scipy_sparse_linalg_incomplete_grad = linear(
     "scipy_sparse_linalg_incomplete",
     lambda g, out, b, *, lu, trans="N": _sparse_linalg().incomplete(g, lu=lu, trans=TRANSPOSED[trans]),
-).one_by_one()
+).not_batchable()
 
 scipy_sparse_linalg_expm_multiply_grad = linear(
     "scipy_sparse_linalg_expm_multiply",
     lambda g, out, x, *, matrix: _sparse_linalg().expm_multiply(g, matrix=matrix.transpose()),
-).one_by_one()
+).not_batchable()
 
 # A v = w v with v.T v = 1, A real and symmetric. With K = [[A - w, -v], [-v.T, 0]], which is symmetric and regular where w is a
 # simple eigenvalue, K [dv, dw] = [-dA v, 0] (I. Nelson, "Simplified calculation of eigenvector derivatives", 1976).
@@ -159,4 +159,4 @@ def _along_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: An
     return np.stack([f[-1] for f in pair_tangents]), np.stack([f[:-1] for f in pair_tangents], axis=1)
 
 
-scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _of_pairs).tangent(_along_pairs).one_by_one()
+scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _of_pairs).tangent(_along_pairs).not_batchable()

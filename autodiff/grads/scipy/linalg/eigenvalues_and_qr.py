@@ -154,7 +154,7 @@ def _of_any(opname: str, only: bool) -> Rule:
     def tangent(position: int) -> Any:
         return lambda t, out, *operands, **options: _eig_forth(position, only, t, out, *operands, **options)
 
-    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one()
+    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).not_batchable()
 
 
 scipy_linalg_eig_grad = _of_any("scipy_linalg_eig", False)
@@ -248,7 +248,7 @@ def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = Fals
     return tangents if order is None else (*tangents, None)
 
 
-scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).one_by_one()
+scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).not_batchable()
 
 # a = r q: the adjoint of a with its rows turned around is q~ r~, with the adjoints of both, turned around.
 
@@ -294,4 +294,4 @@ def _rq_forth(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
     return dr if q is None else (dr, adjoint(dq)[..., ::-1, :])
 
 
-scipy_linalg_rq_grad = general("scipy_linalg_rq", _rq_back).tangent(_rq_forth).one_by_one()
+scipy_linalg_rq_grad = general("scipy_linalg_rq", _rq_back).tangent(_rq_forth).not_batchable()

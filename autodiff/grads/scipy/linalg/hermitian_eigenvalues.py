@@ -181,7 +181,7 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
             return NotImplemented
         return tangent(active_positions[0])(tangents[active_positions[0]], out, *operands, **options)
 
-    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).one_by_one().batched(pull, push)
+    return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).not_batchable().batched(pull, push)
 
 
 scipy_linalg_eigh_grad = _of_pairs("scipy_linalg_eigh")
@@ -235,7 +235,7 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
 
         return tangent
 
-    return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).one_by_one()
+    return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).not_batchable()
 
 
 scipy_linalg_eigh_tridiagonal_grad = _of_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
@@ -263,7 +263,7 @@ def _of_bands(opname: str, only: bool) -> Rule:
             0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **chosen
         )
 
-    return general(opname, back).tangent(forth).one_by_one()
+    return general(opname, back).tangent(forth).not_batchable()
 
 
 scipy_linalg_eig_banded_grad = _of_bands("scipy_linalg_eig_banded", False)

@@ -59,7 +59,7 @@ def _pinv_forth(t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rt
     return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
 
-scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).one_by_one()
+scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).not_batchable()
 
 
 def _pinvh_back(
@@ -86,7 +86,7 @@ def _cutoff_of_triangle(a: NDArray[Any], atol: Any, rtol: Any, lower: Any) -> An
     return _cutoff(half + adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
 
 
-scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).one_by_one()
+scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).not_batchable()
 
 # The basis n of a null space is one of many: what does not depend on the choice has the derivative that follows from the
 # smallest turn, dn = -pinv(a) da n.
@@ -115,7 +115,7 @@ def _null_space_forth(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: 
     )
 
 
-scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).tangent(_null_space_forth).one_by_one()
+scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).tangent(_null_space_forth).not_batchable()
 
 # ----------------------------------------------------------------------------------------- least squares
 
@@ -152,5 +152,5 @@ def _forth(formula: Any) -> Any:
 scipy_linalg_lstsq_grad = (
     general("scipy_linalg_lstsq", _back(lstsq_a), _back(lstsq_b))
     .tangent(_forth(lstsq_tangent_a), _forth(lstsq_tangent_b))
-    .one_by_one()
+    .not_batchable()
 )
