@@ -5,8 +5,8 @@ from . import imported as imported  # rules of functions of other libraries
 from . import scipy as scipy  # names who answers for functions of SciPy's
 from .call import Opaque as Opaque
 from .call import has_node as has_node
-from .call import transposed as transposed
-from .call import zeros_for as zeros_for
+from .call import instantiate_zeros as instantiate_zeros
+from .call import transpose_pull as transpose_pull
 from .checkpoint import checkpoint, checkpointed_chain
 from .custom_gradient import custom_gradient
 from .implicit import fixed_point, root

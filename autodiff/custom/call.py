@@ -33,11 +33,11 @@ class Opaque:
         The name of the operation.
     """
 
-    _made: ClassVar[dict[str, Opaque]] = {}
+    _instances: ClassVar[dict[str, Opaque]] = {}
 
     def __new__(cls, opname: str) -> Opaque:
         """The function of that name."""
-        return cls._made.setdefault(opname, object.__new__(cls))
+        return cls._instances.setdefault(opname, object.__new__(cls))
 
     def __init__(self, opname: str) -> None:
         self.__name__ = opname
@@ -53,19 +53,19 @@ class Opaque:
 PICKLED_WHOLE.add(Opaque)
 
 
-def _adjoints(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
+def _pull_cotangents(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
     """The adjoints of several operands, from one call of `pull`."""
     cotangents = call.pull(adjoint, out, *operands)
     return [cotangents[position] for position in positions]
 
 
-def _tangent(position: int, tangent: Any, out: Any, *operands: Any, call: Any) -> Any:
+def _push_tangent(position: int, tangent: Any, out: Any, *operands: Any, call: Any) -> Any:
     if hasattr(call, "push"):
         return call.push(position, tangent, out, *operands)
-    return transposed(lambda u: call.pull(u, out, *operands)[position], out, tangent)
+    return transpose_pull(lambda u: call.pull(u, out, *operands)[position], out, tangent)
 
 
-def transposed(pull: Any, out: Any, tangent: Any) -> Any:
+def transpose_pull(pull: Any, out: Any, tangent: Any) -> Any:
     """The tangent of a result, from the linear function that takes its adjoint to that of an operand.
 
     Parameters
@@ -83,10 +83,12 @@ def transposed(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-makers[Opaque] = lambda function: Rule(function.__name__, "general", SharedFormulas(_adjoints), VariadicFormulas(_tangent))
+makers[Opaque] = lambda function: Rule(
+    function.__name__, "general", SharedFormulas(_pull_cotangents), VariadicFormulas(_push_tangent)
+)
 
 
-def zeros_for(adjoints: Any, outs: Any) -> tuple[Any, ...]:
+def instantiate_zeros(adjoints: Any, outs: Any) -> tuple[Any, ...]:
     """Adjoints of several results, zero where none has arrived."""
     return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
 
@@ -108,13 +110,13 @@ def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
     ValueError
         If they differ by more than rounding errors, which may depend on memory addresses.
     """
-    then, current_values = np.asarray(to_values(before)), np.asarray(to_values(now))
-    if current_values.shape == then.shape:
-        if np.array_equal(current_values, then, equal_nan=current_values.dtype.kind in "fc"):
+    earlier_values, current_values = np.asarray(to_values(before)), np.asarray(to_values(now))
+    if current_values.shape == earlier_values.shape:
+        if np.array_equal(current_values, earlier_values, equal_nan=current_values.dtype.kind in "fc"):
             return
-        close = float(np.sqrt(np.finfo(np.result_type(current_values, np.float16)).eps))
-        scale = max(scale, float(np.max(np.abs(then), initial=0)))
-        if np.allclose(current_values, then, rtol=close, atol=close * scale, equal_nan=True):
+        tolerance = float(np.sqrt(np.finfo(np.result_type(current_values, np.float16)).eps))
+        scale = max(scale, float(np.max(np.abs(earlier_values), initial=0)))
+        if np.allclose(current_values, earlier_values, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
             return
     raise ValueError(
         f"{name}: the function gives other numbers now than when its result was computed: it draws random numbers, or an array "

@@ -74,38 +74,38 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = flatten((args, kwargs))
 
-        def flat(leaves: Sequence[Any]) -> Any:
+        def apply_to_leaves(leaves: Sequence[Any]) -> Any:
             args, kwargs = unflatten(structure, leaves)
             return f(*args, **kwargs)
 
-        return _checkpointed(flat, leaves) if is_recording() else f(*args, **kwargs)
+        return _apply_checkpoint(apply_to_leaves, leaves) if is_recording() else f(*args, **kwargs)
 
     return call
 
 
-def _checkpointed(f: Function, leaves: list[Any]) -> Any:
+def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
     """The result of a function of a list, as one node."""
     if active_levels():
-        stepped = LiftedFunction(lambda *elements: f(elements), leaves)
+        lifted = LiftedFunction(lambda *elements: f(elements), leaves)
         with outside_vmap():
-            return stepped.wrap_results(_checkpointed(lambda elements: stepped(*elements), stepped.arrays))
+            return lifted.wrap_results(_apply_checkpoint(lambda elements: lifted(*elements), lifted.arrays))
     level = max((x.level for x in leaves if isinstance(x, Value)), default=0)
     if level:
-        return _with_tangents(f, leaves, level)
+        return _apply_with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
     if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
         return f(leaves)
-    for node in closure.closed:
+    for node in closure.captured:
         if memory_of(node):
             raise TypeError(
                 f"checkpoint: the function uses the {describe(node)} from outside, which was written into; pass it as an "
                 "argument, or use a copy (np.copy)"
             )
-    operands = (*[leaves[i] for i in positions], *closure.closed)
-    call = Checkpoint(f, leaves, positions, closure)
+    operands = (*[leaves[i] for i in positions], *closure.captured)
+    call = CheckpointCall(f, leaves, positions, closure)
     results = list(closure.results)
-    values = tuple([_own(results[i]) for i in closure.outs])
+    values = tuple([_copy_owned(results[i]) for i in closure.outs])
     if operands and values:
         output = attach(values if len(values) > 1 else values[0], _checkpoint, operands, {"call": call})
         for i, node in zip(closure.outs, output if len(values) > 1 else [output], strict=True):
@@ -113,14 +113,14 @@ def _checkpointed(f: Function, leaves: list[Any]) -> Any:
     return unflatten(closure.structure, results)
 
 
-def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
+def _apply_with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
     """The same one level down: tangents of this level are arguments and results of their own."""
     with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.level == level]
     split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
     if not any(isinstance(x, Value) for x in split):
         return f(leaves)
 
-    def both(elements: Sequence[Any]) -> Any:
+    def primals_and_tangents(elements: Sequence[Any]) -> Any:
         joined = list(elements[: len(leaves)])
         for i, tangent in zip(with_tangent, elements[len(leaves) :], strict=True):
             joined[i] = leaves[i].like(joined[i], tangent)
@@ -128,44 +128,44 @@ def _with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
         pairs = [(x.primal, x.tangent) if isinstance(x, TangentNode) and x.level == level else (x,) for x in results]
         return pairs, Structure(structure)
 
-    pairs, held = _checkpointed(both, split)
+    pairs, result_structure = _apply_checkpoint(primals_and_tangents, split)
     results = [leaves[with_tangent[0]].like(*p) if len(p) == 2 else p[0] for p in pairs]
-    return unflatten(held.of_results, results)
+    return unflatten(result_structure.structure, results)
 
 
 class Structure:
     """How results were nested, wrapped so that it is a leaf itself."""
 
     def __init__(self, structure: Any) -> None:
-        self.of_results = structure
+        self.structure = structure
 
 
-def _own(node: Any) -> Any:
+def _copy_owned(node: Any) -> Any:
     """The value of a node in memory of its own."""
     plain = node.raw_value
     return np.array(plain) if type(plain) is np.ndarray and (plain.base is not None or not node.args) else plain
 
 
-class Checkpoint:
+class CheckpointCall:
     """One call of a checkpointed function, with the data to run it again."""
 
     def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
         self.f = f
         self.positions = positions
         self.leaves = [None if i in positions else x for i, x in enumerate(leaves)]
-        self.closed = closure.closed
+        self.captured = closure.captured
         self.outs = closure.outs
-        self.wrapped = wrappers.get()
-        self.known: Any = None
+        self.wrappers = wrappers.get()
+        self.cached_supports: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "known": None}  # what only one sweep has use for
+        return {**self.__dict__, "cached_supports": None}  # what only one sweep has use for
 
-    def _given(self, operands: Sequence[Any]) -> list[Any]:
+    def _fill_leaves(self, operands: Sequence[Any]) -> list[Any]:
         leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
             leaves[i] = operand
-        for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
+        for node, operand in zip(self.captured, operands[len(self.positions) :], strict=True):
             if operand is not node and operand is not node.raw_value:
                 np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(
@@ -176,7 +176,7 @@ class Checkpoint:
     def compute(self, *operands: Any) -> Any:
         """The values of the results."""
         with NoGraph():
-            results, _ = flatten(self.f(self._given(operands)))
+            results, _ = flatten(self.f(self._fill_leaves(operands)))
         values = tuple(to_values(results[i]) for i in self.outs)
         return values if len(values) > 1 else values[0]
 
@@ -185,51 +185,55 @@ class Checkpoint:
         support = SeedSupport.take()
         adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
         support = support if isinstance(out, tuple) or support is None else (support,)
-        joint, wanted = self._again(out, operands)
-        nodes, seed = collect(joint, stop=wanted), _parts(adjoints)
-        within = None if support is None else _parts(support)
+        joint, targets = self._recompute(out, operands)
+        nodes, seed = collect(joint, stop=targets), _nonzero_cotangents(adjoints)
+        seed_support = None if support is None else _nonzero_cotangents(support)
         if not has_node(adjoints, *operands):
-            cotangents = owned_arrays(sweep(nodes, joint, seed, set(wanted), False, frozenset(wanted), within), wanted, *adjoints)
-            return [cotangents[x] for x in wanted]
+            cotangents = owned_arrays(
+                sweep(nodes, joint, seed, set(targets), False, frozenset(targets), seed_support), targets, *adjoints
+            )
+            return [cotangents[x] for x in targets]
         with recording_on():
-            some = next(iter(seed.cotangents.values()))
-            cotangents = sweep(nodes, joint, seed, set(wanted), True, frozenset(wanted), within)
-            return [cotangents[x] if x in cotangents else connected_zeros(x, some) for x in wanted]
+            any_cotangent = next(iter(seed.cotangents.values()))
+            cotangents = sweep(nodes, joint, seed, set(targets), True, frozenset(targets), seed_support)
+            return [cotangents[x] if x in cotangents else connected_zeros(x, any_cotangent) for x in targets]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
         """The support of the adjoint of one operand, from that of the result (see `reverse.structural_zeros`)."""
-        known = self.known
-        if known is None or known[0] is not s:  # a sweep asks for one operand after the other
+        cached = self.cached_supports
+        if cached is None or cached[0] is not s:  # a sweep asks for one operand after the other
             supports = s if isinstance(out, tuple) else (s,)
-            joint, wanted = self._again(out, operands)
+            joint, targets = self._recompute(out, operands)
             recorded = has_node(supports, *operands)
             with recording_on() if recorded else nullcontext():
-                nodes = collect(joint, stop=wanted)
-                node_supports = sweep_supports(nodes, joint, _parts(supports), set(wanted), recorded, frozenset(wanted))
-            known = self.known = s, [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in wanted]
-        return known[1][position]
+                nodes = collect(joint, stop=targets)
+                node_supports = sweep_supports(
+                    nodes, joint, _nonzero_cotangents(supports), set(targets), recorded, frozenset(targets)
+                )
+            cached = self.cached_supports = s, [node_supports[x] if x in node_supports else np.zeros(x.shape) for x in targets]
+        return cached[1][position]
 
-    def _again(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def _recompute(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The results of the function, run again, as one; and the nodes whose adjoints are those of the operands."""
-        closure = Closure("checkpoint", self.f, self._given(operands), self.positions, self.wrapped)
+        closure = Closure("checkpoint", self.f, self._fill_leaves(operands), self.positions, self.wrappers)
         results = [closure.results[i] for i in closure.outs]
         outs = out if isinstance(out, tuple) else (out,)
         if closure.outs != self.outs:
             raise ValueError("checkpoint: another part of the result depends on something when the function runs again")
-        for now, before in zip(results, outs, strict=True):
-            require_same("checkpoint", before, now)
-        before, now = set(self.closed), set(closure.closed)
-        if before - now or any(map(_may_differ, now - before)):
+        for current, earlier in zip(results, outs, strict=True):
+            require_same("checkpoint", earlier, current)
+        earlier, current = set(self.captured), set(closure.captured)
+        if earlier - current or any(map(_may_hold_other_values, current - earlier)):
             raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
-        return as_joint(results), [*closure.inputs, *self.closed]
+        return as_joint(results), [*closure.inputs, *self.captured]
 
 
-def _parts(adjoints: Sequence[Any]) -> OutputCotangents:
+def _nonzero_cotangents(adjoints: Sequence[Any]) -> OutputCotangents:
     """Adjoints of several results, where they are not zero."""
     return OutputCotangents({k: a for k, a in enumerate(adjoints) if a is not None})
 
 
-def _may_differ(node: Any) -> bool:
+def _may_hold_other_values(node: Any) -> bool:
     """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
     return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 

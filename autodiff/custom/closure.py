@@ -52,13 +52,13 @@ class Closure:
         self.operator, self.f, self.positions = operator, f, positions
         self.leaves = [elements[i] for i in positions]
         self.shared = find_shared(self.leaves)
-        self._elements = [_read_only(x) for x in elements]
+        self._elements = [_as_read_only(x) for x in elements]
         self._wrapped = wrappers.get() if wrapped is None else wrapped
         trace = Trace(self)  # it refers to this: kept, it would hold what the run has left until cycles are collected
         self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
         self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
         self.level = max([self.results[i].level for i in self.outs], default=0)
-        self.closed: list[Any] = [] if self.level else self._closed()
+        self.captured: list[Any] = [] if self.level else self._find_captured()
 
     def arrays(self) -> list[Any]:
         """The arguments."""
@@ -81,25 +81,25 @@ class Closure:
         with sealing(self._start, self._wrapped):
             return self.f(elements)
 
-    def _closed(self) -> list[Any]:
+    def _find_captured(self) -> list[Any]:
         """The nodes from outside that the results were computed from."""
         inputs = set(self.inputs)
         results = [self.results[i] for i in self.outs]
 
-        def inside(node: Any) -> list[Any]:
+        def operands_inside(node: Any) -> list[Any]:
             if node in inputs or self._is_outside(node):
                 return []
             operands = [node.args[position] for position in node.parent_argnums]
             memory = root_of(node).memory if isinstance(node, Value) else None
             return operands + memory.log if memory else operands
 
-        return [n for n in walk(results, inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
+        return [n for n in walk(results, operands_inside) if type(n) in ACTIVE and n not in inputs and self._is_outside(n)]
 
     def _is_outside(self, node: Any) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= self._start
 
 
-def _read_only(value: Any) -> Any:
+def _as_read_only(value: Any) -> Any:
     """A plain array that cannot be written into; all else as it is."""
     if type(value) is not np.ndarray:
         return value

@@ -18,62 +18,62 @@ from compgraph.values import INERT, Value, is_plain_array, save_operand
 from ..arguments import flatten, unflatten
 from ..batching import active_levels
 from ..operators import vjp
-from .call import Opaque, has_node, require_same, zeros_for
+from .call import Opaque, has_node, instantiate_zeros, require_same
 
-_PULLS = 64  # derivatives of a compiled function, by how its arguments nest and which of them are nodes
+_MAX_PULLS = 64  # derivatives of a compiled function, by how its arguments nest and which of them are nodes
 _jit = Opaque("jit")
 
 
-def _called(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the results of a compiled function for nodes: by a program if one exists, else by recording its operations."""
     leaves, structure = flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     is_outermost = is_recording() and not is_compiling() and not active_levels()
     if not positions or not is_outermost or any(leaves[i].level for i in positions):
         return jitted.__wrapped__(*args, **kwargs)
-    plain = list(map(_numbers, leaves))
-    call = _made(jitted, plain, structure, jitted.dict_orders((args, kwargs)), positions)
+    plain = list(map(_save_plain_value, leaves))
+    call = _create_call(jitted, plain, structure, jitted.dict_orders((args, kwargs)), positions)
     if call is None:
         return jitted.__wrapped__(*args, **kwargs)
-    program_result, computed = call.by_program()
+    program_result, fallback = call.by_program()
     if program_result is None:
-        return computed(args, kwargs)
-    values, how = flatten(program_result[0])
+        return fallback(args, kwargs)
+    values, result_structure = flatten(program_result[0])
     if not values or not all(isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind == "f" for v in values):
         return jitted.__wrapped__(*args, **kwargs)
     operands = tuple([leaves[i] for i in positions])
     output = attach(tuple(values) if len(values) > 1 else values[0], _jit, operands, {"call": call})
-    return unflatten(how, list(output) if len(values) > 1 else [output])
+    return unflatten(result_structure, list(output) if len(values) > 1 else [output])
 
 
-record_by(_called)
+record_by(_call_on_nodes)
 
 
-def _numbers(leaf: Any) -> Any:
+def _save_plain_value(leaf: Any) -> Any:
     """Return the plain value of a leaf, which no later write changes."""
     if isinstance(leaf, Value):
         return to_values(leaf)
     return save_operand(leaf) if is_plain_array(leaf) else leaf
 
 
-def _made(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> Compiled | None:
+def _create_call(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> CompiledCall | None:
     """A call, with the derivative that all calls alike have; None if its derivative is known not to be compiled."""
     arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
     statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
     pulls = jitted.__dict__.setdefault("_pulls", {})
     key = structure, *orders, tuple(positions), tuple([(i, type(x), repr(x)) for i, x in statics])
     if key not in pulls:
-        if len(pulls) >= _PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
+        if len(pulls) >= _MAX_PULLS or not all(isinstance(x, (bool, int, float, str, type(None))) for _, x in statics):
             return None
-        pulls[key] = cg.jit(_pull_of(jitted.__wrapped__, structure, positions, arrays, dict(statics)), **_options(jitted))
-    return None if pulls[key].is_rejected else Compiled(jitted, plain, structure, positions, arrays, pulls[key])
+        pulls[key] = cg.jit(_create_pull(jitted.__wrapped__, structure, positions, arrays, dict(statics)), **_jit_options(jitted))
+    return None if pulls[key].is_rejected else CompiledCall(jitted, plain, structure, positions, arrays, pulls[key])
 
 
-def _options(jitted: Any) -> dict[str, Any]:
+def _jit_options(jitted: Any) -> dict[str, Any]:
     return {name: jitted.options[name] for name in ("threads", "exact", "cache", "backend") if name in jitted.options}
 
 
-def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:
+def _create_pull(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:
     """The function of operands, other arrays and adjoints that gives the results, and the adjoints of the operands."""
 
     def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
@@ -83,13 +83,13 @@ def _pull_of(f: Any, structure: Any, positions: list[int], arrays: list[int], st
             outputs = flatten(f(*args, **kwargs))[0]
             return tuple([x if isinstance(x, Value) else cg.constant(x) for x in outputs])  # some may not depend on any operand
 
-        outputs, pulled = vjp(results, *operands)
-        return outputs, pulled(tuple(adjoints))
+        outputs, vjp_function = vjp(results, *operands)
+        return outputs, vjp_function(tuple(adjoints))
 
     return pull
 
 
-class Compiled:
+class CompiledCall:
     """One call of a compiled function.
 
     Parameters
@@ -107,20 +107,20 @@ class Compiled:
     """
 
     def __init__(
-        self, jitted: Any, plain: list[Any], structure: Any, positions: list[int], arrays: list[int], pulled: Any
+        self, jitted: Any, plain: list[Any], structure: Any, positions: list[int], arrays: list[int], jitted_pull: Any
     ) -> None:
-        self.jitted, self.structure, self.positions, self.pulled = jitted, structure, positions, pulled
+        self.jitted, self.structure, self.positions, self.jitted_pull = jitted, structure, positions, jitted_pull
         self.leaves = [None if i in positions else x for i, x in enumerate(plain)]
         self.others = tuple([plain[i] for i in arrays])
-        self._given = tuple([plain[i] for i in positions])
+        self._operands = tuple([plain[i] for i in positions])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_given": None}
+        return {**self.__dict__, "_operands": None}
 
     def by_program(self) -> Any:
         """The result of a program in a list, or None, and the fallback. See `Jitted.run_program`."""
-        args, kwargs = self._arguments(self._given)
-        self._given = ()
+        args, kwargs = self._arguments(self._operands)
+        self._operands = ()
         with NoGraph():
             return self.jitted.run_program(args, kwargs)
 
@@ -140,26 +140,26 @@ class Compiled:
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands."""
         outs = out if isinstance(out, tuple) else (out,)
-        adjoints = tuple(map(_scalar, zeros_for(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
+        adjoints = tuple(map(_as_scalar, instantiate_zeros(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
         if has_node(adjoints, *operands):
             with recording_on():
-                values, cotangents = self.pulled(operands, self.others, adjoints)
+                values, cotangents = self.jitted_pull(operands, self.others, adjoints)
         else:
             with NoGraph():
-                values, cotangents = self.pulled(operands, self.others, adjoints)
+                values, cotangents = self.jitted_pull(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
         except ValueError:  # a sum that cancels is only rounding errors, which differ in the program of the derivative
-            again = self.compute(*map(to_values, operands))
-            _require_all_same(outs, again if isinstance(again, tuple) else (again,))
+            recomputed = self.compute(*map(to_values, operands))
+            _require_all_same(outs, recomputed if isinstance(recomputed, tuple) else (recomputed,))
         return list(cotangents)
 
 
 def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
-    for one, other in zip(before, now, strict=True):
-        require_same("jit", one, other)
+    for earlier, later in zip(before, now, strict=True):
+        require_same("jit", earlier, later)
 
 
-def _scalar(adjoint: Any) -> Any:
+def _as_scalar(adjoint: Any) -> Any:
     """A 0-d array as NumPy's scalar, so that there is one program for both."""
     return adjoint[()] if type(adjoint) is np.ndarray else adjoint

@@ -17,7 +17,7 @@ from ..arguments import flatten, unflatten
 from ..batching import LiftedFunction, any_batched, base_of, outside_vmap
 from ..reverse import connected_zeros
 from ..rules import unowned
-from .call import Opaque, has_node, transposed, zeros_for
+from .call import Opaque, has_node, instantiate_zeros, transpose_pull
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -72,35 +72,35 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     def call(*args: Any, **options: Any) -> Any:
         leaves, structure = flatten(list(args))
         if any_batched(leaves):
-            return _of_examples(Custom(f, options, structure), leaves)
-        custom_call = Custom(f, options, structure)
+            return _apply_batched(CustomGradientCall(f, options, structure), leaves)
+        custom_call = CustomGradientCall(f, options, structure)
         output = bind(_custom, as_operands(tuple(leaves)), {"call": custom_call})
         return unflatten(custom_call.results, output if isinstance(output, (tuple, list)) else [output])
 
     return call
 
 
-def _of_examples(custom_call: Custom, leaves: list[Any]) -> Any:
+def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
     """The value within vmap: that of a function of all examples, whose pull is that of each."""
 
-    def below(*bases: Any) -> Any:
+    def apply_to_batch(*bases: Any) -> Any:
         pulls: list[Any] = []
 
         def parts(*operands: Any) -> Any:
-            outputs, pull = custom_call.pair(operands)
+            outputs, pull = custom_call.value_and_pull(operands)
             pulls.append(pull)
             return outputs
 
-        return stepped.run(parts, bases, lifts=True), lambda adjoints: stepped.pull(pulls[0], adjoints)
+        return lifted.run(parts, bases, lifts=True), lambda adjoints: lifted.pull(pulls[0], adjoints)
 
-    below.__name__ = custom_call.name
-    stepped = LiftedFunction(below, leaves)
+    apply_to_batch.__name__ = custom_call.name
+    lifted = LiftedFunction(apply_to_batch, leaves)
     with outside_vmap():
-        outputs = custom_gradient(below)(*stepped.arrays)
-    return unflatten(custom_call.results, stepped.wrap_results(outputs))
+        outputs = custom_gradient(apply_to_batch)(*lifted.arrays)
+    return unflatten(custom_call.results, lifted.wrap_results(outputs))
 
 
-class Custom:
+class CustomGradientCall:
     """One call of a function with a derivative of its own."""
 
     def __init__(self, f: Function, options: dict[str, Any], structure: Any) -> None:
@@ -110,30 +110,30 @@ class Custom:
         self.results: Any = None  # the structure of the value
         self.name = getattr(f, "__name__", "the function")
         self.operands: tuple[Any, ...] = ()
-        self.pull_kept: Any = None
+        self.saved_pull: Any = None
 
     def compute(self, *operands: Any) -> Any:
         """The value; what pulls adjoints through it is kept."""
         with recording_on():
-            parts, pull = self.pair(operands)
+            parts, pull = self.value_and_pull(operands)
         if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
                 f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
             )
-        self.operands, self.pull_kept = operands, pull
+        self.operands, self.saved_pull = operands, pull
         values = tuple(np.asarray(to_values(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
-    def pair(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
+    def value_and_pull(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
         """The leaves of the value, and the function that takes their adjoints to those of the arguments' leaves."""
-        pair = self.f(*unflatten(self.structure, operands), **self.options)
-        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
+        result = self.f(*unflatten(self.structure, operands), **self.options)
+        if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
             raise TypeError(
                 f"custom_gradient: {self.name} must return a pair (value, pull), where pull is a function of the adjoint"
             )
-        leaves, results = flatten(pair[0])
+        leaves, results = flatten(result[0])
         if not leaves:
-            raise TypeError(f"custom_gradient: the value of {self.name} is {pair[0]!r}, which holds no array")
+            raise TypeError(f"custom_gradient: the value of {self.name} is {result[0]!r}, which holds no array")
         self.results = results
 
         def pull(adjoint: Any) -> list[Any]:
@@ -141,22 +141,22 @@ class Custom:
             seed = next((a for a in adjoints if isinstance(base_of(a), Value)), None)
             if seed is not None:
                 adjoints = tuple(a if isinstance(a, Value) else constant_operand(a) for a in adjoints)
-            return self._checked(pair[1](unflatten(results, adjoints)), operands, seed)
+            return self._check_cotangents(result[1](unflatten(results, adjoints)), operands, seed)
 
         return leaves, pull
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands."""
         if isinstance(out, tuple):
-            adjoint = zeros_for(adjoint, out)
+            adjoint = instantiate_zeros(adjoint, out)
         if has_node(adjoint, *operands):
-            return self.pair(operands)[1](adjoint)  # type: ignore[no-any-return]
+            return self.value_and_pull(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are the values it had
         with NoGraph():
-            return [unowned(to_values(a)) for a in self.pull_kept(adjoint)]
+            return [unowned(to_values(a)) for a in self.saved_pull(adjoint)]
 
-    def _checked(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
+    def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
         arguments = self.structure.children()
         several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
@@ -165,7 +165,9 @@ class Custom:
             raise ValueError(
                 f"custom_gradient: the pull of {self.name} returned {len(trees)} adjoints for {len(arguments)} arguments"
             )
-        adjoints = [leaf for tree, argument in zip(trees, arguments, strict=True) for leaf in self._leaves(tree, argument)]
+        adjoints = [
+            leaf for tree, argument in zip(trees, arguments, strict=True) for leaf in self._flatten_cotangent(tree, argument)
+        ]
         for position, (adjoint, operand) in enumerate(zip(adjoints, operands, strict=True)):
             shape = np.shape(operand)
             if adjoint is None:
@@ -185,7 +187,7 @@ class Custom:
                 adjoints[position] = np.asarray(adjoint)[()]
         return adjoints
 
-    def _leaves(self, tree: Any, argument: Any) -> list[Any]:
+    def _flatten_cotangent(self, tree: Any, argument: Any) -> list[Any]:
         """Return the cotangents of the leaves of one argument; None for zero."""
         if tree is None:
             return [None] * argument.num_leaves
@@ -198,14 +200,14 @@ class Custom:
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
         """The tangent of the value from that of one operand."""
-        pull_all = self.pair(operands)[1]
+        pull_all = self.value_and_pull(operands)[1]
 
         def pull(adjoint: Any) -> Any:
             return pull_all(adjoint)[position]
 
         self._require_linear(pull, out)
         try:
-            return transposed(pull, out, tangent)
+            return transpose_pull(pull, out, tangent)
         except TypeError as error:
             raise TypeError(
                 f"custom_gradient: forward mode transposes the pull of {self.name}, which must be made of operations on the "

@@ -23,7 +23,7 @@ from ..forward import jvp
 from ..operators import jacrev, vjp
 from .call import Opaque, require_same
 from .closure import Closure
-from .nested import problem_of
+from .nested import create_problem
 
 Function = Callable[..., Any]
 
@@ -81,25 +81,25 @@ def root(
     >>> print(round(float(solution["u"]), 9), round(float(solution["v"]), 9))
     3.0 4.0
     """
-    problem = problem_of("root", g, x0, params, args)
+    problem = create_problem("root", g, x0, params, args)
 
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         from scipy import optimize
 
         scipy_result = optimize.root(
-            lambda x: np.ravel(to_values(problem.function(_shaped(x, start), *values))),
+            lambda x: np.ravel(to_values(problem.function(_reshape_like(x, start), *values))),
             np.ravel(start),
-            jac=lambda x: to_values(jacobian_of(problem.function, _shaped(x, start), values)),
+            jac=lambda x: to_values(jacobian_of(problem.function, _reshape_like(x, start), values)),
             method=method,
             tol=tol,
             options=options,
         )
-        residual = np.max(np.abs(np.ravel(to_values(problem.function(_shaped(scipy_result.x, start), *values)))), initial=0)
-        if not scipy_result.success and not residual <= _rounding(problem.function, scipy_result.x, start, values):
+        residual = np.max(np.abs(np.ravel(to_values(problem.function(_reshape_like(scipy_result.x, start), *values)))), initial=0)
+        if not scipy_result.success and not residual <= _rounding_error(problem.function, scipy_result.x, start, values):
             raise RuntimeError(f"root: no solution was found: {scipy_result.message} (residual {residual:.3g})")
         return scipy_result.x
 
-    return problem.restored(_solution("root", problem.function, problem.start, problem.leaves, solve))
+    return problem.restore(_solution("root", problem.function, problem.start, problem.leaves, solve))
 
 
 def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float = 1e-12, maxiter: int = 500) -> Any:
@@ -144,12 +144,12 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
     >>> print(round(float(grad(lambda p: fixed_point(lambda x, p: np.cos(p * x), 0.5, p))(1.0)), 6))
     -0.297474
     """
-    problem = problem_of("fixed_point", f, x0, params, args)
+    problem = create_problem("fixed_point", f, x0, params, args)
 
     def solve(start: Any, values: tuple[Any, ...]) -> Any:
         x = start
         for _ in range(maxiter):
-            before, x = x, np.asarray(to_values(problem.function(_shaped(x, start), *values)))
+            before, x = x, np.asarray(to_values(problem.function(_reshape_like(x, start), *values)))
             if x.shape != start.shape:
                 raise ValueError(f"fixed_point: the function made shape {x.shape} of {start.shape}")
             if not np.all(np.isfinite(x)):
@@ -159,7 +159,7 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
         raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps; try autodiff.root")
 
     solution = _solution("fixed_point", lambda x, *p: x - problem.function(x, *p), problem.start, problem.leaves, solve)
-    return problem.restored(solution)
+    return problem.restore(solution)
 
 
 # ------------------------------------------------------------------------------------------ the theorem
@@ -171,7 +171,7 @@ class Implicit:
     def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
         self.name, self.g, self.solve = name, g, solve
         self.start, self.dtype = start.astype(float), start.dtype
-        self.first: tuple[list[Any], Any] | None = None  # a solution with its parameters, and the residual there
+        self.first_solution: tuple[list[Any], Any] | None = None  # a solution with its parameters, and the residual there
 
     def compute(self, *params: Any) -> Any:
         """The solution."""
@@ -185,10 +185,10 @@ class Implicit:
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
             raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
         values = to_values([out, *params])
-        if self.first is not None and all(map(np.array_equal, values, self.first[0])):
-            moved = np.ravel(to_values(self.g(*values))) - np.ravel(self.first[1])
+        if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
+            residual_change = np.ravel(to_values(self.g(*values))) - np.ravel(self.first_solution[1])
             size = float(np.max(np.abs(values[0]), initial=1.0))
-            require_same(self.name, np.zeros(moved.shape), np.linalg.solve(plain, moved), size)
+            require_same(self.name, np.zeros(residual_change.shape), np.linalg.solve(plain, residual_change), size)
         return matrix
 
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
@@ -200,9 +200,9 @@ class Implicit:
     def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
         """The tangent of the solution from that of one parameter."""
         before, after = params[:position], params[position + 1 :]
-        still = np.zeros(out.shape, out.dtype)
-        moved = jvp(lambda x, p: self.g(x, *before, p, *after), (out, params[position]), (still, tangent))[1]
-        return laid_out(np.linalg.solve(self._matrix(out, params), np.ravel(-moved)), out.shape)
+        zero_tangent = np.zeros(out.shape, out.dtype)
+        residual_tangent = jvp(lambda x, p: self.g(x, *before, p, *after), (out, params[position]), (zero_tangent, tangent))[1]
+        return reshape_vector(np.linalg.solve(self._matrix(out, params), np.ravel(-residual_tangent)), out.shape)
 
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
@@ -212,10 +212,10 @@ def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: F
             name, lambda start, parameter_leaves: _solution(name, g, start, tuple(parameter_leaves), solve), (x0, params)
         )
     with outside_vmap():
-        return _solved(name, g, x0, params, solve)
+        return _solve_as_node(name, g, x0, params, solve)
 
 
-def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
+def _solve_as_node(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
     """The solution as one node."""
     start = np.asarray(to_values(as_argument(to_values(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
@@ -225,17 +225,17 @@ def _solved(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Fun
     call = Implicit(name, g, start, solve)
     out = bind(_functions[name], operands, {"call": call})
     values = [to_values(v) for v in (out, *operands)]
-    call.first = [*map(np.copy, values)], require_closed(name, g, values)
+    call.first_solution = [*map(np.copy, values)], require_no_captures(name, g, values)
     return out
 
 
 _functions = {name: Opaque(name) for name in ("root", "fixed_point")}
 
 
-def require_closed(name: str, g: Function, values: list[Any]) -> Any:
+def require_no_captures(name: str, g: Function, values: list[Any]) -> Any:
     """Return the result of a function; raise a TypeError if it captures nodes, which its derivative would miss."""
     closure = Closure(name, lambda elements: g(*elements), values, range(len(values)))
-    used = [n for n in closure.closed if type(n) not in INERT]
+    used = [n for n in closure.captured if type(n) not in INERT]
     require_unbatched(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
@@ -252,16 +252,16 @@ def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
     return np.reshape(matrix, (x.size, x.size))
 
 
-def laid_out(flat: Any, shape: tuple[int, ...]) -> Any:
+def reshape_vector(flat: Any, shape: tuple[int, ...]) -> Any:
     """A vector in a shape; of no dimensions, a scalar."""
     return np.reshape(flat, shape) if shape else flat[0]
 
 
-def _shaped(x: Any, like: Any) -> Any:
+def _reshape_like(x: Any, like: Any) -> Any:
     return np.reshape(np.asarray(x, like.dtype), like.shape)[()]
 
 
-def _rounding(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
+def _rounding_error(g: Function, x: Any, start: Any, values: tuple[Any, ...]) -> float:
     """Return the size of a residual that consists of rounding errors alone."""
-    matrix = np.abs(to_values(jacobian_of(g, _shaped(x, start), values)))
+    matrix = np.abs(to_values(jacobian_of(g, _reshape_like(x, start), values)))
     return float(1e3 * np.finfo(start.dtype).eps * max(1.0, float(np.max(matrix @ np.abs(np.ravel(x)), initial=0))))

@@ -33,10 +33,10 @@ class Problem(NamedTuple):
     function: Function
     start: Any
     leaves: tuple[Any, ...]
-    restored: Function
+    restore: Function
 
 
-def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, between: int = 0) -> Problem:
+def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, num_between: int = 0) -> Problem:
     """Return the problem of a function of an unknown and parameters, which may all nest.
 
     Parameters
@@ -51,7 +51,7 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
         The positional parameters.
     args : object
         The parameters as SciPy takes them: a tuple of them, or a single one that is not a tuple.
-    between : int
+    num_between : int
         The number of arguments of `f` between the unknown and the parameters.
 
     Raises
@@ -67,17 +67,17 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
     if not starts:
         raise TypeError(f"{name}: the unknown, {x0!r}, contains no array")
     if unknown.is_leaf():
-        return Problem(_of_leaves(f, structure, between), x0, tuple(leaves), lambda x: x)
+        return Problem(_flatten_parameters(f, structure, num_between), x0, tuple(leaves), lambda x: x)
     arrays = [as_argument(start, f"{name}: the unknown") for start in starts]
     shapes, dtypes = [a.shape for a in arrays], [a.dtype for a in arrays]
 
-    def tree(x: Any) -> Any:
+    def unflatten_unknown(x: Any) -> Any:
         sizes = [math.prod(shape) for shape in shapes]
         ends = np.cumsum([0, *sizes])
         pieces = [np.reshape(x[..., a:b], (*x.shape[:-1], *shape)) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
         return unflatten(unknown, [p if p.dtype == dtype else p.astype(dtype) for p, dtype in zip(pieces, dtypes, strict=True)])
 
-    def vector(value: Any) -> Any:
+    def flatten_value(value: Any) -> Any:
         parts, value_structure = flatten(value)
         if value_structure != unknown:
             raise ValueError(
@@ -89,8 +89,13 @@ def problem_of(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any
                 raise ValueError(f"{name}: the function made an array of shape {np.shape(part)} for one of shape {shape}")
         return np.concatenate([np.ravel(part) for part in parts])
 
-    inner = _of_leaves(f, structure, between)
-    return Problem(lambda x, *rest: vector(inner(tree(x), *rest)), vector(unflatten(unknown, arrays)), tuple(leaves), tree)
+    flat_function = _flatten_parameters(f, structure, num_between)
+    return Problem(
+        lambda x, *rest: flatten_value(flat_function(unflatten_unknown(x), *rest)),
+        flatten_value(unflatten(unknown, arrays)),
+        tuple(leaves),
+        unflatten_unknown,
+    )
 
 
 def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
@@ -101,9 +106,9 @@ def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
     return tuple(params) or extra_arguments
 
 
-def _of_leaves(f: Function, structure: Any, between: int) -> Function:
+def _flatten_parameters(f: Function, structure: Any, num_between: int) -> Function:
     """A function of nested parameters, as one of their leaves."""
     if all(part.is_leaf() for part in structure.children()):
         return f
-    first = 1 + between
+    first = 1 + num_between
     return lambda *arguments: f(*arguments[:first], *unflatten(structure, arguments[first:]))

@@ -16,8 +16,8 @@ from ..batching import any_batched, map_elements, outside_vmap
 from ..forward import jvp
 from ..operators import vjp
 from .call import Opaque, require_same
-from .implicit import laid_out, require_closed
-from .nested import problem_of
+from .implicit import require_no_captures, reshape_vector
+from .nested import create_problem
 
 Function = Callable[..., Any]
 
@@ -74,9 +74,9 @@ def odeint(
     >>> print(round(float(decay(0.5)), 6), round(float(grad(decay)(0.5)), 6))
     0.367879 -0.735759
     """
-    problem = problem_of("odeint", f, y0, params, args, between=1)
+    problem = create_problem("odeint", f, y0, params, args, num_between=1)
     options: Any = {"method": method, "rtol": rtol, "atol": atol}
-    return problem.restored(_states(problem.function, problem.start, t, problem.leaves, options))
+    return problem.restore(_states(problem.function, problem.start, t, problem.leaves, options))
 
 
 def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
@@ -86,10 +86,10 @@ def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
             "odeint", lambda y0, t, parameter_leaves: _states(f, y0, t, tuple(parameter_leaves), options), (y0, t, params)
         )
     with outside_vmap():
-        return _solved(f, y0, t, params, options)
+        return _solve_as_node(f, y0, t, params, options)
 
 
-def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
+def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
     """The solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
     y0, t, *rest = (to_values(p) for p in operands)
@@ -100,8 +100,8 @@ def _solved(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
         raise ValueError("odeint: the times must be a vector of two or more that increase, or decrease")
     call = Solution(f, options)
     out = bind(_odeint, operands, {"call": call})
-    require_closed("odeint", f, [y0, t[0], *rest])
-    call.first = [*map(np.copy, (y0, t, *rest))], call.rates(to_values(out), t, *rest)
+    require_no_captures("odeint", f, [y0, t[0], *rest])
+    call.first_solution = [*map(np.copy, (y0, t, *rest))], call.rates(to_values(out), t, *rest)
     return out
 
 
@@ -111,7 +111,7 @@ class Solution:
     def __init__(self, f: Function, options: dict[str, Any]) -> None:
         self.f = f
         self.options = options
-        self.first: tuple[list[Any], Any] | None = None  # the operands of a solution, and the rates at its times
+        self.first_solution: tuple[list[Any], Any] | None = None  # the operands of a solution, and the rates at its times
 
     def compute(self, y0: Any, t: Any, *params: Any) -> Any:
         """The states at the times."""
@@ -126,12 +126,12 @@ class Solution:
             return derivative.ravel()
 
         with NoGraph():
-            solved = solve_ivp(
+            scipy_result = solve_ivp(
                 rate, (float(t[0]), float(t[-1])), y0.ravel().astype(float), t_eval=np.asarray(t, float), **self.options
             )
-        if not solved.success or solved.y.shape[1] != len(t) or not np.all(np.isfinite(solved.y)):
-            raise RuntimeError(f"odeint: the solver failed: {solved.message}")
-        return solved.y.T.reshape(len(t), *y0.shape).astype(np.result_type(y0, t, *params))
+        if not scipy_result.success or scipy_result.y.shape[1] != len(t) or not np.all(np.isfinite(scipy_result.y)):
+            raise RuntimeError(f"odeint: the solver failed: {scipy_result.message}")
+        return scipy_result.y.T.reshape(len(t), *y0.shape).astype(np.result_type(y0, t, *params))
 
     def rates(self, out: Any, t: Any, *params: Any) -> Any:
         """The plain rates at all times."""
@@ -141,10 +141,10 @@ class Solution:
     def _require_same(self, out: Any, *operands: Any) -> None:
         """Raise if the function gives other rates now than it gave when the solution was found."""
         values = to_values(list(operands))
-        if self.first is not None and all(map(np.array_equal, values, self.first[0])):
-            require_same("odeint", self.first[1], self.rates(to_values(out), *values[1:]))
+        if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
+            require_same("odeint", self.first_solution[1], self.rates(to_values(out), *values[1:]))
 
-    def again(self, f: Function, y0: Any, t: Any, *params: Any) -> Any:
+    def solve_like(self, f: Function, y0: Any, t: Any, *params: Any) -> Any:
         """The solution of another equation, to the same tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
@@ -155,22 +155,22 @@ class Solution:
         sizes = [int(np.size(p)) for p in params]
 
         def backward(state: Any, time: Any, *params: Any) -> Any:
-            y, weights = laid_out(state[:size], shape), laid_out(state[size : 2 * size], shape)
+            y, weights = reshape_vector(state[:size], shape), reshape_vector(state[size : 2 * size], shape)
             rate, pull = vjp(f, y, time, *params)  # by time too: f may depend on nothing else
-            of_state, _, *of_params = pull(weights)
-            return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (of_state, *of_params))])
+            state_cotangent, _, *param_cotangents = pull(weights)
+            return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (state_cotangent, *param_cotangents))])
 
         weights, totals = adjoint[-1], np.zeros(sum(sizes))
         rates = [f(out[i], t[i], *params) for i in range(len(t))]
-        of_times = [np.sum(adjoint[i] * rates[i]) for i in range(1, len(t))]
+        time_cotangents = [np.sum(adjoint[i] * rates[i]) for i in range(1, len(t))]
         for i in range(len(t) - 1, 0, -1):
             state = np.concatenate([np.ravel(out[i]), np.ravel(weights), totals])
-            state = self.again(backward, state, np.stack([t[i], t[i - 1]]), *params)[1]
-            weights, totals = laid_out(state[size : 2 * size], shape), state[2 * size :]
+            state = self.solve_like(backward, state, np.stack([t[i], t[i - 1]]), *params)[1]
+            weights, totals = reshape_vector(state[size : 2 * size], shape), state[2 * size :]
             if i > 1:
                 weights = weights + adjoint[i - 1]
         first = -np.sum(weights * rates[0])
-        return [weights + adjoint[0], np.stack([first, *of_times]), *_parts(totals, params, sizes)]
+        return [weights + adjoint[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
 
     def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> Any:
         """The tangent of the states from that of the first state, of the times, or of one parameter."""
@@ -179,29 +179,31 @@ class Solution:
         k = position - 2
 
         def forward(state: Any, time: Any, *arguments: Any) -> Any:
-            y, moved = laid_out(state[:size], shape), laid_out(state[size:], shape)
+            y, state_tangent = reshape_vector(state[:size], shape), reshape_vector(state[size:], shape)
             p, direction = (arguments[:-1], arguments[-1]) if k >= 0 else (arguments, None)
             if k >= 0:
-                rate, change = jvp(lambda y, s, q: f(y, s, *p[:k], q, *p[k + 1 :]), (y, time, p[k]), (moved, 0.0, direction))
+                rate, rate_tangent = jvp(
+                    lambda y, s, q: f(y, s, *p[:k], q, *p[k + 1 :]), (y, time, p[k]), (state_tangent, 0.0, direction)
+                )
             else:
-                rate, change = jvp(lambda y, s: f(y, s, *p), (y, time), (moved, 0.0))
-            return np.concatenate([np.ravel(rate), np.ravel(change)])
+                rate, rate_tangent = jvp(lambda y, s: f(y, s, *p), (y, time), (state_tangent, 0.0))
+            return np.concatenate([np.ravel(rate), np.ravel(rate_tangent)])
 
         start = tangent if position == 0 else np.zeros(shape)
         if position == 1:
             start = -f(y0, t[0], *params) * tangent[0]
         state = np.concatenate([np.ravel(y0), np.ravel(start)])
-        solved = self.again(forward, state, t, *params, *([tangent] if k >= 0 else []))
-        state_tangents = np.reshape(solved[:, size:], out.shape)
+        trajectory = self.solve_like(forward, state, t, *params, *([tangent] if k >= 0 else []))
+        state_tangents = np.reshape(trajectory[:, size:], out.shape)
         if position == 1:
             state_tangents = state_tangents + np.stack([f(out[i], t[i], *params) * tangent[i] for i in range(len(t))])
         return state_tangents
 
 
-def _parts(totals: Any, params: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+def _split_totals(totals: Any, params: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """A vector cut into arrays of the shapes of the parameters."""
     ends = np.cumsum([0, *sizes])
-    return [laid_out(totals[a:b], np.shape(p)) for a, b, p in zip(ends[:-1], ends[1:], params, strict=True)]
+    return [reshape_vector(totals[a:b], np.shape(p)) for a, b, p in zip(ends[:-1], ends[1:], params, strict=True)]
 
 
 _odeint = Opaque("odeint")

@@ -16,7 +16,7 @@ from compgraph.graph import as_operands, to_values
 from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
-from ...custom import Opaque, has_node, transposed, zeros_for
+from ...custom import Opaque, has_node, transposed, instantiate_zeros
 from .boxes import getval, holds_box, isbox
 from .vspaces import dense, vspace
 
@@ -130,7 +130,7 @@ class _Call:
             raise NotImplementedError(f"VJP of {_name_of(self.function)} wrt argnums {tuple(self.boxed)} not defined")
         is_recorded = has_node(adjoint, *operands)
         with recording_on() if is_recorded else NoGraph():
-            output_cotangent = zeros_for(adjoint, out) if isinstance(out, tuple) else adjoint
+            output_cotangent = instantiate_zeros(adjoint, out) if isinstance(out, tuple) else adjoint
             vjp = maker(tuple(self.boxed), self._tree(out), self._arguments(operands), self.kwargs)
             argument_cotangents = [*vjp(self._tree(output_cotangent))]
             leaves = self._cotangents(argument_cotangents, operands)

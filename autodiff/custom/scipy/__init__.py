@@ -18,12 +18,12 @@ _CALLING = {
     ),
 }
 # Those that ask others, or are given arrays alone.
-_GIVEN = {
+_NON_CALLING = {
     ("scipy.integrate", "integrate"): "nquad dblquad tplquad",
     ("scipy.optimize", "optimize"): "nnls lsq_linear linprog milp isotonic_regression",
 }
 
-for _table, _is_calling in ((_CALLING, True), (_GIVEN, False)):
-    for (_module, _place), _names in _table.items():
+for _table, _is_calling in ((_CALLING, True), (_NON_CALLING, False)):
+    for (_module, _module_name), _names in _table.items():
         for _name in _names.split():
-            answer_by(_module, _name, f"{__name__}.{_place}:{_name}", calling=_is_calling)
+            answer_by(_module, _name, f"{__name__}.{_module_name}:{_name}", calling=_is_calling)

@@ -29,14 +29,19 @@ from ..implicit import jacobian_of
 
 Residual = Callable[[Sequence[Any]], Any]
 Verify = Callable[[Any], object]
-STEPS = 6  # Newton steps; each doubles the number of digits
-FAR = 1e-2  # how far from what a solver found, relative to its size, the solution may be
+NEWTON_STEPS = 6  # Newton steps; each doubles the number of digits
+MAX_RELATIVE_STEP = 1e-2  # how far from what a solver found, relative to its size, the solution may be
 
 _functions: dict[str, Opaque] = {}
 
 
 def solution(
-    name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Callable[[list[Any]], Any], verify: Verify | None = None
+    name: str,
+    residual: Residual,
+    x: Any,
+    leaves: Sequence[Any],
+    solve_again: Callable[[list[Any]], Any],
+    verify: Verify | None = None,
 ) -> Any:
     """Return the result of a solver as a function of everything that it depends on.
 
@@ -64,15 +69,15 @@ def solution(
         return x
     leaves = [save_operand(leaf) if is_plain_array(leaf) else leaf for leaf in leaves]
     positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, Value) and type(leaf) not in INERT]
-    flat = _flat(residual)
+    flat = _flatten_residual(residual)
     closure = Closure(name, flat, [x, *leaves], [0, *[i + 1 for i in positions]])
     require_unbatched(name, *leaves, *closure.results)
     if closure.level:
-        return _with_tangents(name, residual, x, leaves, again, verify, closure.results[0])
-    operands = (*[leaves[i] for i in positions], *closure.closed)
+        return _solve_with_tangents(name, residual, x, leaves, solve_again, verify, closure.results[0])
+    operands = (*[leaves[i] for i in positions], *closure.captured)
     if not operands or not is_recording():
         return x
-    for node in closure.closed:
+    for node in closure.captured:
         if memory_of(node):
             raise TypeError(
                 f"{name}: the function uses the {describe(node)} from outside, which was written into; pass it by args=, or use "
@@ -80,35 +85,41 @@ def solution(
             )
     if name not in _functions:
         _functions[name] = Opaque(name)
-    call = Solution(name, flat, x, leaves, positions, closure, again, verify)
+    call = Solution(name, flat, x, leaves, positions, closure, solve_again, verify)
     return attach(x, _functions[name], operands, {"call": call})
 
 
-def _flat(residual: Residual) -> Residual:
+def _flatten_residual(residual: Residual) -> Residual:
     return lambda elements: np.ravel(stack_nested(residual(elements)))
 
 
-def _with_tangents(name: str, residual: Residual, x: Any, leaves: Sequence[Any], again: Any, verify: Any, like: Any) -> Any:
+def _solve_with_tangents(
+    name: str, residual: Residual, x: Any, leaves: Sequence[Any], solve_again: Any, verify: Any, tracer: Any
+) -> Any:
     """The same one level down, and its tangent: ``-(dg/dx)^-1`` times that of the residual where x stands still."""
-    level = like.level
+    level = tracer.level
 
     def lower(elements: Sequence[Any]) -> Any:
-        return _primal(_flat(residual)(elements), level)
+        return _primal(_flatten_residual(residual)(elements), level)
 
-    below = [_primal(leaf, level) for leaf in leaves]
-    base = solution(name, lower, x, below, again, verify)
-    at = base + polishing(name, lower, x, list(map(to_values, below)), verify)
-    moved = _flat(residual)([at, *leaves]).tangent
-    matrix = regular(name, jacobian_of(lambda z: lower([z, *below]), at, ()))
-    tangent = np.linalg.solve(matrix, -np.expand_dims(moved, -1))[..., 0]
-    return like.like(base, np.reshape(tangent, (*moved.shape[:-1], *x.shape)) if x.ndim or moved.ndim > 1 else tangent[0])
+    primal_leaves = [_primal(leaf, level) for leaf in leaves]
+    base = solution(name, lower, x, primal_leaves, solve_again, verify)
+    at = base + polish(name, lower, x, list(map(to_values, primal_leaves)), verify)
+    residual_tangent = _flatten_residual(residual)([at, *leaves]).tangent
+    matrix = require_regular(name, jacobian_of(lambda z: lower([z, *primal_leaves]), at, ()))
+    tangent = np.linalg.solve(matrix, -np.expand_dims(residual_tangent, -1))[..., 0]
+    return tracer.like(
+        base, np.reshape(tangent, (*residual_tangent.shape[:-1], *x.shape)) if x.ndim or residual_tangent.ndim > 1 else tangent[0]
+    )
 
 
 def _primal(value: Any, level: int) -> Any:
     return value.primal if isinstance(value, TangentNode) and value.level == level else value
 
 
-def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None, before: Any = None) -> Any:
+def polish(
+    name: str, residual: Residual, x: Any, leaves: Sequence[Any], verify: Verify | None, earlier_residual: Any = None
+) -> Any:
     """Return the Newton steps from the solver's result to the solution, on plain numbers.
 
     `before` is the residual at the solver's result, if known; the function must return it again.
@@ -117,15 +128,15 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
         at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
         floor = 4 * np.finfo(np.result_type(at.dtype, np.float32)).eps * np.max(np.abs(x), initial=0.0)
         last = np.inf
-        for _ in range(STEPS):
+        for _ in range(NEWTON_STEPS):
             value = np.asarray(to_values(residual([at[()], *leaves])))
-            matrix = regular(name, to_values(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
-            if before is not None:
-                require_same(name, np.zeros(value.shape), np.linalg.solve(matrix, value - before), size)
-                before = None
+            matrix = require_regular(name, to_values(jacobian_of(lambda z: residual([z, *leaves]), at[()], ())))
+            if earlier_residual is not None:
+                require_same(name, np.zeros(value.shape), np.linalg.solve(matrix, value - earlier_residual), size)
+                earlier_residual = None
             step = np.linalg.solve(matrix, -value)
             length = float(np.max(np.abs(step)))
-            if not length <= FAR * size:
+            if not length <= MAX_RELATIVE_STEP * size:
                 raise RuntimeError(
                     f"{name}: the solver's result is not a solution (the next Newton step has length {length:.3g}), so it has "
                     "no derivative; give it smaller tolerances, more iterations or another start"
@@ -140,7 +151,7 @@ def polishing(name: str, residual: Residual, x: Any, leaves: Sequence[Any], veri
         return (at - x)[()]
 
 
-def regular(name: str, matrix: Any) -> Any:
+def require_regular(name: str, matrix: Any) -> Any:
     """A Jacobian with respect to the unknowns that can be inverted."""
     plain = np.asarray(to_values(matrix))
     if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 0.1 / np.finfo(plain.dtype).eps:
@@ -152,21 +163,35 @@ class Solution:
     """One solution: what its derivative takes."""
 
     def __init__(
-        self, name: str, residual: Residual, x: Any, leaves: Any, positions: list[int], closure: Closure, again: Any, verify: Any
+        self,
+        name: str,
+        residual: Residual,
+        x: Any,
+        leaves: Any,
+        positions: list[int],
+        closure: Closure,
+        solve_again: Any,
+        verify: Any,
     ) -> None:
-        self.name, self.residual, self.closed, self.again, self.positions = name, residual, closure.closed, again, positions
+        self.name, self.residual, self.captured, self.solve_again, self.positions = (
+            name,
+            residual,
+            closure.captured,
+            solve_again,
+            positions,
+        )
         self._first = to_values([x, *leaves]), to_values(closure.results[0])
         self.verify = verify
         self.leaves = [None if i in positions else leaf for i, leaf in enumerate(leaves)]
         self.dtype, self.shape = x.dtype, x.shape
-        self._kept: Any = None
+        self._cached_newton_step: Any = None
 
-    def _given(self, operands: Sequence[Any]) -> list[Any]:
+    def _fill_leaves(self, operands: Sequence[Any]) -> list[Any]:
         """The leaves, with operands in their places."""
         leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
             leaves[i] = operand
-        for node, operand in zip(self.closed, operands[len(self.positions) :], strict=True):
+        for node, operand in zip(self.captured, operands[len(self.positions) :], strict=True):
             same = operand is node or operand is node.raw_value
             if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated
@@ -175,37 +200,37 @@ class Solution:
 
     def compute(self, *operands: Any) -> Any:
         """The solution for other operands."""
-        operand_values = operands if self.closed else [np.asarray(operand)[()] for operand in operands]
-        result = np.asarray(self.again(self._given(operand_values)))
+        operand_values = operands if self.captured else [np.asarray(operand)[()] for operand in operands]
+        result = np.asarray(self.solve_again(self._fill_leaves(operand_values)))
         return result.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
-    def _there(self, out: Any, leaves: list[Any]) -> Any:
+    def _exact_solution(self, out: Any, leaves: list[Any]) -> Any:
         """The solution itself, at which derivatives of `out` are taken."""
         plain = to_values([out, *leaves])
-        key = [*plain, *self.closed]
-        before = [] if self._kept is None else self._kept[0]
-        if len(before) != len(key) or any(a is not b for a, b in zip(before, key, strict=True)):
+        key = [*plain, *self.captured]
+        earlier = [] if self._cached_newton_step is None else self._cached_newton_step[0]
+        if len(earlier) != len(key) or any(a is not b for a, b in zip(earlier, key, strict=True)):
             is_first = all(map(np.array_equal, plain, self._first[0]))
-            before = self._first[1] if is_first else None
-            self._kept = key, polishing(self.name, self.residual, plain[0], plain[1:], self.verify, before)
-        return out + self._kept[1]
+            earlier = self._first[1] if is_first else None
+            self._cached_newton_step = key, polish(self.name, self.residual, plain[0], plain[1:], self.verify, earlier)
+        return out + self._cached_newton_step[1]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the operands: those that ``-(dg/dx)^-T adjoint`` has through the residual."""
-        leaves = self._given(operands)
-        live = has_node(adjoint, out, *operands)
-        with nullcontext() if live else NoGraph():
-            at = self._there(out, leaves)
-            matrix = regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
+        leaves = self._fill_leaves(operands)
+        is_recorded = has_node(adjoint, out, *operands)
+        with nullcontext() if is_recorded else NoGraph():
+            at = self._exact_solution(out, leaves)
+            matrix = require_regular(self.name, jacobian_of(lambda z: self.residual([z, *leaves]), at, ()))
             weights = np.linalg.solve(np.transpose(matrix), -np.ravel(adjoint))
             closure = Closure(self.name, self.residual, [at, *leaves], [0, *[i + 1 for i in self.positions]])
         (result,) = closure.results
-        wanted = [*closure.inputs[1:], *self.closed]
-        nodes = collect(result, stop=[*closure.inputs, *self.closed])
-        if not live:
+        targets = [*closure.inputs[1:], *self.captured]
+        nodes = collect(result, stop=[*closure.inputs, *self.captured])
+        if not is_recorded:
             weights = to_values(weights)
-            cotangents = owned_arrays(sweep(nodes, result, weights, set(wanted), False, frozenset(wanted)), wanted, weights)
-            return [cotangents[x] for x in wanted]
+            cotangents = owned_arrays(sweep(nodes, result, weights, set(targets), False, frozenset(targets)), targets, weights)
+            return [cotangents[x] for x in targets]
         with recording_on():
-            cotangents = sweep(nodes, result, np.ones_like(result) * weights, set(wanted), True, frozenset(wanted))
-            return [cotangents[x] if x in cotangents else connected_zeros(x, weights) for x in wanted]
+            cotangents = sweep(nodes, result, np.ones_like(result) * weights, set(targets), True, frozenset(targets))
+            return [cotangents[x] if x in cotangents else connected_zeros(x, weights) for x in targets]

@@ -26,7 +26,7 @@ from ..call import Opaque, has_node, require_same
 Function = Callable[..., Any]
 
 
-class Watch:
+class NodeRecorder:
     """A function of the user, for SciPy: it gives plain numbers, and takes note of the nodes that came.
 
     Attributes
@@ -43,10 +43,10 @@ class Watch:
 
     def __init__(self, f: Function) -> None:
         self.f, self.start = f, next_sequence_number()
-        self.closed: dict[Any, None] = {}
-        self.top: Any = None
-        self.seen = False
-        self.known: dict[Any, Any] = {}
+        self.captured: dict[Any, None] = {}
+        self.top_result: Any = None
+        self.returned_node = False
+        self.recorded_values: dict[Any, Any] = {}
 
     def __call__(self, *x: Any) -> Any:
         """Return the function's result as plain numbers."""
@@ -56,36 +56,36 @@ class Watch:
         result = stack_nested(result)
         if not isinstance(result, Value):
             return result
-        self.seen = True
+        self.returned_node = True
         require_unbatched("a function that SciPy calls", result)
         if result.level:
-            if self.top is None or result.level > self.top.level:
-                self.top = result
+            if self.top_result is None or result.level > self.top_result.level:
+                self.top_result = result
         elif is_recording():
-            self.closed.update(dict.fromkeys(closed_nodes(result, self.start)))
+            self.captured.update(dict.fromkeys(find_captured_nodes(result, self.start)))
         if len(x) == 1 and isinstance(x[0], float):
-            self.known[x] = result.raw_value
+            self.recorded_values[x] = result.raw_value
         return result.raw_value
 
 
-def closed_nodes(result: Any, start: int) -> list[Any]:
+def find_captured_nodes(result: Any, start: int) -> list[Any]:
     """The active nodes that are not younger than a sequence number, from which a result was computed."""
 
     def is_outside(node: Any) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
 
-    def inside(node: Any) -> list[Any]:
+    def operands_inside(node: Any) -> list[Any]:
         if is_outside(node):
             return []
         operands = [node.args[position] for position in node.parent_argnums]
         memory = root_of(node).memory if isinstance(node, Value) else None
         return operands + memory.log if memory else operands
 
-    return [n for n in walk([result], inside) if type(n) in ACTIVE and is_outside(n)]
+    return [n for n in walk([result], operands_inside) if type(n) in ACTIVE and is_outside(n)]
 
 
 def functional(
-    apply: Function, f: Function, known: tuple[Watch, Any] | None = None, value: Any = None, noise: float = 0.0
+    apply: Function, f: Function, recorded: tuple[NodeRecorder, Any] | None = None, value: Any = None, noise: float = 0.0
 ) -> Any:
     """Compute ``apply(f)``, differentiable in the captured nodes of `f`.
 
@@ -103,27 +103,27 @@ def functional(
     noise : float
         The accuracy of the function.
     """
-    if known is None:
-        watch = Watch(f)
-        again = apply(watch, noise)
-        value = again if value is None else value
+    if recorded is None:
+        recorder = NodeRecorder(f)
+        integral = apply(recorder, noise)
+        value = integral if value is None else value
     else:
-        watch, value = known
-    if watch.top is not None:
-        level = watch.top.level
-        primal = functional(apply, lambda *x: _split(f(*x), level, watch.top)[0], value=value, noise=noise)
-        tangent = functional(apply, lambda *x: _split(f(*x), level, watch.top)[1], noise=noise)
-        return watch.top.like(_array(primal), _array(tangent))
-    if not watch.closed or not is_recording():
+        recorder, value = recorded
+    if recorder.top_result is not None:
+        level = recorder.top_result.level
+        primal = functional(apply, lambda *x: _split_tangent(f(*x), level, recorder.top_result)[0], value=value, noise=noise)
+        tangent = functional(apply, lambda *x: _split_tangent(f(*x), level, recorder.top_result)[1], noise=noise)
+        return recorder.top_result.like(_as_array(primal), _as_array(tangent))
+    if not recorder.captured or not is_recording():
         return value
-    return bind(_functional, tuple(watch.closed), {"call": Functional(apply, f, watch, _array(value))})
+    return bind(_functional, tuple(recorder.captured), {"call": Functional(apply, f, recorder, _as_array(value))})
 
 
-def _array(value: Any) -> Any:
+def _as_array(value: Any) -> Any:
     return value if isinstance(value, Value) else np.asarray(value)[()]
 
 
-def _split(result: Any, level: int, top: Any) -> tuple[Any, Any]:
+def _split_tangent(result: Any, level: int, top: Any) -> tuple[Any, Any]:
     """A result without its tangent of a level, and that tangent."""
     result = stack_nested(result)
     if isinstance(result, Value) and result.level == level:
@@ -134,8 +134,14 @@ def _split(result: Any, level: int, top: Any) -> tuple[Any, Any]:
 class Functional:
     """One value of a linear functional."""
 
-    def __init__(self, apply: Function, f: Function, watch: Watch, value: Any) -> None:
-        self.apply, self.f, self.closed, self.known, self.value = apply, f, list(watch.closed), watch.known, value
+    def __init__(self, apply: Function, f: Function, recorder: NodeRecorder, value: Any) -> None:
+        self.apply, self.f, self.captured, self.recorded_values, self.value = (
+            apply,
+            f,
+            list(recorder.captured),
+            recorder.recorded_values,
+            value,
+        )
 
     def compute(self, *operands: Any) -> Any:
         """The value that was found."""
@@ -144,7 +150,7 @@ class Functional:
 
     def _require_same(self, operands: tuple[Any, ...]) -> None:
         """Raise if the operands have other numbers than the nodes that the function holds."""
-        for node, operand in zip(self.closed, operands, strict=True):
+        for node, operand in zip(self.captured, operands, strict=True):
             if (
                 operand is not node
                 and operand is not node.raw_value
@@ -158,32 +164,32 @@ class Functional:
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of what the function brings: the functional of the function's own."""
         self._require_same(operands)
-        of_number = not np.ndim(out)
-        seed = None if of_number else adjoint
+        is_scalar = not np.ndim(out)
+        seed = None if is_scalar else adjoint
         recorded = has_node(*operands) or has_node(seed)
-        noise = max(float(np.finfo(node.dtype).eps) for node in self.closed)  # slopes have the dtypes of their variables
+        noise = max(float(np.finfo(node.dtype).eps) for node in self.captured)  # slopes have the dtypes of their variables
         with Tracing(), intercept(self.f):  # as in the first call of the function
             flat_gradient = functional(self.apply, lambda *x: self._slope(recorded, seed, *x), noise=noise)
         parts, start = [], 0
-        for node in self.closed:
+        for node in self.captured:
             part = np.reshape(flat_gradient[start : start + node.size], node.shape)
-            parts.append(adjoint * part if of_number else part)
+            parts.append(adjoint * part if is_scalar else part)
             start += node.size
         return parts
 
     def _slope(self, recorded: bool, seed: Any, *x: Any) -> Any:
         """The gradient of the function at one place by all it brings, as one vector."""
-        wanted = self.closed
+        targets = self.captured
         with recording_on():
             result = stack_nested(self.f(*x))
             if not isinstance(result, Value):
-                return np.zeros(sum(n.size for n in wanted))
-            if x in self.known:
-                require_same("the function of an integral", self.known[x], result)
+                return np.zeros(sum(n.size for n in targets))
+            if x in self.recorded_values:
+                require_same("the function of an integral", self.recorded_values[x], result)
             seed = np.ones(result.shape, result.dtype)[()] if seed is None else seed
-            nodes = collect(result, stop=wanted)
-            cotangents = sweep(nodes, result, seed, set(wanted), recorded, frozenset(wanted))
-            flat = [np.ravel(cotangents[n]) if cotangents.get(n) is not None else np.zeros(n.size) for n in wanted]
+            nodes = collect(result, stop=targets)
+            cotangents = sweep(nodes, result, seed, set(targets), recorded, frozenset(targets))
+            flat = [np.ravel(cotangents[n]) if cotangents.get(n) is not None else np.zeros(n.size) for n in targets]
             return np.concatenate(flat)
 
 

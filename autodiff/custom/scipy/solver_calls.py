@@ -49,11 +49,11 @@ class Callback:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
-        self.function, self.met = function, False
+        self.function, self.depends_on_nodes = function, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function's result as plain numbers."""
-        if self.met:
+        if self.depends_on_nodes:
             with NoGraph():
                 return self._plain(self.function(*args, **kwargs))
         result = self.function(*args, **kwargs)
@@ -63,7 +63,7 @@ class Callback:
         if type(result) is np.ndarray:
             result = stack_object_array(result)
         if isinstance(result, Value):
-            self.met = self.met or type(result) not in INERT
+            self.depends_on_nodes = self.depends_on_nodes or type(result) not in INERT
             return to_values(result)
         if isinstance(result, (list, tuple)) and not hasattr(result, "_fields"):
             return type(result)([self._plain(part) for part in result])
@@ -102,27 +102,29 @@ class Call:
         ``args=``.
     """
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, kept: str = "") -> None:
+    def __init__(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], callbacks: str, node_parameters: str = ""
+    ) -> None:
         self.name = function.__name__
-        self._own = unpatched(function)
+        self.scipy_function = unpatched(function)
         names, needed = _parameters(function)
-        self.given = {**dict(zip(names, args, strict=False)), **kwargs}
-        if len(self.given) < len(args) + len(kwargs) or any(name not in self.given for name in needed):
-            self._own(*args, **kwargs)  # raises: an argument too many, one twice, or none
-        self.raw = dict(self.given)
+        self.arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        if len(self.arguments) < len(args) + len(kwargs) or any(name not in self.arguments for name in needed):
+            self.scipy_function(*args, **kwargs)  # raises: an argument too many, one twice, or none
+        self.user_arguments = dict(self.arguments)
         self.extra: tuple[Any, ...] = ()
         if "args" in names:
-            self.take_extra(self.given)
-        self._callbacks = [name for name in callbacks.split() if callable(self.given.get(name))]
+            self.take_extra_arguments(self.arguments)
+        self._callbacks = [name for name in callbacks.split() if callable(self.arguments.get(name))]
         for name in self._callbacks:
-            self.given[name] = Callback(self.given[name])
-        self.others: list[Callback] = []
-        self.holds = any(has_node(self.given[name]) for name in kept.split() if name in self.given)
-        for name, value in self.given.items():
-            if type(value) not in _PLAIN and name not in ("args", *self._callbacks, *kept.split()):
-                self.given[name] = self._plain(name, value)
+            self.arguments[name] = Callback(self.arguments[name])
+        self.other_callbacks: list[Callback] = []
+        self.has_node_argument = any(has_node(self.arguments[name]) for name in node_parameters.split() if name in self.arguments)
+        for name, value in self.arguments.items():
+            if type(value) not in _PLAIN and name not in ("args", *self._callbacks, *node_parameters.split()):
+                self.arguments[name] = self._plain(name, value)
 
-    def take_extra(self, options: dict[str, Any]) -> None:
+    def take_extra_arguments(self, options: dict[str, Any]) -> None:
         """Take the further arguments from where they stand, and leave their plain numbers there."""
         self._options = options
         if "args" in options:
@@ -138,22 +140,22 @@ class Call:
 
     def __call__(self) -> Any:
         """What SciPy gives."""
-        return self._own(**self.given)
+        return self.scipy_function(**self.arguments)
 
     @property
     def function(self) -> Any:
         """The user's function that is solved; None if it is missing."""
-        return self.raw[self._callbacks[0]] if self._callbacks else None
+        return self.user_arguments[self._callbacks[0]] if self._callbacks else None
 
     @property
-    def met(self) -> bool:
+    def depends_on_nodes(self) -> bool:
         """Whether a node was met in a function, or is among its further arguments."""
-        if self.holds or (self.extra and has_node(self.extra)):
+        if self.has_node_argument or (self.extra and has_node(self.extra)):
             return True
-        functions = [*[self.given[name] for name in self._callbacks], *self.others]
-        return any(f.met for f in functions)
+        functions = [*[self.arguments[name] for name in self._callbacks], *self.other_callbacks]
+        return any(f.depends_on_nodes for f in functions)
 
-    def solution(self, x: Any, residual: Callable[..., Any], x_of: Callable[[Any], Any], verify: Any = None) -> Any:
+    def solution(self, x: Any, residual: Callable[..., Any], extract_x: Callable[[Any], Any], verify: Any = None) -> Any:
         """Return the result as a node; see `implicit_solution.solution`.
 
         Parameters
@@ -169,16 +171,16 @@ class Call:
         """
         leaves, structure = flatten(self.extra)
 
-        def again(values: Sequence[Any]) -> Any:
+        def solve_again(values: Sequence[Any]) -> Any:
             if self.extra:
                 self._options["args"] = unflatten(structure, values)
-            return x_of(self())
+            return extract_x(self())
 
-        def of_list(elements: Sequence[Any]) -> Any:
+        def list_residual(elements: Sequence[Any]) -> Any:
             return residual(elements[0], *unflatten(structure, elements[1:]))
 
         x = np.asarray(x)
-        return solution(f"scipy_optimize_{self.name}", of_list, x if x.ndim else x[()], leaves, again, verify)
+        return solution(f"scipy_optimize_{self.name}", list_residual, x if x.ndim else x[()], leaves, solve_again, verify)
 
 
 def is_number(value: Any) -> bool:
@@ -189,16 +191,16 @@ def is_number(value: Any) -> bool:
     return any(kind in "fc" for kind in kinds)
 
 
-def _unmoved(*operands: Any, value: Any) -> Any:
+def _piecewise_constant(*operands: Any, value: Any) -> Any:
     return np.array(value)[()]
 
 
-ops.enter_piecewise(_unmoved, "scipy_optimize_unmoved")
+ops.enter_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
 
 
-def unmoved(value: Any, *operands: Any) -> Any:
+def piecewise_constant(value: Any, *operands: Any) -> Any:
     """A value that does not change where its operands change a little, as a node of theirs."""
-    return value if isinstance(value, Value) else bind(_unmoved, as_operands(operands), {"value": value})
+    return value if isinstance(value, Value) else bind(_piecewise_constant, as_operands(operands), {"value": value})
 
 
 def with_value(value: Any, node: Any) -> Any:
@@ -208,19 +210,19 @@ def with_value(value: Any, node: Any) -> Any:
 
 
 # Numbers that say how the search went, and nothing of the solution.
-_OF_THE_SEARCH = frozenset(
+_SEARCH_STATISTICS = frozenset(
     ["optimality", "constr_violation", "maxcv", "tr_radius", "constr_penalty", "barrier_parameter", "barrier_tolerance"]
 )
-_OF_THE_SEARCH |= {"execution_time", "mip_gap"}
+_SEARCH_STATISTICS |= {"execution_time", "mip_gap"}
 
 
-class _Refusing(dict[str, Any]):
+class _PartialResult(dict[str, Any]):
     """A dictionary that refuses numbers which depend on nodes, and whose derivative is not at hand."""
 
-    refused: frozenset[str] = frozenset()
+    fields_without_derivative: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
-        if name in self.refused:
+        if name in self.fields_without_derivative:
             raise TypeError(
                 f"the field {name!r} of the result depends on nodes and carries no derivative, as x and fun do. "
                 "Where the plain numbers are meant, solve with plain numbers (node.value)"
@@ -232,11 +234,11 @@ class _Refusing(dict[str, Any]):
         return self[name] if name in self.keys() else default
 
 
-class Found(_Refusing, OptimizeResult):  # type: ignore[misc]
+class NodeResult(_PartialResult, OptimizeResult):  # type: ignore[misc]
     """A result of SciPy's, some of whose fields are nodes."""
 
 
-def carrying(result: Any, fields: dict[str, Any]) -> Any:
+def with_node_fields(result: Any, fields: dict[str, Any]) -> Any:
     """Return a result with other fields; numbers that depend on the solution, and are not nodes, raise when read.
 
     Parameters
@@ -246,17 +248,17 @@ def carrying(result: Any, fields: dict[str, Any]) -> Any:
     fields : dict
         The nodes.
     """
-    new_result = Found(result) if isinstance(result, OptimizeResult) else _Refusing(result)
+    new_result = NodeResult(result) if isinstance(result, OptimizeResult) else _PartialResult(result)
     new_result.update(fields)
-    object.__setattr__(new_result, "refused", _numbers(result) - fields.keys())
+    object.__setattr__(new_result, "fields_without_derivative", _numeric_fields(result) - fields.keys())
     return new_result
 
 
-def _numbers(result: dict[str, Any]) -> frozenset[str]:
-    def holds(value: Any) -> bool:
-        return any(map(holds, value.values())) if isinstance(value, dict) else is_number(value) or _is_operator(value)
+def _numeric_fields(result: dict[str, Any]) -> frozenset[str]:
+    def has_numbers(value: Any) -> bool:
+        return any(map(has_numbers, value.values())) if isinstance(value, dict) else is_number(value) or _is_operator(value)
 
-    return frozenset(name for name, value in _items(result) if name not in _OF_THE_SEARCH and holds(value))
+    return frozenset(name for name, value in _items(result) if name not in _SEARCH_STATISTICS and has_numbers(value))
 
 
 def _items(result: dict[str, Any]) -> Iterable[tuple[str, Any]]:

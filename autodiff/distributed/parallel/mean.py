@@ -13,7 +13,7 @@ import numpy as np
 
 from compgraph.bind import bind
 
-from ...custom import Opaque, has_node, zeros_for
+from ...custom import Opaque, has_node, instantiate_zeros
 
 # ``ask(order, leaves, slopes)``: the mean of the loss, after `order` directional derivatives, and its gradient if `slopes`.
 Ask = Callable[[int, Sequence[Any], bool], tuple[Any, list[Any]]]
@@ -72,7 +72,7 @@ class Slopes:
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
         """The adjoints of the leaves: the Hessian times the adjoints of the gradient."""
-        directions = zeros_for(adjoint, out) if isinstance(out, tuple) else (adjoint,)
+        directions = instantiate_zeros(adjoint, out) if isinstance(out, tuple) else (adjoint,)
         inputs = (*operands, *directions)
         if has_node(*inputs):
             return list(slopes_at(self.ask, self.order + 1, inputs)[: len(operands)])

@@ -19,12 +19,12 @@ from compgraph.scipy import exact_to
 from compgraph.values import Value
 
 from ....operators import jacrev
-from ..linear_functionals import Watch
-from .runge_kutta_steps import hold, pinned
+from ..linear_functionals import NodeRecorder
+from .runge_kutta_steps import guard_step_choice, pin_value
 
 Function = Callable[..., Any]
-NEWTON = 3  # steps: derivatives to order 7
-MOST_UNKNOWNS = 1500  # of the linear systems, which are dense
+NEWTON_STEPS = 3  # steps: derivatives to order 7
+MAX_UNKNOWNS = 1500  # of the linear systems, which are dense
 
 
 def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
@@ -34,14 +34,16 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
             "scipy.integrate.solve_bvp: x and S cannot be nodes; scale the equation, so that its ends and its singular term are "
             "numbers, and what they depend on stands in the function"
         )
-    rate, ends = Watch(fun), Watch(bc)
+    rate, ends = NodeRecorder(fun), NodeRecorder(bc)
     options = {name: to_values(value) for name, value in options.items()}
     for name in ("fun_jac", "bc_jac"):
         if options.get(name) is not None:
-            options[name] = _plainly(options[name])
-    own = unpatched(scipy.integrate.solve_bvp)
-    scipy_result = own(rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options)
-    if not (rate.seen or ends.seen):
+            options[name] = _as_plain_function(options[name])
+    scipy_function = unpatched(scipy.integrate.solve_bvp)
+    scipy_result = scipy_function(
+        rate, ends, x, to_values(stack_nested(y)), None if p is None else to_values(stack_nested(p)), S, **options
+    )
+    if not (rate.returned_node or ends.returned_node):
         return scipy_result
     if not scipy_result.success:
         raise RuntimeError(
@@ -50,25 +52,25 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     if S is not None:
         raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
     problem = Collocation(fun, bc, scipy_result)
-    if problem.start.size > MOST_UNKNOWNS:
+    if problem.start.size > MAX_UNKNOWNS:
         raise TypeError(
             f"scipy.integrate.solve_bvp: a derivative takes linear systems of {problem.start.size} unknowns; loosen tol=, which "
             "makes the mesh coarser, or shoot: solve_ivp within autodiff.root"
         )
     z: Any = problem.start
-    for _ in range(NEWTON):
+    for _ in range(NEWTON_STEPS):
         z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
-    z = exact_to(2**NEWTON - 1, "the solution of scipy.integrate.solve_bvp", pinned(z, problem.start))
-    scipy_result.y, parameters = problem.parts(z)
+    z = exact_to(2**NEWTON_STEPS - 1, "the solution of scipy.integrate.solve_bvp", pin_value(z, problem.start))
+    scipy_result.y, parameters = problem.split_unknowns(z)
     if scipy_result.p is not None:
         scipy_result.p = parameters
-    scipy_result.yp = pinned(problem.rate(scipy_result.x, scipy_result.y, parameters), scipy_result.yp)
+    scipy_result.yp = pin_value(problem.rate(scipy_result.x, scipy_result.y, parameters), scipy_result.yp)
     scipy_result.sol = scipy.interpolate.CubicHermiteSpline(scipy_result.x, scipy_result.y, scipy_result.yp, axis=1)
-    hold("the numbers for which scipy.integrate.solve_bvp chose its mesh", scipy_result.y)
+    guard_step_choice("the numbers for which scipy.integrate.solve_bvp chose its mesh", scipy_result.y)
     return scipy_result
 
 
-def _plainly(function: Function) -> Function:
+def _as_plain_function(function: Function) -> Function:
     """Return a user's function whose results are plain numbers."""
 
     def plain(*args: Any) -> Any:
@@ -90,7 +92,7 @@ class Collocation:
         self.has_parameters = scipy_result.p is not None
         self.start = np.concatenate([scipy_result.y.ravel(), scipy_result.p]) if self.has_parameters else scipy_result.y.ravel()
 
-    def parts(self, z: Any) -> tuple[Any, Any]:
+    def split_unknowns(self, z: Any) -> tuple[Any, Any]:
         """The states, and the parameters."""
         size = self.shape[0] * self.shape[1]
         return np.reshape(z[:size], self.shape), z[size:]
@@ -101,7 +103,7 @@ class Collocation:
 
     def residual(self, z: Any) -> Any:
         """Return the residual of the equation at the middle of each interval, and of the boundary conditions."""
-        y, p = self.parts(z)
+        y, p = self.split_unknowns(z)
         h = np.diff(self.x)
         f = self.rate(self.x, y, p)
         middle = (y[:, 1:] + y[:, :-1]) / 2 - h / 8 * (f[:, 1:] - f[:, :-1])

@@ -14,12 +14,12 @@ from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
 from ....forward import jvp
-from ..linear_functionals import Watch
-from .runge_kutta_steps import Solution, advanced, hold, method_of, pieces_of, pinned
+from ..linear_functionals import NodeRecorder
+from .runge_kutta_steps import Solution, advance, explicit_method, guard_step_choice, integrate_steps, pin_value
 
 Function = Callable[..., Any]
-MOST_STEPS = 4000  # of the steps that replace those of an implicit method
-NEWTON = 3  # steps to the time of an event: derivatives to order 7
+MAX_STEPS = 4000  # of the steps that replace those of an implicit method
+NEWTON_STEPS = 3  # steps to the time of an event: derivatives to order 7
 
 
 def solve_ivp(
@@ -27,59 +27,61 @@ def solve_ivp(
     vectorized: bool = False, args: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
     """``scipy.integrate.solve_ivp``."""
-    own = unpatched(scipy.integrate.solve_ivp)
+    scipy_function = unpatched(scipy.integrate.solve_ivp)
     if args is not None and not np.iterable(args):
-        return own(fun, t_span, y0, args=args)  # raises
+        return scipy_function(fun, t_span, y0, args=args)  # raises
     extra_arguments = () if args is None else tuple(args)
     problem = Problem("solve_ivp", lambda t, y: fun(t, y, *extra_arguments), y0, vectorized)
     options = {name: to_values(value) for name, value in options.items()}
     if callable(options.get("jac")):
-        own_jac = options["jac"]
-        options["jac"] = lambda t, y: to_values(stack_nested(own_jac(t, y, *extra_arguments)))
+        user_jac = options["jac"]
+        options["jac"] = lambda t, y: to_values(stack_nested(user_jac(t, y, *extra_arguments)))
     event_functions = _as_list(events)
     plain_events = (
-        None if event_functions is None else [_plain_event(event, extra_arguments, problem.watch) for event in event_functions]
+        None if event_functions is None else [_plain_event(event, extra_arguments, problem.recorder) for event in event_functions]
     )
 
-    def run(**more: Any) -> Any:
+    def run(**overrides: Any) -> Any:
         options_now = {"t_eval": to_values(stack_nested(t_eval)), "dense_output": dense_output, "events": plain_events, **options}
-        options_now.update(more)
-        return own(problem.watch, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now)
+        options_now.update(overrides)
+        return scipy_function(
+            problem.recorder, to_values(tuple(t_span)), to_values(problem.y0), vectorized=vectorized, **options_now
+        )
 
     scipy_result = run(method=method)
     times = [*t_span, *np.ravel(stack_nested([] if t_eval is None else t_eval))]
-    if not (problem.watch.seen or any(map(_is_active, [problem.y0, *times, *extra_arguments]))):
+    if not (problem.recorder.returned_node or any(map(_is_active, [problem.y0, *times, *extra_arguments]))):
         return scipy_result
     if not scipy_result.success:
         raise RuntimeError(
             f"scipy.integrate.solve_ivp: the solver failed, so the result has no derivative: {scipy_result.message}"
         )
-    if method_of(method) is None:
-        return _stood_for(problem, scipy_result, t_span, t_eval, bool(dense_output or event_functions), options)
+    if explicit_method(method) is None:
+        return _explicit_derivatives(problem, scipy_result, t_span, t_eval, bool(dense_output or event_functions), options)
     if t_eval is not None or dense_output or event_functions:
-        whole = run(method=method, dense_output=True)
-        spans, ts = [(p.t_old, p.t) for p in whole.sol.interpolants], whole.sol.ts
+        dense_result = run(method=method, dense_output=True)
+        spans, ts = [(p.t_old, p.t) for p in dense_result.sol.interpolants], dense_result.sol.ts
     else:
         spans, ts = list(zip(scipy_result.t[:-1], scipy_result.t[1:], strict=True)), scipy_result.t
     start = problem.y0
     if _is_active(t_span[0]):
-        start = advanced(problem.rate, start, t_span[0], ts[0])
-    pieces = pieces_of(problem.rate, method_of(method), start, spans)
+        start = advance(problem.rate, start, t_span[0], ts[0])
+    pieces = integrate_steps(problem.rate, explicit_method(method), start, spans)
     solution = Solution(ts, pieces)
-    _enter_states(scipy_result, problem, solution, t_span, t_eval)
+    _set_states(scipy_result, problem, solution, t_span, t_eval)
     if event_functions:
-        _enter_events(scipy_result, solution, event_functions, extra_arguments, t_eval)
+        _set_events(scipy_result, solution, event_functions, extra_arguments, t_eval)
     scipy_result.sol = solution if dense_output else None
-    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
+    guard_step_choice("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
     return scipy_result
 
 
-def _enter_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
+def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
     """Put nodes for the numbers of a solution."""
     if t_eval is not None:
         times = stack_nested(t_eval)
         count = len(scipy_result.t)
-        scipy_result.y = pinned(solution(times[:count]), scipy_result.y) if count else scipy_result.y
+        scipy_result.y = pin_value(solution(times[:count]), scipy_result.y) if count else scipy_result.y
         scipy_result.t = times[:count] if isinstance(times, Value) else scipy_result.t
         return
     pieces = solution.interpolants
@@ -88,8 +90,8 @@ def _enter_states(scipy_result: Any, problem: Problem, solution: Solution, t_spa
     if scipy_result.status == 1:
         columns[-1] = pieces[-1](scipy_result.t[-1])
     elif _is_active(end):
-        columns[-1] = advanced(problem.rate, columns[-1], scipy_result.t[-1], end)
-    scipy_result.y = pinned(np.stack(columns, axis=1), scipy_result.y)
+        columns[-1] = advance(problem.rate, columns[-1], scipy_result.t[-1], end)
+    scipy_result.y = pin_value(np.stack(columns, axis=1), scipy_result.y)
     if any(map(_is_active, t_span)):
         ends = [end] if scipy_result.status == 0 else [scipy_result.t[-1]]
         scipy_result.t = np.concatenate([np.reshape(t, (-1,)) for t in (t_span[0], scipy_result.t[1:-1], ends[0])])
@@ -98,36 +100,36 @@ def _enter_states(scipy_result: Any, problem: Problem, solution: Solution, t_spa
 # ------------------------------------------------------------------------------------------ events
 
 
-def _enter_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
+def _set_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
     """The times at which functions of the solution are zero, by the implicit function theorem."""
     last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
         times = scipy_result.t_events[k]
         if not len(times):
             continue
-        crossing_times = [_crossing(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
+        crossing_times = [_crossing_time(lambda t, event=event: event(t, solution(t), *args), t) for t in times]
         states = np.stack([solution(t) for t in crossing_times])
         if t_eval is None and scipy_result.status == 1 and times[-1] == last and isinstance(crossing_times[-1], Value):
             scipy_result.t = np.concatenate([scipy_result.t[:-1], np.reshape(crossing_times[-1], (1,))])
             scipy_result.y = np.concatenate([scipy_result.y[:, :-1], states[-1][:, None]], axis=1)
         scipy_result.t_events[k] = np.stack(crossing_times)
-        scipy_result.y_events[k] = pinned(states, scipy_result.y_events[k])
+        scipy_result.y_events[k] = pin_value(states, scipy_result.y_events[k])
 
 
-def _crossing(g: Function, time: Any) -> Any:
+def _crossing_time(g: Function, time: Any) -> Any:
     """Return the time at which a function is zero, by Newton steps, each of which doubles the order of derivatives."""
     t: Any = time
-    for _ in range(NEWTON):
-        value, slope = jvp(lambda s: _number(g(s)), (t,), (1.0,))
+    for _ in range(NEWTON_STEPS):
+        value, slope = jvp(lambda s: _as_scalar(g(s)), (t,), (1.0,))
         if not np.all(np.asarray(to_values(slope)) != 0):
             raise ValueError(
                 f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative"
             )
         t = t - value / slope
-    return exact_to(2**NEWTON - 1, "the time of an event of scipy.integrate.solve_ivp", pinned(t, time))
+    return exact_to(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
 
 
-def _number(value: Any) -> Any:
+def _as_scalar(value: Any) -> Any:
     value = stack_nested(value)
     return np.reshape(value, ()) if isinstance(value, Value) else np.asarray(value, float).reshape(())[()]
 
@@ -138,12 +140,12 @@ def _as_list(events: Any) -> list[Any] | None:
     return [events] if callable(events) else list(events)
 
 
-def _plain_event(event: Function, args: Any, watch: Watch) -> Function:
+def _plain_event(event: Function, args: Any, recorder: NodeRecorder) -> Function:
     """Return an event for SciPy, with the attributes by which users configure it."""
 
     def plain(t: Any, y: Any) -> Any:
-        event_value = _number(event(t, y, *args))
-        watch.seen = watch.seen or isinstance(event_value, Value)
+        event_value = _as_scalar(event(t, y, *args))
+        recorder.returned_node = recorder.returned_node or isinstance(event_value, Value)
         return to_values(event_value)
 
     for name in ("terminal", "direction"):
@@ -163,7 +165,7 @@ class Problem:
         y0 = stack_nested(y0)
         y0 = y0 if isinstance(y0, Value) else np.asarray(y0)
         self.y0 = y0 if y0.dtype.kind == "c" and y0.dtype == complex else y0.astype(complex if y0.dtype.kind == "c" else float)
-        self.watch = Watch(f)
+        self.recorder = NodeRecorder(f)
 
     def rate(self, t: Any, y: Any) -> Any:
         """The rate, as a vector or a node."""
@@ -180,17 +182,19 @@ def _is_active(value: Any) -> bool:
 # ------------------------------------------------------------------------------------------ other methods
 
 
-def _stood_for(problem: Problem, scipy_result: Any, t_span: Any, t_eval: Any, more: bool, options: dict[str, Any]) -> Any:
+def _explicit_derivatives(
+    problem: Problem, scipy_result: Any, t_span: Any, t_eval: Any, needs_dense_output: bool, options: dict[str, Any]
+) -> Any:
     """The solution by an implicit method: its numbers, with the derivatives of the solution by an explicit one."""
-    if more:
+    if needs_dense_output:
         raise TypeError(
             "scipy.integrate.solve_ivp: dense_output= and events= keep their derivatives with method='RK23', 'RK45' and "
             "'DOP853'; choose one of them, or leave these out"
         )
     times = stack_nested(t_eval if t_eval is not None else [t_span[0], *scipy_result.t[1:-1], t_span[1]])
-    scipy_result.y = pinned(states_at(problem, t_span[0], times, options), scipy_result.y)
+    scipy_result.y = pin_value(states_at(problem, t_span[0], times, options), scipy_result.y)
     scipy_result.t = times if isinstance(times, Value) else scipy_result.t
-    hold("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
+    guard_step_choice("the numbers for which scipy.integrate.solve_ivp chose its steps", scipy_result.y)
     return scipy_result
 
 
@@ -199,27 +203,29 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
     plain_times, start = np.asarray(to_values(times), float), float(to_values(t0))
     count = 0
 
-    def counted(t: Any, y: Any) -> Any:
+    def counted_rate(t: Any, y: Any) -> Any:
         nonlocal count
         count += 1
-        if count > 12 * MOST_STEPS:
+        if count > 12 * MAX_STEPS:
             raise RuntimeError(
                 f"scipy.integrate.{problem.name}: the equation is stiff, and a derivative by explicit steps would take more than "
-                f"{MOST_STEPS} of them; use autodiff.odeint(..., method='Radau'), whose derivatives are solutions themselves"
+                f"{MAX_STEPS} of them; use autodiff.odeint(..., method='Radau'), whose derivatives are solutions themselves"
             )
         return to_values(problem.rate(t, y))
 
     tolerances = {"rtol": min(1e-10, np.min(options.get("rtol") or 1.0)), "atol": np.minimum(1e-12, options.get("atol") or 1.0)}
-    own = unpatched(scipy.integrate.solve_ivp)
-    solved = own(counted, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances)
-    if not solved.success:
-        raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {solved.message}")
-    y0 = advanced(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
-    pieces = pieces_of(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in solved.sol.interpolants])
-    states = Solution(solved.sol.ts, pieces)(plain_times)
+    scipy_function = unpatched(scipy.integrate.solve_ivp)
+    scipy_result = scipy_function(
+        counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances
+    )
+    if not scipy_result.success:
+        raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {scipy_result.message}")
+    y0 = advance(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
+    pieces = integrate_steps(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in scipy_result.sol.interpolants])
+    states = Solution(scipy_result.sol.ts, pieces)(plain_times)
     if not _is_active(times):
         return states
-    columns = [advanced(problem.rate, states[:, k], plain_times[k], times[k]) for k in range(len(plain_times))]
+    columns = [advance(problem.rate, states[:, k], plain_times[k], times[k]) for k in range(len(plain_times))]
     return np.stack(columns, axis=1)
 
 
@@ -228,18 +234,20 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *positi
     args = args if isinstance(args, tuple) else (args,)
     t_first = options.get("tfirst", positional_arguments[16] if len(positional_arguments) > 16 else False)
     problem = Problem("odeint", lambda t, y: func(t, y, *args) if t_first else func(y, t, *args), np.ravel(stack_nested(y0)))
-    watch = Watch(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
+    recorder = NodeRecorder(lambda *x: problem.f(*x) if t_first else problem.f(*x[::-1]))
     jacobian = None if Dfun is None else (lambda *x: to_values(stack_nested(Dfun(*x, *args))))
-    own = unpatched(scipy.integrate.odeint)
+    scipy_function = unpatched(scipy.integrate.odeint)
     options = {name: to_values(value) for name, value in options.items()}
     times = stack_nested(t)
-    scipy_result = own(watch, to_values(stack_nested(y0)), to_values(times), (), jacobian, *positional_arguments, **options)
-    if not (watch.seen or any(map(_is_active, [y0, times, *args]))):
+    scipy_result = scipy_function(
+        recorder, to_values(stack_nested(y0)), to_values(times), (), jacobian, *positional_arguments, **options
+    )
+    if not (recorder.returned_node or any(map(_is_active, [y0, times, *args]))):
         return scipy_result
-    full = isinstance(scipy_result, tuple)
-    value = scipy_result[0] if full else scipy_result
-    if not np.all(np.isfinite(value)) or (full and scipy_result[1]["message"] != "Integration successful."):
+    has_info = isinstance(scipy_result, tuple)
+    value = scipy_result[0] if has_info else scipy_result
+    if not np.all(np.isfinite(value)) or (has_info and scipy_result[1]["message"] != "Integration successful."):
         raise RuntimeError("scipy.integrate.odeint: the integration has failed, so that it has no derivative")
-    node = pinned(states_at(problem, times[0], times, options).T, value)
-    hold("the numbers for which scipy.integrate.odeint chose its steps", node)
-    return (node, scipy_result[1]) if full else node
+    node = pin_value(states_at(problem, times[0], times, options).T, value)
+    guard_step_choice("the numbers for which scipy.integrate.odeint chose its steps", node)
+    return (node, scipy_result[1]) if has_info else node

@@ -16,13 +16,13 @@ from compgraph.interception import unpatched
 from compgraph.scipy import exact_to
 from compgraph.values import INERT, Value
 
-from ..linear_functionals import Watch, functional
+from ..linear_functionals import NodeRecorder, functional
 
 Function = Callable[..., Any]
 _POSITIONAL = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
-NOISE = 50.0  # how many times the noise of a function is allowed as error of its integral
-SMALL = 1e-13  # of derivatives, the error that is always allowed
-ORDER = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
+NOISE_FACTOR = 50.0  # how many times the noise of a function is allowed as error of its integral
+MIN_TOLERANCE = 1e-13  # of derivatives, the error that is always allowed
+RULE_POINTS = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
 
 _C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of all of ctypes, which bring no nodes
 
@@ -39,32 +39,34 @@ def quad(
             func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst, complex_func
         )
     if complex_func:
-        return _complex(func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst)
-    own = unpatched(scipy.integrate.quad)
+        return _integrate_complex(
+            func, a, b, args, full_output, epsabs, epsrel, limit, points, weight, wvar, wopts, maxp1, limlst
+        )
+    scipy_function = unpatched(scipy.integrate.quad)
     options = {
         "epsabs": epsabs, "epsrel": epsrel, "limit": limit, "points": to_values(points), "weight": weight, "wvar": wvar,
         "wopts": wopts, "maxp1": maxp1, "limlst": limlst,
     }  # fmt: skip
     if not callable(func):  # a LowLevelCallable
-        return own(func, a, b, args, full_output, **options)
+        return scipy_function(func, a, b, args, full_output, **options)
     if any(isinstance(v, Value) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
         raise TypeError("scipy.integrate.quad: wvar= cannot be a node; write the weight into the function")
     f = (lambda x: func(x, *args)) if args else func
-    watch, start, end = Watch(f), to_values(a), to_values(b)
-    whole = own(watch, start, end, (), full_output, **options)
+    recorder, start, end = NodeRecorder(f), to_values(a), to_values(b)
+    scipy_result = scipy_function(recorder, start, end, (), full_output, **options)
 
     def apply(g: Function, noise: float) -> Any:
-        eased = {**options, "epsabs": max(epsabs, NOISE * noise), "epsrel": max(epsrel, NOISE * noise)}
-        return _by_components(lambda h: own(h, start, end, **eased)[0], g)
+        relaxed = {**options, "epsabs": max(epsabs, NOISE_FACTOR * noise), "epsrel": max(epsrel, NOISE_FACTOR * noise)}
+        return _by_components(lambda h: scipy_function(h, start, end, **relaxed)[0], g)
 
-    value = functional(apply, f, (watch, whole[0]))
-    value = _with_limits("quad", value, f, a, b, weight, wvar)
-    return (value, *whole[1:])
+    value = functional(apply, f, (recorder, scipy_result[0]))
+    value = _add_limit_derivatives("quad", value, f, a, b, weight, wvar)
+    return (value, *scipy_result[1:])
 
 
 def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (), **options: Any) -> Any:
     """``scipy.integrate.quad_vec``."""
-    own = unpatched(scipy.integrate.quad_vec)
+    scipy_function = unpatched(scipy.integrate.quad_vec)
     args = args if isinstance(args, tuple) else (args,)
     g = (lambda x: f(x, *args)) if args else f
     start, end = float(to_values(a)), float(to_values(b))
@@ -72,26 +74,26 @@ def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (),
     if workers != 1:
         if any(isinstance(v, Value) for v in (a, b, *args)):
             raise TypeError("scipy.integrate.quad_vec: workers= takes the function to other processes, nodes cannot follow")
-        return own(f, a, b, *positional_arguments, **({"args": args} if args else {}), **options)
-    watch = Watch(g)
-    whole = own(watch, start, end, *positional_arguments, **options)
+        return scipy_function(f, a, b, *positional_arguments, **({"args": args} if args else {}), **options)
+    recorder = NodeRecorder(g)
+    scipy_result = scipy_function(recorder, start, end, *positional_arguments, **options)
     options = {**dict(zip(_POSITIONAL, positional_arguments, strict=False)), **options}
 
     def apply(h: Function, noise: float) -> Any:
-        least = max(SMALL, NOISE * noise)  # slopes may cancel to zero, where no relative tolerance is reached
-        eased = {**options, "epsabs": max(options.get("epsabs", 0.0), least)}
-        eased["epsrel"] = max(options.get("epsrel", 1e-8), NOISE * noise)
-        return own(h, start, end, **eased)[0]
+        tolerance = max(MIN_TOLERANCE, NOISE_FACTOR * noise)  # slopes may cancel to zero, where no relative tolerance is reached
+        relaxed = {**options, "epsabs": max(options.get("epsabs", 0.0), tolerance)}
+        relaxed["epsrel"] = max(options.get("epsrel", 1e-8), NOISE_FACTOR * noise)
+        return scipy_function(h, start, end, **relaxed)[0]
 
-    value = functional(apply, g, (watch, whole[0]))
-    return (_with_limits("quad_vec", value, g, a, b), *whole[1:])
+    value = functional(apply, g, (recorder, scipy_result[0]))
+    return (_add_limit_derivatives("quad_vec", value, g, a, b), *scipy_result[1:])
 
 
-def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
+def _integrate_complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
     """Both parts of a complex function, one after the other."""
-    watch = Watch(lambda x: func(x, *args))
-    plain = unpatched(scipy.integrate.quad)(watch, to_values(a), to_values(b), (), full_output, *to_values(options), True)
-    if not watch.seen and not isinstance(a, Value) and not isinstance(b, Value):
+    recorder = NodeRecorder(lambda x: func(x, *args))
+    plain = unpatched(scipy.integrate.quad)(recorder, to_values(a), to_values(b), (), full_output, *to_values(options), True)
+    if not recorder.returned_node and not isinstance(a, Value) and not isinstance(b, Value):
         return plain
     re = quad(lambda x: np.real(func(x, *args)), a, b, (), full_output, *options)
     im = quad(lambda x: np.imag(func(x, *args)), a, b, (), full_output, *options)
@@ -101,34 +103,34 @@ def _complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: A
 
 def _by_components(integrate: Function, g: Function) -> Any:
     """Integrate an array element by element; each place is evaluated once."""
-    known: dict[float, Any] = {}
+    evaluated: dict[float, Any] = {}
 
-    def at(x: float) -> Any:
-        if x not in known:
-            known[x] = np.asarray(g(x))
-        return known[x]
+    def evaluate(x: float) -> Any:
+        if x not in evaluated:
+            evaluated[x] = np.asarray(g(x))
+        return evaluated[x]
 
     def element(k: int) -> Any:
-        return integrate(lambda x: float(at(x).ravel()[k]))
+        return integrate(lambda x: float(evaluate(x).ravel()[k]))
 
     first = element(0)
-    shape = next(iter(known.values())).shape
+    shape = next(iter(evaluated.values())).shape
     integrals = [first, *[element(k) for k in range(1, int(np.prod(shape)))]]
     return np.reshape(integrals, shape)[()]
 
 
-def _nested(name: str) -> Function:
+def _scipy_code(name: str) -> Function:
     """SciPy's own code, which asks `quad` for each variable."""
     return lambda *args, **kwargs: unpatched(getattr(scipy.integrate, name))(*args, **kwargs)
 
 
-nquad, dblquad, tplquad = map(_nested, ("nquad", "dblquad", "tplquad"))
+nquad, dblquad, tplquad = map(_scipy_code, ("nquad", "dblquad", "tplquad"))
 
 
 # ------------------------------------------------------------------------------------------ the limits
 
 
-def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
+def _add_limit_derivatives(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
     """An integral between fixed limits, made to depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
         if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.raw_value):
@@ -137,20 +139,22 @@ def _with_limits(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any
                     f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "
                     "substitute, so that the limits are numbers"
                 )
-            wave = {"sin": np.sin, "cos": np.cos}.get(weight)
-            whole = f if wave is None else (lambda x, wave=wave: f(x) * wave(wvar * x))
-            value = value + sign * _edge(name, whole, limit)
+            weight_function = {"sin": np.sin, "cos": np.cos}.get(weight)
+            integrand = (
+                f if weight_function is None else (lambda x, weight_function=weight_function: f(x) * weight_function(wvar * x))
+            )
+            value = value + sign * _integral_to_limit(name, integrand, limit)
     return value
 
 
 @functools.cache
-def _rule() -> list[tuple[float, float]]:
+def _gauss_rule() -> list[tuple[float, float]]:
     """Gauss's rule on [0, 1]: places and weights."""
-    places, weights = leggauss(ORDER)
-    return [((1 + p) / 2, w / 2) for p, w in zip(places, weights, strict=True)]
+    nodes, weights = leggauss(RULE_POINTS)
+    return [((1 + p) / 2, w / 2) for p, w in zip(nodes, weights, strict=True)]
 
 
-def _edge(name: str, f: Function, limit: Any) -> Any:
+def _integral_to_limit(name: str, f: Function, limit: Any) -> Any:
     """The integral from the number that a limit is to the limit itself: 0, with the derivative f.
 
     Gauss's rule with n points is exact to the order 2n in the length of the interval, so that all derivatives to that order
@@ -158,10 +162,10 @@ def _edge(name: str, f: Function, limit: Any) -> Any:
     """
     limit = np.reshape(limit, ())
     number = limit.raw_value
-    way = limit - number
-    total = sum(w * f(number + p * way) for p, w in _rule())
+    length = limit - number
+    total = sum(w * f(number + p * length) for p, w in _gauss_rule())
     if not np.all(np.isfinite(np.asarray(to_values(total)))):
         raise ValueError(
             f"scipy.integrate.{name}: the function is not finite at the limit {number}, so it has no derivative there"
         )
-    return exact_to(2 * ORDER, f"a limit of scipy.integrate.{name}", way * total)
+    return exact_to(2 * RULE_POINTS, f"a limit of scipy.integrate.{name}", length * total)

@@ -27,7 +27,7 @@ METHODS = ("RK23", "RK45", "DOP853")
 ORDER = 8  # of the method of a step of length zero
 
 
-def method_of(method: Any) -> Any:
+def explicit_method(method: Any) -> Any:
     """The class of an explicit method that is given by name or class; None for all others."""
     known = {name: getattr(scipy.integrate, name) for name in METHODS}
     return known.get(method) if isinstance(method, str) else method if method in known.values() else None
@@ -44,7 +44,7 @@ def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tup
     return after, slopes
 
 
-def advanced(rate: Function, y: Any, start: Any, end: Any) -> Any:
+def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
     """The state at a time that is the same number as another, differentiable in both: a step of length zero.
 
     The method has order 8, so that all derivatives to that order are those of the solution.
@@ -69,9 +69,9 @@ class Piece:
         for a, c in zip(method.A_EXTRA, method.C_EXTRA, strict=True):
             s = len(slopes)
             slopes.append(self.rate(self.t_old + c * h, self.y_old + np.dot(np.stack(slopes).T, a[:s]) * h))
-        way, first, last = self.y - self.y_old, slopes[0], self.slopes[-1]
-        bent = h * np.dot(method.D, np.stack(slopes))
-        return np.concatenate([np.stack([way, h * first - way, 2 * way - h * (last + first)]), bent])
+        increment, first, last = self.y - self.y_old, slopes[0], self.slopes[-1]
+        higher_terms = h * np.dot(method.D, np.stack(slopes))
+        return np.concatenate([np.stack([increment, h * first - increment, 2 * increment - h * (last + first)]), higher_terms])
 
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
@@ -108,26 +108,26 @@ class Solution:
         self.t_min, self.t_max = min(self.ts[0], self.ts[-1]), max(self.ts[0], self.ts[-1])
 
     def _segments(self, t: Any) -> Any:
-        ordered, side = (self.ts, "left") if self.ascending else (self.ts[::-1], "right")
-        segment_indices = np.clip(np.searchsorted(ordered, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
+        ascending_times, side = (self.ts, "left") if self.ascending else (self.ts[::-1], "right")
+        segment_indices = np.clip(np.searchsorted(ascending_times, t, side=side) - 1, 0, self.n_segments - 1)  # type: ignore[call-overload]
         return segment_indices if self.ascending else self.n_segments - 1 - segment_indices
 
     def __call__(self, t: Any) -> Any:
         """The states at times: of shape ``(n,)`` or ``(n, len(t))``."""
         t = stack_nested(t)
         t = t if isinstance(t, Value) else np.asarray(t)
-        where = self._segments(to_values(t))
+        segments = self._segments(to_values(t))
         if t.ndim == 0:
-            return self.interpolants[int(where)](t)
-        order = np.argsort(where, kind="stable")
-        groups = [(k, list(g)) for k, g in itertools.groupby(order.tolist(), key=lambda i: int(where[i]))]
+            return self.interpolants[int(segments)](t)
+        order = np.argsort(segments, kind="stable")
+        groups = [(k, list(g)) for k, g in itertools.groupby(order.tolist(), key=lambda i: int(segments[i]))]
         states = np.concatenate([self.interpolants[k](t[np.array(g)]) for k, g in groups], axis=1)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return states[:, back]
+        inverse_order = np.empty_like(order)
+        inverse_order[order] = np.arange(len(order))
+        return states[:, inverse_order]
 
 
-def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
+def integrate_steps(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
     """The steps between given times, one after the other."""
     pieces: list[Piece] = []
     y, first = y0, rate(spans[0][0], y0) if spans else None
@@ -137,7 +137,7 @@ def pieces_of(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, A
     return pieces
 
 
-def pinned(node: Any, value: Any) -> Any:
+def pin_value(node: Any, value: Any) -> Any:
     """A node with numbers that were found another way, from which its own differ by less than the tolerance."""
     if not isinstance(node, Value) or np.array_equal(node.raw_value, value):
         return node
@@ -149,10 +149,10 @@ def innermost(node: Any) -> Any:
     return to_values(node)
 
 
-def hold(what: str, node: Any) -> None:
+def guard_step_choice(what: str, node: Any) -> None:
     """Add a guard: a graph that is run with other numbers does not choose the steps again."""
-    note_guard(what, functools.partial(_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
+    note_guard(what, functools.partial(_is_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 
-def _close(then: Any, now: Any) -> bool:
-    return bool(np.shape(now) == then.shape and np.allclose(now, then, rtol=1e-10, atol=1e-12, equal_nan=True))
+def _is_close(recorded: Any, current: Any) -> bool:
+    return bool(np.shape(current) == recorded.shape and np.allclose(current, recorded, rtol=1e-10, atol=1e-12, equal_nan=True))

@@ -12,9 +12,9 @@ from compgraph.graph import stack_nested, to_values
 from compgraph.values import Value
 
 from ....operators import jacobian
-from ..solver_calls import Call, Callback, carrying, has_node, with_value
+from ..solver_calls import Call, Callback, has_node, with_node_fields, with_value
 from . import optimality_conditions
-from .optimality_conditions import minimiser
+from .optimality_conditions import solve_optimality
 
 Function = Callable[..., Any]
 
@@ -40,34 +40,34 @@ def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Functi
 
 def least_squares(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.least_squares``."""
-    call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac", kept="bounds kwargs f_scale loss")
-    by_name = call.given.pop("kwargs", None) or {}
-    function = call.function if not by_name else _named(call.function, by_name)
-    call.given["fun"] = Callback(function)
-    if callable(call.given.get("jac")) and by_name:
-        call.given["jac"] = Callback(_named(call.raw["jac"], by_name))
-    bounds = call.given.get("bounds", (-np.inf, np.inf))
-    call.given["bounds"] = optimality_conditions.plain_bounds(bounds)
-    scale = call.given.get("f_scale", 1.0)
-    call.given["f_scale"] = to_values(scale)
-    loss = call.given.get("loss", "linear")
+    call = Call(scipy.optimize.least_squares, args, kwargs, "fun jac", node_parameters="bounds kwargs f_scale loss")
+    by_name = call.arguments.pop("kwargs", None) or {}
+    function = call.function if not by_name else _bind_keywords(call.function, by_name)
+    call.arguments["fun"] = Callback(function)
+    if callable(call.arguments.get("jac")) and by_name:
+        call.arguments["jac"] = Callback(_bind_keywords(call.user_arguments["jac"], by_name))
+    bounds = call.arguments.get("bounds", (-np.inf, np.inf))
+    call.arguments["bounds"] = optimality_conditions.plain_bounds(bounds)
+    scale = call.arguments.get("f_scale", 1.0)
+    call.arguments["f_scale"] = to_values(scale)
+    loss = call.arguments.get("loss", "linear")
     if callable(loss):
-        call.given["loss"] = optimality_conditions.watched(call, loss)
-    call.holds = call.holds or has_node(by_name)
+        call.arguments["loss"] = optimality_conditions.wrap_callback(call, loss)
+    call.has_node_argument = call.has_node_argument or has_node(by_name)
     scipy_result = call()
-    if not call.met:
+    if not call.depends_on_nodes:
         return scipy_result
     cost = _cost(function, loss, scale)
-    x = minimiser(call, scipy_result.x, cost, optimality_conditions.of_pair(bounds), lambda result: result.x)
+    x = solve_optimality(call, scipy_result.x, cost, optimality_conditions.pair_to_constraints(bounds), lambda result: result.x)
     fields = {
         "x": x,
         "cost": with_value(scipy_result.cost, cost(x, *call.extra)),
         "fun": with_value(scipy_result.fun, np.atleast_1d(stack_nested(function(x, *call.extra)))),
     }
-    return carrying(scipy_result, fields)
+    return with_node_fields(scipy_result, fields)
 
 
-def _named(function: Function, by_name: dict[str, Any]) -> Function:
+def _bind_keywords(function: Function, by_name: dict[str, Any]) -> Function:
     return lambda *args: function(*args, **by_name)
 
 
@@ -75,18 +75,25 @@ def leastsq(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.leastsq``."""
     call = Call(scipy.optimize.leastsq, args, kwargs, "func Dfun")
     scipy_result = call()
-    if not call.met:
+    if not call.depends_on_nodes:
         return scipy_result
-    x = minimiser(call, scipy_result[0], _cost(call.function), [], lambda result: result[0])
-    if not call.given.get("full_output"):
+    x = solve_optimality(call, scipy_result[0], _cost(call.function), [], lambda result: result[0])
+    if not call.arguments.get("full_output"):
         return (x, *scipy_result[1:])
-    rows = _rows(lambda z: call.function(z, *call.extra), x)
-    covariance = None if scipy_result[1] is None else with_value(scipy_result[1], np.linalg.inv(rows.T @ rows))
+    jacobian_matrix = _residual_jacobian(lambda z: call.function(z, *call.extra), x)
+    covariance = (
+        None if scipy_result[1] is None else with_value(scipy_result[1], np.linalg.inv(jacobian_matrix.T @ jacobian_matrix))
+    )
     values = np.ravel(stack_nested(call.function(x, *call.extra)))
-    return (x, covariance, carrying(scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], values)}), *scipy_result[3:])
+    return (
+        x,
+        covariance,
+        with_node_fields(scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], values)}),
+        *scipy_result[3:],
+    )
 
 
-def _rows(residuals: Function, x: Any) -> Any:
+def _residual_jacobian(residuals: Function, x: Any) -> Any:
     """The Jacobian of the residuals."""
     return jacobian(lambda z: np.ravel(stack_nested(residuals(z))))(x)
 
@@ -96,61 +103,63 @@ def _rows(residuals: Function, x: Any) -> Any:
 
 def curve_fit(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.curve_fit``."""
-    call = Call(scipy.optimize.curve_fit, args, kwargs, "f jac", kept="xdata ydata sigma bounds")
-    data = {name: stack_nested(call.given.get(name)) for name in ("xdata", "ydata", "sigma")}
+    call = Call(scipy.optimize.curve_fit, args, kwargs, "f jac", node_parameters="xdata ydata sigma bounds")
+    data = {name: stack_nested(call.arguments.get(name)) for name in ("xdata", "ydata", "sigma")}
     for name, value in data.items():
-        if name in call.given:
-            call.given[name] = to_values(value)
-    bounds = call.given.get("bounds", (-np.inf, np.inf))
-    call.given["bounds"] = optimality_conditions.plain_bounds(bounds)
+        if name in call.arguments:
+            call.arguments[name] = to_values(value)
+    bounds = call.arguments.get("bounds", (-np.inf, np.inf))
+    call.arguments["bounds"] = optimality_conditions.plain_bounds(bounds)
     scipy_result = call()
-    if not call.met:
+    if not call.depends_on_nodes:
         return scipy_result
-    if call.given.get("loss", "linear") != "linear":
+    if call.arguments.get("loss", "linear") != "linear":
         raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
-    residuals = _misfit(call, data)
-    popt = minimiser(call, scipy_result[0], _cost(residuals), optimality_conditions.of_pair(bounds), lambda result: result[0])
-    pcov = _covariance(call, residuals, popt, scipy_result[1])
+    residuals = _weighted_residuals(call, data)
+    popt = solve_optimality(
+        call, scipy_result[0], _cost(residuals), optimality_conditions.pair_to_constraints(bounds), lambda result: result[0]
+    )
+    pcov = _parameter_covariance(call, residuals, popt, scipy_result[1])
     if len(scipy_result) == 2:
         return popt, pcov
-    info = carrying(
+    info = with_node_fields(
         scipy_result[2], {"fvec": with_value(scipy_result[2]["fvec"], residuals(popt))} if "fvec" in scipy_result[2] else {}
     )
     return (popt, pcov, info, *scipy_result[3:])
 
 
-def _misfit(call: Call, data: dict[str, Any]) -> Function:
+def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
     """The weighted residuals, as SciPy defines them, as a function of the parameters."""
     x, y, sigma, f = data["xdata"], data["ydata"], data["sigma"], call.function
     x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
     y = y if isinstance(y, Value) else np.asarray(y, float)
-    omits = call.given.get("nan_policy") == "omit"
+    omits = call.arguments.get("nan_policy") == "omit"
     if omits and any(isinstance(v, Value) and np.isnan(to_values(v)).any() for v in (x, y)):
         raise TypeError("curve_fit: nan_policy='omit' cannot leave out elements of nodes; leave them out before")
     if omits:
-        there = ~np.isnan(to_values(y))
-        there &= ~np.any(np.isnan(to_values(x)), axis=tuple(range(np.ndim(x) - 1)))
-        x, y = x[..., there], y[there]
-        sigma = sigma if sigma is None else sigma[there] if np.ndim(sigma) == 1 else sigma[there][:, there]
+        is_present = ~np.isnan(to_values(y))
+        is_present &= ~np.any(np.isnan(to_values(x)), axis=tuple(range(np.ndim(x) - 1)))
+        x, y = x[..., is_present], y[is_present]
+        sigma = sigma if sigma is None else sigma[is_present] if np.ndim(sigma) == 1 else sigma[is_present][:, is_present]
 
-    def misfit(p: Any, *extra: Any) -> Any:
+    def weighted_residuals(p: Any, *extra: Any) -> Any:
         parameters = [p[k] for k in range(p.shape[0])] if isinstance(p, Value) else p
-        off = np.ravel(stack_nested(f(x, *parameters))) - y
+        residual = np.ravel(stack_nested(f(x, *parameters))) - y
         if sigma is None:
-            return off
+            return residual
         if np.size(sigma) == 1:
-            return off / np.reshape(sigma, ())
-        return np.linalg.solve(np.linalg.cholesky(sigma), off) if np.ndim(sigma) == 2 else off / stack_nested(sigma)
+            return residual / np.reshape(sigma, ())
+        return np.linalg.solve(np.linalg.cholesky(sigma), residual) if np.ndim(sigma) == 2 else residual / stack_nested(sigma)
 
-    return misfit
+    return weighted_residuals
 
 
-def _covariance(call: Call, residuals: Function, popt: Any, scipy_covariance: Any) -> Any:
+def _parameter_covariance(call: Call, residuals: Function, popt: Any, scipy_covariance: Any) -> Any:
     """``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
     if not np.all(np.isfinite(scipy_covariance)):
         return scipy_covariance
-    rows = _rows(residuals, popt)
-    covariance = np.linalg.inv(rows.T @ rows)
-    if not call.given.get("absolute_sigma"):
-        covariance = covariance * (np.sum(residuals(popt) ** 2) / (rows.shape[0] - rows.shape[1]))
+    jacobian_matrix = _residual_jacobian(residuals, popt)
+    covariance = np.linalg.inv(jacobian_matrix.T @ jacobian_matrix)
+    if not call.arguments.get("absolute_sigma"):
+        covariance = covariance * (np.sum(residuals(popt) ** 2) / (jacobian_matrix.shape[0] - jacobian_matrix.shape[1]))
     return with_value(scipy_covariance, covariance)

@@ -14,13 +14,13 @@ import scipy.optimize
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
 
-from ..solver_calls import Call, carrying, has_node, unmoved, with_value
+from ..solver_calls import Call, has_node, piecewise_constant, with_node_fields, with_value
 
 Function = Callable[..., Any]
 SMALL = 1e-9  # relative to the compared numbers
 
 
-def _degenerate(name: str, what: str) -> ValueError:
+def _degeneracy_error(name: str, what: str) -> ValueError:
     return ValueError(
         f"{name}: {what}: there the solution has a corner or is one of many, and has no derivative. Move the data away from that"
     )
@@ -31,16 +31,16 @@ def _degenerate(name: str, what: str) -> ValueError:
 
 def nnls(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.nnls``."""
-    call = Call(scipy.optimize.nnls, args, kwargs, "", kept="A b")
-    a, b = (stack_nested(call.raw[name]) for name in "Ab")
-    call.given.update(A=to_values(a), b=to_values(b))
+    call = Call(scipy.optimize.nnls, args, kwargs, "", node_parameters="A b")
+    a, b = (stack_nested(call.user_arguments[name]) for name in "Ab")
+    call.arguments.update(A=to_values(a), b=to_values(b))
     x, norm = call()
-    node = _bounded("nnls", a, b, x, np.zeros(x.size), np.full(x.size, np.inf))
-    off = stack_nested(a) @ node - b
-    return node, with_value(norm, np.sqrt(np.sum(off**2))) if norm > 0 else norm
+    node = _solve_bounded("nnls", a, b, x, np.zeros(x.size), np.full(x.size, np.inf))
+    residual = stack_nested(a) @ node - b
+    return node, with_value(norm, np.sqrt(np.sum(residual**2))) if norm > 0 else norm
 
 
-def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
+def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
     """Return the x between bounds at which ``norm(a @ x - b)`` is least, by the normal equations of the free variables.
 
     The multipliers of the bounds are the gradient, which points away from them (C. L. Lawson and R. J. Hanson, *Solving Least
@@ -50,44 +50,46 @@ def _bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> Any:
     ends = np.asarray(to_values(low), float), np.asarray(to_values(high), float)
     slope = plain_a.T @ (plain_a @ x - plain_b)
     scale = np.linalg.norm(plain_a, axis=0) * max(float(np.linalg.norm(plain_b)), 1e-300)
-    room = np.maximum(1.0, np.abs(x))
-    at_low, at_high = x - ends[0] <= SMALL * room, ends[1] - x <= SMALL * room
+    magnitude = np.maximum(1.0, np.abs(x))
+    at_low, at_high = x - ends[0] <= SMALL * magnitude, ends[1] - x <= SMALL * magnitude
     free = ~(at_low | at_high)
     if np.any(~free & (np.where(at_low, slope, -slope) <= SMALL * scale) & (ends[0] < ends[1])):
-        raise _degenerate(name, "an element of the solution lies on its bound, and nothing presses it there")
+        raise _degeneracy_error(name, "an element of the solution lies on its bound, and nothing presses it there")
     if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
         raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative; use smaller tolerances")
-    inside, outside = np.flatnonzero(free), np.flatnonzero(~free)
-    parts, order = [], np.concatenate([inside, outside])
-    fixed = np.where(at_low[outside], np.broadcast_to(low, x.shape)[outside], np.broadcast_to(high, x.shape)[outside])
-    if inside.size:
-        rest = b - a[:, outside] @ fixed if outside.size else b
-        columns = a[:, inside]
-        if np.linalg.matrix_rank(plain_a[:, inside]) < inside.size:
-            raise _degenerate(name, "the columns of the free variables are dependent")
+    free_indices, fixed_indices = np.flatnonzero(free), np.flatnonzero(~free)
+    parts, order = [], np.concatenate([free_indices, fixed_indices])
+    fixed = np.where(
+        at_low[fixed_indices], np.broadcast_to(low, x.shape)[fixed_indices], np.broadcast_to(high, x.shape)[fixed_indices]
+    )
+    if free_indices.size:
+        rest = b - a[:, fixed_indices] @ fixed if fixed_indices.size else b
+        columns = a[:, free_indices]
+        if np.linalg.matrix_rank(plain_a[:, free_indices]) < free_indices.size:
+            raise _degeneracy_error(name, "the columns of the free variables are dependent")
         parts.append(np.linalg.solve(columns.T @ columns, columns.T @ rest))
-    if outside.size:
+    if fixed_indices.size:
         parts.append(fixed)
-    return unmoved(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
+    return piecewise_constant(with_value(x, np.concatenate(parts)[np.argsort(order)]), a, b)
 
 
 def lsq_linear(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.lsq_linear``."""
-    call = Call(scipy.optimize.lsq_linear, args, kwargs, "", kept="A b bounds")
-    a, b = (stack_nested(call.raw[name]) for name in "Ab")
+    call = Call(scipy.optimize.lsq_linear, args, kwargs, "", node_parameters="A b bounds")
+    a, b = (stack_nested(call.user_arguments[name]) for name in "Ab")
     if not isinstance(a, (np.ndarray, list, tuple)):
         raise TypeError("lsq_linear: beside nodes the matrix must be an array; give A.toarray()")
-    bounds = call.given.get("bounds", (-np.inf, np.inf))
+    bounds = call.arguments.get("bounds", (-np.inf, np.inf))
     low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(stack_nested, bounds)
-    call.given.update(A=to_values(a), b=to_values(b), bounds=(to_values(low), to_values(high)))
+    call.arguments.update(A=to_values(a), b=to_values(b), bounds=(to_values(low), to_values(high)))
     scipy_result = call()
     a, b = np.atleast_2d(a), np.atleast_1d(b)
     n = scipy_result.x.size
-    x = _bounded("lsq_linear", a, b, scipy_result.x, np.broadcast_to(low, (n,)), np.broadcast_to(high, (n,)))
-    off = a @ x - b
-    return carrying(
+    x = _solve_bounded("lsq_linear", a, b, scipy_result.x, np.broadcast_to(low, (n,)), np.broadcast_to(high, (n,)))
+    residual = a @ x - b
+    return with_node_fields(
         scipy_result,
-        {"x": x, "cost": with_value(scipy_result.cost, 0.5 * np.sum(off**2)), "fun": with_value(scipy_result.fun, off)},
+        {"x": x, "cost": with_value(scipy_result.cost, 0.5 * np.sum(residual**2)), "fun": with_value(scipy_result.fun, residual)},
     )
 
 
@@ -97,30 +99,32 @@ def lsq_linear(*args: Any, **kwargs: Any) -> Any:
 def linprog(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.linprog``."""
     names = "c A_ub b_ub A_eq b_eq bounds"
-    call = Call(scipy.optimize.linprog, args, kwargs, "", kept=names)
-    problem_data = {name: stack_nested(call.given.get(name)) for name in names.split()[:-1]}
-    problem_data["bounds"] = call.given.get("bounds", (0, None))
+    call = Call(scipy.optimize.linprog, args, kwargs, "", node_parameters=names)
+    problem_data = {name: stack_nested(call.arguments.get(name)) for name in names.split()[:-1]}
+    problem_data["bounds"] = call.arguments.get("bounds", (0, None))
     for name in names.split():
-        if name in call.given:
-            call.given[name] = to_values(problem_data[name])
+        if name in call.arguments:
+            call.arguments[name] = to_values(problem_data[name])
     scipy_result = call()
-    if not call.met or scipy_result.x is None:
+    if not call.depends_on_nodes or scipy_result.x is None:
         return scipy_result
-    if np.any(call.given.get("integrality")) and any(has_node(problem_data[name]) for name in names.split()[1:]):
+    if np.any(call.arguments.get("integrality")) and any(has_node(problem_data[name]) for name in names.split()[1:]):
         raise TypeError("linprog: with integrality= only c= can be a node; fix the integers it found, and solve for the rest")
     c = problem_data["c"]
     if not any(has_node(problem_data[name]) for name in names.split()[1:]):  # a vertex stays where it is
         _require_unique(call, scipy_result)
-        fields: dict[str, Any] = {name: unmoved(scipy_result[name], c) for name in ("x", "slack", "con")}
-        return carrying(scipy_result, {**fields, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))})
-    x = _vertex(problem_data, scipy_result)
+        fields: dict[str, Any] = {name: piecewise_constant(scipy_result[name], c) for name in ("x", "slack", "con")}
+        return with_node_fields(
+            scipy_result, {**fields, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))}
+        )
+    x = _solve_vertex(problem_data, scipy_result)
     fields = {"x": x, "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * x))}
     for field, a, b in (("slack", "A_ub", "b_ub"), ("con", "A_eq", "b_eq")):
         value = scipy_result[field]
         fields[field] = (
             value if problem_data[a] is None else with_value(value, np.ravel(problem_data[b]) - _dense(problem_data[a]) @ x)
         )
-    return carrying(scipy_result, fields)
+    return with_node_fields(scipy_result, fields)
 
 
 def _dense(matrix: Any) -> Any:
@@ -130,45 +134,50 @@ def _dense(matrix: Any) -> Any:
 def _require_unique(call: Call, scipy_result: Any) -> None:
     """Nothing to ask: at any vertex ``fun`` has x for its derivative by c; where several are optimal it has a corner."""
     marginals = [np.ravel(scipy_result[name].marginals) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
-    room = [np.ravel(scipy_result[name].residual) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
-    if not marginals or np.any(call.given.get("integrality")):
+    slacks = [np.ravel(scipy_result[name].residual) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
+    if not marginals or np.any(call.arguments.get("integrality")):
         return  # another method, which gives no marginals; integers have none
-    pressing = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + scipy_result.con.size
-    if pressing < scipy_result.x.size and np.sum(np.concatenate(room) <= SMALL) + scipy_result.con.size >= scipy_result.x.size:
-        raise _degenerate("linprog", "several vertices are optimal")
+    num_active = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + scipy_result.con.size
+    if (
+        num_active < scipy_result.x.size
+        and np.sum(np.concatenate(slacks) <= SMALL) + scipy_result.con.size >= scipy_result.x.size
+    ):
+        raise _degeneracy_error("linprog", "several vertices are optimal")
 
 
-def _vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
+def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
     """The solution by the constraints that hold as equations: as many as there are unknowns, each with a multiplier."""
     n = scipy_result.x.size
-    low, high = _ends(problem_data["bounds"], n)
+    low, high = _lower_and_upper(problem_data["bounds"], n)
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
     if problem_data["A_ub"] is not None:
         groups.append((_dense(problem_data["A_ub"]), np.ravel(problem_data["b_ub"]), "ineqlin"))
     rows, ends, plain_rows = [], [], []
     for matrix, end, name in groups:
-        pressing = np.abs(np.ravel(scipy_result[name].marginals)) > SMALL
-        touching = np.ravel(scipy_result[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
+        has_multiplier = np.abs(np.ravel(scipy_result[name].marginals)) > SMALL
+        is_tight = np.ravel(scipy_result[name].residual) <= SMALL * np.maximum(1.0, np.max(np.abs(scipy_result.x)))
         if name == "upper":  # equal ends are one equation
             equal = np.asarray(to_values(low) == to_values(high))
-            touching, pressing = touching & ~equal, pressing & ~equal
+            is_tight, has_multiplier = is_tight & ~equal, has_multiplier & ~equal
         if name == "lower":
-            pressing = pressing | np.asarray(to_values(low) == to_values(high))
-        if np.any(touching & ~pressing):
-            raise _degenerate("linprog", "a constraint holds as an equation without a multiplier")
-        if pressing.any():
-            rows.append(matrix[pressing])
-            ends.append(end[pressing])
+            has_multiplier = has_multiplier | np.asarray(to_values(low) == to_values(high))
+        if np.any(is_tight & ~has_multiplier):
+            raise _degeneracy_error("linprog", "a constraint holds as an equation without a multiplier")
+        if has_multiplier.any():
+            rows.append(matrix[has_multiplier])
+            ends.append(end[has_multiplier])
     if problem_data["A_eq"] is not None:
         rows.append(_dense(problem_data["A_eq"]))
         ends.append(np.ravel(problem_data["b_eq"]))
     plain_rows = [np.asarray(to_values(r)) for r in rows]
     if sum(len(r) for r in plain_rows) != n or np.linalg.matrix_rank(np.concatenate(plain_rows)) < n:
-        raise _degenerate("linprog", "the solution is not a vertex, where as many constraints as unknowns hold as equations")
+        raise _degeneracy_error(
+            "linprog", "the solution is not a vertex, where as many constraints as unknowns hold as equations"
+        )
     return with_value(scipy_result.x, np.linalg.solve(np.concatenate(rows), np.concatenate(ends)))
 
 
-def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
+def _lower_and_upper(bounds: Any, n: int) -> tuple[Any, Any]:
     """Return the lower and the upper bounds; infinite for missing ones."""
     if isinstance(bounds, np.ndarray):
         both: Any = np.broadcast_to(bounds, (n, 2))
@@ -187,35 +196,36 @@ def _ends(bounds: Any, n: int) -> tuple[Any, Any]:
 
 def milp(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.milp``: differentiable in the cost; the solution is piecewise constant."""
-    call = Call(scipy.optimize.milp, args, kwargs, "", kept="c")
-    c = stack_nested(call.raw["c"])
-    call.given["c"] = to_values(c)
-    if has_node(call.raw.get("bounds")) or has_node(call.raw.get("constraints")):
+    call = Call(scipy.optimize.milp, args, kwargs, "", node_parameters="c")
+    c = stack_nested(call.user_arguments["c"])
+    call.arguments["c"] = to_values(c)
+    if has_node(call.user_arguments.get("bounds")) or has_node(call.user_arguments.get("constraints")):
         raise TypeError("milp: bounds= and constraints= cannot hold nodes; fix the integers, and use scipy.optimize.linprog")
     scipy_result = call()
     if not has_node(c) or scipy_result.x is None:
         return scipy_result
-    return carrying(
-        scipy_result, {"x": unmoved(scipy_result.x, c), "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))}
+    return with_node_fields(
+        scipy_result,
+        {"x": piecewise_constant(scipy_result.x, c), "fun": with_value(scipy_result.fun, np.sum(np.ravel(c) * scipy_result.x))},
     )
 
 
 def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True) -> Any:
     """``scipy.optimize.isotonic_regression``: the mean of each block."""
     y, weights = np.atleast_1d(stack_nested(y)), None if weights is None else np.atleast_1d(stack_nested(weights))
-    own = unpatched(scipy.optimize.isotonic_regression)
-    scipy_result = own(to_values(y), weights=to_values(weights), increasing=increasing)
+    scipy_function = unpatched(scipy.optimize.isotonic_regression)
+    scipy_result = scipy_function(to_values(y), weights=to_values(weights), increasing=increasing)
     starts = scipy_result.blocks[:-1]
     w = np.ones(y.shape[0]) if weights is None else weights
     excess = np.cumsum(to_values(w) * (to_values(y) - scipy_result.x))  # zero at the end of each block, and within it nowhere
     inside = np.delete(excess, scipy_result.blocks[1:] - 1)
     small = SMALL * float(np.sum(np.abs(to_values(w) * to_values(y))))
     if np.any(np.diff(scipy_result.x[starts]) == 0) or np.any(np.abs(inside) <= small):
-        raise _degenerate("isotonic_regression", "blocks of the same height are neighbours")
+        raise _degeneracy_error("isotonic_regression", "blocks of the same height are neighbours")
     totals = np.add.reduceat(w, starts)
     means = np.add.reduceat(w * y, starts) / totals
     x = np.repeat(means, np.diff(scipy_result.blocks))
-    return carrying(
+    return with_node_fields(
         scipy_result,
         {"x": with_value(scipy_result.x, x), "weights": with_value(scipy_result.weights, totals), "blocks": scipy_result.blocks},
     )

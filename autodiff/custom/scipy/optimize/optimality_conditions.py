@@ -26,7 +26,7 @@ from ..solver_calls import Call, Callback, has_node
 Function = Callable[..., Any]
 NEAR = 1e-3  # of a constraint that may hold as an equation
 WEAK = 1e-7  # of a multiplier that may be zero
-CORNER = (
+_DEGENERATE = (
     "a constraint or bound holds as an equation at the solution, but nothing presses against it (its multiplier is 0, "
     "but for the tolerances): there the solution has a corner, and no derivative. Leave it out, move it, or solve more exactly"
 )
@@ -46,35 +46,38 @@ class Active(NamedTuple):
     which: Any
 
 
-def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], x_of: Function) -> Any:
+def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], extract_x: Function) -> Any:
     """The x that SciPy found, at which f is least, as a function of all nodes that f and the constraints use."""
     x = np.asarray(x)
     if not x.size:
         return x
-    active, multipliers = _active(call, x, f, constraints)
+    active, multipliers = _find_active(call, x, f, constraints)
     count = sum(part.which.size for part in active)
     size = x.size
 
     def conditions(y: Any, *extra: Any) -> Any:
-        at, forces = (y[:size], y[size:]) if count else (y, None)
+        at, constraint_multipliers = (y[:size], y[size:]) if count else (y, None)
         at = np.reshape(at, x.shape) if x.ndim else np.reshape(at, ())
 
         def lagrangian(z: Any) -> Any:
             value = _scalar(f(z, *extra))
-            return value - np.sum(forces * _holding(active, z, extra)) if count else value
+            return value - np.sum(constraint_multipliers * _active_values(active, z, extra)) if count else value
 
         slope = np.ravel(grad(lagrangian)(at))
-        return np.concatenate([slope, _holding(active, at, extra)]) if count else slope
+        return np.concatenate([slope, _active_values(active, at, extra)]) if count else slope
 
     if not count:
-        return call.solution(x, conditions, x_of, lambda at: _verify(call, at, np.zeros(0), active, constraints))
+        return call.solution(x, conditions, extract_x, lambda at: _verify(call, at, np.zeros(0), active, constraints))
 
     def verify(y: Any) -> None:
         at = np.reshape(y[:size], x.shape)[()]
         _verify(call, at, y[size:], active, constraints)
 
     stationary_point = call.solution(
-        np.concatenate([np.ravel(x), multipliers]), conditions, lambda r: np.concatenate([np.ravel(x_of(r)), multipliers]), verify
+        np.concatenate([np.ravel(x), multipliers]),
+        conditions,
+        lambda r: np.concatenate([np.ravel(extract_x(r)), multipliers]),
+        verify,
     )
     return np.reshape(stationary_point[:size], x.shape) if x.ndim else stationary_point[0]
 
@@ -82,76 +85,78 @@ def minimiser(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]
 def _verify(call: Call, at: Any, multipliers: Any, active: Sequence[Active], constraints: Sequence[Constraint]) -> None:
     """Raise if the assumed active set is not that at the solution itself."""
     extra = to_values(call.extra)
-    free = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
-    wrong = bool(np.any(multipliers[~free] <= 0))
+    is_equation = np.concatenate([np.zeros(0, bool), *[np.full(part.which.size, part.constraint.is_equation) for part in active]])
+    is_wrong = bool(np.any(multipliers[~is_equation] <= 0))
     size = max(1.0, float(np.max(np.abs(at))))
     for constraint in constraints:
-        wrong = wrong or bool(np.any(np.asarray(to_values(_numbers(constraint, at, extra))) < -1e-9 * size))
-    if wrong:
-        raise ValueError(f"{call.name}: {CORNER}")
+        is_wrong = is_wrong or bool(np.any(np.asarray(to_values(_constraint_values(constraint, at, extra))) < -1e-9 * size))
+    if is_wrong:
+        raise ValueError(f"{call.name}: {_DEGENERATE}")
 
 
 def _scalar(value: Any) -> Any:
     return np.reshape(stack_nested(value), ())
 
 
-def _numbers(constraint: Constraint, z: Any, extra: Any) -> Any:
+def _constraint_values(constraint: Constraint, z: Any, extra: Any) -> Any:
     return np.ravel(stack_nested(constraint.function(z, *extra)))
 
 
-def _holding(active: Sequence[Active], z: Any, extra: Any) -> Any:
+def _active_values(active: Sequence[Active], z: Any, extra: Any) -> Any:
     """The numbers that are zero at the solution."""
-    return np.concatenate([_numbers(part.constraint, z, extra)[part.which] for part in active])
+    return np.concatenate([_constraint_values(part.constraint, z, extra)[part.which] for part in active])
 
 
-def _active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
+def _find_active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
     """Which constraints hold as equations at a solution, and their multipliers."""
     if not constraints:
         return [], np.zeros(0)
-    near: list[Active] = []
+    candidates: list[Active] = []
     with NoGraph():
         extra = to_values(call.extra)
         slope = np.ravel(to_values(grad(lambda z: _scalar(f(z, *extra)))(x[()])))
-        room, rows = [], []
+        slacks, gradients = [], []
         for constraint in constraints:
-            numbers = np.asarray(to_values(_numbers(constraint, x[()], extra)))
+            numbers = np.asarray(to_values(_constraint_values(constraint, x[()], extra)))
             which = np.arange(numbers.size)
             if not constraint.is_equation:
                 which = np.flatnonzero(numbers <= NEAR * np.maximum(1.0, np.max(np.abs(x))))
             if which.size:
-                near.append(Active(constraint, which))
-                room.append(numbers[which])
-                rows.append(_rows(constraint, x, extra)[which])
-    if not near:
+                candidates.append(Active(constraint, which))
+                slacks.append(numbers[which])
+                gradients.append(_constraint_jacobian(constraint, x, extra)[which])
+    if not candidates:
         return [], np.zeros(0)
-    free = np.concatenate([np.full(part.which.size, part.constraint.is_equation) for part in near])
-    return _pressing(call.name, near, slope, np.concatenate(rows), np.concatenate(room), free)
+    is_equation = np.concatenate([np.full(part.which.size, part.constraint.is_equation) for part in candidates])
+    return _find_multipliers(call.name, candidates, slope, np.concatenate(gradients), np.concatenate(slacks), is_equation)
 
 
-def _rows(constraint: Constraint, x: Any, extra: Any) -> Any:
+def _constraint_jacobian(constraint: Constraint, x: Any, extra: Any) -> Any:
     """The gradients of the numbers of a constraint."""
-    jacobian = to_values(jacrev(lambda z: _numbers(constraint, z, extra))(x[()]))
+    jacobian = to_values(jacrev(lambda z: _constraint_values(constraint, z, extra))(x[()]))
     return np.reshape(jacobian, (-1, x.size))
 
 
-def _pressing(name: str, near: list[Active], slope: Any, rows: Any, room: Any, free: Any) -> tuple[list[Active], Any]:
+def _find_multipliers(
+    name: str, candidates: list[Active], slope: Any, gradients: Any, slacks: Any, is_equation: Any
+) -> tuple[list[Active], Any]:
     """Return the nearly active constraints with a multiplier; and the multipliers."""
-    signs = np.where(free, -1.0, 1.0)[:, None] * rows  # of an equation with either sign
-    columns = np.concatenate([rows, signs[free]]).T
+    signs = np.where(is_equation, -1.0, 1.0)[:, None] * gradients  # of an equation with either sign
+    columns = np.concatenate([gradients, signs[is_equation]]).T
     nonnegative_multipliers = unpatched(scipy.optimize.nnls)(columns, slope)[0]
-    multipliers = nonnegative_multipliers[: free.size].copy()
-    multipliers[free] -= nonnegative_multipliers[free.size :]
-    presses = free | (multipliers > np.maximum(room, WEAK * max(1.0, float(np.max(np.abs(slope))))))
-    touching = ~presses & (room <= 1e-9)
-    if np.any(touching & (np.max(np.abs(rows), axis=1, initial=0) > 0)):
-        raise ValueError(f"{name}: {CORNER}")
-    kept, start = [], 0
-    for part in near:
-        mask = presses[start : start + part.which.size]
+    multipliers = nonnegative_multipliers[: is_equation.size].copy()
+    multipliers[is_equation] -= nonnegative_multipliers[is_equation.size :]
+    has_multiplier = is_equation | (multipliers > np.maximum(slacks, WEAK * max(1.0, float(np.max(np.abs(slope))))))
+    is_tight = ~has_multiplier & (slacks <= 1e-9)
+    if np.any(is_tight & (np.max(np.abs(gradients), axis=1, initial=0) > 0)):
+        raise ValueError(f"{name}: {_DEGENERATE}")
+    active, start = [], 0
+    for part in candidates:
+        mask = has_multiplier[start : start + part.which.size]
         start += part.which.size
         if np.any(mask):
-            kept.append(Active(part.constraint, part.which[mask]))
-    return kept, multipliers[presses]
+            active.append(Active(part.constraint, part.which[mask]))
+    return active, multipliers[has_multiplier]
 
 
 def plain_bounds(bounds: Any) -> Any:
@@ -163,46 +168,46 @@ def plain_bounds(bounds: Any) -> Any:
     return bounds_copy
 
 
-def of_bounds(bounds: Any) -> list[Constraint]:
+def bounds_to_constraints(bounds: Any) -> list[Constraint]:
     """The constraints that bounds are: pairs for each number, or an object of SciPy's."""
     if bounds is None:
         return []
     if isinstance(bounds, Bounds):
-        return _of_ends(bounds.lb, bounds.ub)
+        return _ends_to_constraints(bounds.lb, bounds.ub)
     pairs = [tuple(pair) for pair in bounds]
-    return _of_ends([low for low, _ in pairs], [high for _, high in pairs])
+    return _ends_to_constraints([low for low, _ in pairs], [high for _, high in pairs])
 
 
-def of_pair(bounds: Any) -> list[Constraint]:
+def pair_to_constraints(bounds: Any) -> list[Constraint]:
     """The constraints of ``(low, high)``, of numbers or arrays."""
-    return of_bounds(bounds) if isinstance(bounds, Bounds) else _of_ends(*bounds)
+    return bounds_to_constraints(bounds) if isinstance(bounds, Bounds) else _ends_to_constraints(*bounds)
 
 
-def _of_ends(low: Any, high: Any) -> list[Constraint]:
+def _ends_to_constraints(low: Any, high: Any) -> list[Constraint]:
     """Return the constraints of lower and upper ends; None and infinite ends have none."""
     ends = []
-    for end, nothing in ((low, -np.inf), (high, np.inf)):
+    for end, default in ((low, -np.inf), (high, np.inf)):
         if isinstance(end, (list, tuple)):
-            end = stack_nested([nothing if part is None else part for part in end])
-        ends.append(nothing if end is None else stack_nested(end))
-    return _between(lambda z, *extra: z, *ends)
+            end = stack_nested([default if part is None else part for part in end])
+        ends.append(default if end is None else stack_nested(end))
+    return _interval_constraints(lambda z, *extra: z, *ends)
 
 
-def constraints_of(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
+def convert_constraints(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
     """Return the constraints in SciPy's forms, and as functions."""
     several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
-    plain: list[Any] = []
+    plain_constraints: list[Any] = []
     constraint_functions: list[Constraint] = []
     for constraint in several:
-        one, those = _one(call, constraint)
-        plain.append(one)
-        constraint_functions += those
-    return plain, constraint_functions
+        converted, constraint_list = _convert_constraint(call, constraint)
+        plain_constraints.append(converted)
+        constraint_functions += constraint_list
+    return plain_constraints, constraint_functions
 
 
-def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
+def _convert_constraint(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
     if isinstance(constraint, dict):
-        return _dictionary(call, constraint)
+        return _convert_dict(call, constraint)
     if not isinstance(constraint, (Bounds, LinearConstraint, NonlinearConstraint)):
         return constraint, []  # SciPy raises
     plain = copy.copy(constraint)
@@ -210,50 +215,50 @@ def _one(call: Call, constraint: Any) -> tuple[Any, list[Constraint]]:
     if isinstance(constraint, LinearConstraint):
         plain.A = to_values(constraint.A)
         matrix = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
-        return plain, _between(lambda z, *extra: matrix @ np.ravel(z), constraint.lb, constraint.ub)
+        return plain, _interval_constraints(lambda z, *extra: matrix @ np.ravel(z), constraint.lb, constraint.ub)
     if not isinstance(constraint, NonlinearConstraint):
-        return constraint, of_bounds(constraint)
-    plain.fun = watched(call, constraint.fun)
+        return constraint, bounds_to_constraints(constraint)
+    plain.fun = wrap_callback(call, constraint.fun)
     if callable(constraint.jac):
-        plain.jac = watched(call, constraint.jac)
-    return plain, _between(lambda z, *extra: constraint.fun(z), constraint.lb, constraint.ub)
+        plain.jac = wrap_callback(call, constraint.jac)
+    return plain, _interval_constraints(lambda z, *extra: constraint.fun(z), constraint.lb, constraint.ub)
 
 
-def watched(call: Call, function: Any) -> Any:
+def wrap_callback(call: Call, function: Any) -> Any:
     """A function of a constraint as SciPy is to call it: with plain numbers, and seen to use nodes."""
     wrapped = Callback(function)
-    call.others.append(wrapped)
+    call.other_callbacks.append(wrapped)
     return wrapped
 
 
-def _dictionary(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
+def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Constraint]]:
     further = tuple(constraint.get("args", ()))
-    plain = {**constraint, "fun": watched(call, constraint["fun"]), "args": to_values(further)}
-    call.holds = call.holds or has_node(further)
+    plain = {**constraint, "fun": wrap_callback(call, constraint["fun"]), "args": to_values(further)}
+    call.has_node_argument = call.has_node_argument or has_node(further)
     if callable(constraint.get("jac")):
-        plain["jac"] = watched(call, constraint["jac"])
+        plain["jac"] = wrap_callback(call, constraint["jac"])
     is_equation = str(constraint.get("type")).lower() == "eq"
     return plain, [Constraint(lambda z, *extra: constraint["fun"](z, *further), is_equation)]
 
 
-def _between(function: Any, low: Any, high: Any) -> list[Constraint]:
+def _interval_constraints(function: Any, low: Any, high: Any) -> list[Constraint]:
     """``low <= function(x) <= high``; where both are the same, an equation."""
     ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
     equal = ends[0] == ends[1]
     constraints = []
     if equal.any():
-        constraints.append(Constraint(_side(function, low, 1.0, equal), True))
+        constraints.append(Constraint(_one_sided_constraint(function, low, 1.0, equal), True))
     for side, end, sign in ((low, ends[0], 1.0), (high, ends[1], -1.0)):
-        there = np.isfinite(end) & ~equal
-        if there.any():
-            constraints.append(Constraint(_side(function, side, sign, there), False))
+        is_finite = np.isfinite(end) & ~equal
+        if is_finite.any():
+            constraints.append(Constraint(_one_sided_constraint(function, side, sign, is_finite), False))
     return constraints
 
 
-def _side(function: Any, end: Any, sign: float, there: Any) -> Any:
+def _one_sided_constraint(function: Any, end: Any, sign: float, selected: Any) -> Any:
     def distance(z: Any, *extra: Any) -> Any:
         numbers = np.ravel(stack_nested(function(z, *extra)))
-        which = np.broadcast_to(there, numbers.shape)
+        which = np.broadcast_to(selected, numbers.shape)
         return sign * (numbers - np.broadcast_to(stack_nested(end), numbers.shape))[which]
 
     return distance

@@ -10,12 +10,12 @@ import scipy.optimize
 
 from compgraph.graph import stack_nested
 
-from ..solver_calls import Call, carrying, with_value
+from ..solver_calls import Call, with_node_fields, with_value
 
-Answer = Callable[..., Any]
+Function = Callable[..., Any]
 
 
-def _first(scipy_result: Any) -> Any:
+def _first_result(scipy_result: Any) -> Any:
     """Return the solution from a result that may be a tuple."""
     return scipy_result[0] if isinstance(scipy_result, tuple) else scipy_result
 
@@ -24,19 +24,19 @@ def root(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.root``."""
     call = Call(scipy.optimize.root, args, kwargs, "fun jac")
     scipy_result = call()
-    if not call.met:
+    if not call.depends_on_nodes:
         return scipy_result
-    equations = _of_pair(call.function) if call.raw.get("jac") is True else call.function
+    equations = _first_output(call.function) if call.user_arguments.get("jac") is True else call.function
     x = call.solution(scipy_result.x, equations, lambda result: result.x)
-    return carrying(scipy_result, {"x": x, "fun": with_value(scipy_result.fun, _values(equations, x, call))})
+    return with_node_fields(scipy_result, {"x": x, "fun": with_value(scipy_result.fun, _evaluate(equations, x, call))})
 
 
-def _of_pair(function: Any) -> Any:
+def _first_output(function: Any) -> Any:
     """The function of one that gives a pair of a value and its derivative."""
     return lambda *args: function(*args)[0]
 
 
-def _values(function: Any, x: Any, call: Call) -> Any:
+def _evaluate(function: Any, x: Any, call: Call) -> Any:
     return stack_nested(function(x, *call.extra))
 
 
@@ -44,12 +44,12 @@ def fsolve(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.fsolve``."""
     call = Call(scipy.optimize.fsolve, args, kwargs, "func fprime")
     scipy_result = call()
-    if not call.met:
+    if not call.depends_on_nodes:
         return scipy_result
-    x = call.solution(_first(scipy_result), call.function, _first)
+    x = call.solution(_first_result(scipy_result), call.function, _first_result)
     if not isinstance(scipy_result, tuple):
         return x
-    info = carrying(scipy_result[1], {"fvec": with_value(scipy_result[1]["fvec"], _values(call.function, x, call))})
+    info = with_node_fields(scipy_result[1], {"fvec": with_value(scipy_result[1]["fvec"], _evaluate(call.function, x, call))})
     return (x, info, *scipy_result[2:])
 
 
@@ -57,34 +57,36 @@ def root_scalar(*args: Any, **kwargs: Any) -> Any:
     """``scipy.optimize.root_scalar``."""
     call = Call(scipy.optimize.root_scalar, args, kwargs, "f fprime fprime2")
     scipy_result = call()
-    if call.met:
-        with_derivatives = call.raw.get("fprime") is True or call.raw.get("fprime2") is True
-        equation = _of_pair(call.function) if with_derivatives else call.function
+    if call.depends_on_nodes:
+        with_derivatives = call.user_arguments.get("fprime") is True or call.user_arguments.get("fprime2") is True
+        equation = _first_output(call.function) if with_derivatives else call.function
         scipy_result.root = call.solution(scipy_result.root, equation, lambda result: result.root)
     return scipy_result
 
 
-def _scalar(name: str, callbacks: str) -> Answer:
+def _wrap_scalar_solver(name: str, callbacks: str) -> Function:
     """The answer of a function that gives a root, and with ``full_output=True`` more."""
     function = getattr(scipy.optimize, name)
 
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, callbacks)
         scipy_result = call()
-        if not call.met:
+        if not call.depends_on_nodes:
             return scipy_result
-        x = call.solution(_first(scipy_result), call.function, _first)
+        x = call.solution(_first_result(scipy_result), call.function, _first_result)
         if not isinstance(scipy_result, tuple):
             return x
         if isinstance(scipy_result[1], scipy.optimize.RootResults):
             scipy_result[1].root = x
         return (x, *scipy_result[1:])
 
-    return answer
+    return wrapper
 
 
-bisect, brentq, brenth, ridder, toms748 = (_scalar(name, "f") for name in ["bisect", "brentq", "brenth", "ridder", "toms748"])
-newton = _scalar("newton", "func fprime fprime2")
+bisect, brentq, brenth, ridder, toms748 = (
+    _wrap_scalar_solver(name, "f") for name in ["bisect", "brentq", "brenth", "ridder", "toms748"]
+)
+newton = _wrap_scalar_solver("newton", "func fprime fprime2")
 
 
 def fixed_point(*args: Any, **kwargs: Any) -> Any:
@@ -93,23 +95,23 @@ def fixed_point(*args: Any, **kwargs: Any) -> Any:
     scipy_result = call()
     return (
         call.solution(scipy_result, lambda x, *p: x - stack_nested(call.function(x, *p)), lambda x: x)
-        if call.met
+        if call.depends_on_nodes
         else scipy_result
     )
 
 
-def _quasi_newton(name: str) -> Answer:
+def _wrap_quasi_newton(name: str) -> Function:
     """The answer of one of the methods of Broyden's kind, which give x alone."""
     function = getattr(scipy.optimize, name)
 
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call(function, args, kwargs, "F")
         scipy_result = call()
-        return call.solution(np.asarray(scipy_result), call.function, lambda x: x) if call.met else scipy_result
+        return call.solution(np.asarray(scipy_result), call.function, lambda x: x) if call.depends_on_nodes else scipy_result
 
-    return answer
+    return wrapper
 
 
 anderson, broyden1, broyden2, diagbroyden, excitingmixing, linearmixing, newton_krylov = map(
-    _quasi_newton, ["anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "linearmixing", "newton_krylov"]
+    _wrap_quasi_newton, ["anderson", "broyden1", "broyden2", "diagbroyden", "excitingmixing", "linearmixing", "newton_krylov"]
 )
