@@ -1,8 +1,8 @@
-"""Functions with a derivative of their own: declared, recomputed, by the implicit function theorem, by adjoint methods."""
+"""Custom derivatives: declared by the user, by checkpointing, by the implicit function theorem, by adjoint methods."""
 
-from . import compiled as compiled  # answers for compiled functions that are called on nodes
-from . import imported as imported  # rules of functions of other libraries
-from . import scipy as scipy  # names who answers for functions of SciPy's
+from . import compiled as compiled  # registers the derivative of compiled functions
+from . import imported as imported  # registers the rules of functions of other libraries
+from . import scipy as scipy  # registers replacements of SciPy's functions
 from .call import Opaque as Opaque
 from .call import has_node as has_node
 from .call import instantiate_zeros as instantiate_zeros

@@ -1,13 +1,13 @@
-"""Calls that are one node of the graph, and whose derivative is a Python function.
+"""Calls that are one node of the graph, with a Python function as derivative.
 
-`custom_gradient`, `checkpoint`, `root` and `odeint` are of this kind: their results are not formulas of NumPy functions. Each
-call is an object with two methods, kept among the options of its node::
+`custom_gradient`, `checkpoint`, `root` and `odeint` are such calls: their results are not formulas of NumPy functions. The
+options of the node hold an object with two methods::
 
     compute(*operands) -> value              on plain arrays
     pull(adjoint, out, *operands) -> [...]   the operands' adjoints, on plain arrays or, for higher orders, on nodes
 
-The tangents follow by transposing: `pull` is linear in the adjoint, so ``J @ t`` is the gradient of ``sum(pull(u) * t)``
-with respect to u. A call that knows a shorter way has a third method, ``push(position, tangent, out, *operands)``.
+Tangents follow by transposition: `pull` is linear in the adjoint, so ``J @ t`` is the gradient of ``sum(pull(u) * t)`` with
+respect to u. A third method, ``push(position, tangent, out, *operands)``, replaces the transposition by a faster formula.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..rules import Rule, SharedFormulas, VariadicFormulas, makers
 
 
 class Opaque:
-    """The function that the nodes of one kind of call carry; of each kind there is one.
+    """The function of nodes that represent calls; one instance per operation name.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Opaque:
     _instances: ClassVar[dict[str, Opaque]] = {}
 
     def __new__(cls, opname: str) -> Opaque:
-        """The function of that name."""
+        """Return the instance with that name."""
         return cls._instances.setdefault(opname, object.__new__(cls))
 
     def __init__(self, opname: str) -> None:
@@ -54,7 +54,7 @@ PICKLED_WHOLE.add(Opaque)
 
 
 def _pull_cotangents(positions: list[int], adjoint: Any, out: Any, *operands: Any, call: Any) -> list[Any]:
-    """The adjoints of several operands, from one call of `pull`."""
+    """Return the adjoints of several operands by one call of `pull`."""
     cotangents = call.pull(adjoint, out, *operands)
     return [cotangents[position] for position in positions]
 
@@ -66,12 +66,12 @@ def _push_tangent(position: int, tangent: Any, out: Any, *operands: Any, call: A
 
 
 def transpose_pull(pull: Any, out: Any, tangent: Any) -> Any:
-    """The tangent of a result, from the linear function that takes its adjoint to that of an operand.
+    """Return the tangent of a result by transposing the pullback of an operand.
 
     Parameters
     ----------
     pull : callable
-        ``pull(adjoint)``; for several results, of the tuple of their adjoints.
+        Maps the adjoint of the result, or the tuple of adjoints of several results, to that of the operand.
     out : array or tuple of arrays
         The result.
     tangent : array or Node
@@ -89,26 +89,26 @@ makers[Opaque] = lambda function: Rule(
 
 
 def instantiate_zeros(adjoints: Any, outs: Any) -> tuple[Any, ...]:
-    """Adjoints of several results, zero where none has arrived."""
+    """Replace None among the adjoints of several results by zeros."""
     return tuple(np.zeros(o.shape, o.dtype)[()] if a is None else a for a, o in zip(adjoints, outs, strict=True))
 
 
 def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
-    """Raise if a function of the user, called again for a derivative, returns other numbers than when its value was computed.
+    """Raise if a user's function returns different numbers when a derivative calls it again.
 
     Parameters
     ----------
     name : str
         The calling operation, for messages.
     before, now : array_like or Node
-        The earlier and the present result.
+        The earlier and the current result.
     scale : float
-        The size of the numbers whose difference `before` is; rounding errors are relative to it.
+        The magnitude that rounding errors are relative to, if the results are differences of larger numbers.
 
     Raises
     ------
     ValueError
-        If they differ by more than rounding errors, which may depend on memory addresses.
+        If they differ by more than rounding errors. These may depend on memory addresses.
     """
     earlier_values, current_values = np.asarray(to_values(before)), np.asarray(to_values(now))
     if current_values.shape == earlier_values.shape:
@@ -119,11 +119,11 @@ def require_same(name: str, before: Any, now: Any, scale: float = 0.0) -> None:
         if np.allclose(current_values, earlier_values, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
             return
     raise ValueError(
-        f"{name}: the function gives other numbers now than when its result was computed: it draws random numbers, or an array "
-        "that it uses was written into. Make that an argument, or use a copy (np.copy)"
+        f"{name}: the function returned different numbers when it was called again. It draws random numbers, or an array that it "
+        "uses was written into. Pass that as an argument, or use a copy (np.copy)"
     )
 
 
 def has_node(*values: Any) -> bool:
-    """Whether a node is among values, or in a tuple among them."""
+    """Whether any value is a node, or a tuple that contains one."""
     return any(has_node(*v) if isinstance(v, tuple) else isinstance(v, Value) for v in values)

@@ -1,4 +1,4 @@
-"""Recomputing instead of storing: `checkpoint`, and its schedule for a chain of functions."""
+"""Checkpointing: `checkpoint`, and its schedule for a chain of functions."""
 
 from __future__ import annotations
 
@@ -30,33 +30,32 @@ R = TypeVar("R")
 
 
 def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
-    """Checkpoint a function: its intermediate values are not stored, but computed again in the backward pass.
+    """Checkpoint a function: recompute its intermediate values in the backward pass instead of storing them.
 
     Parameters
     ----------
     f : callable
-        A function of nested arrays that returns nested arrays. It must give the same result when it is called again, and
-        write into no array made outside it.
+        A function of nested arrays that returns nested arrays. It must be deterministic, and must not write into arrays made
+        outside it.
 
     Returns
     -------
     callable
-        The same function. On nodes it is one node of the graph, which keeps the arguments and the result.
+        The checkpointed function. A call on nodes is one node of the graph, which stores the arguments and the result.
 
     Raises
     ------
     TypeError
-        When called: if `f` writes into an array made outside it, or uses one from outside that was written into.
+        When called: if `f` writes into an array made outside it, or captures a node that was written into.
     ValueError
-        In the backward pass: if `f` gives another result than the first time, or a node it uses from outside was written
-        into since.
+        In the backward pass: if `f` returns a different result, or a captured node was written into since.
 
     Notes
     -----
-    Nodes that `f` uses from outside get their adjoints, as its arguments do. Under ``jvp``, which stores nothing, `f` is
-    called as it is. Of a derivative of the derivative the inside is kept. Checkpointing: A. Griewank, "Achieving
-    logarithmic growth of temporal and spatial complexity in reverse automatic differentiation", Optimization Methods and
-    Software 1 (1992).
+    Captured nodes receive adjoints, as arguments do. Under ``jvp``, which stores nothing, `f` is called without
+    checkpointing. Derivatives of the derivative store the recomputed intermediate values. Checkpointing: A. Griewank,
+    "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation", Optimization
+    Methods and Software 1 (1992).
 
     Examples
     --------
@@ -84,7 +83,7 @@ def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
 
 
 def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
-    """The result of a function of a list, as one node."""
+    """Call a function of a list, and return its result as one node."""
     if active_levels():
         lifted = LiftedFunction(lambda *elements: f(elements), leaves)
         with outside_vmap():
@@ -94,13 +93,13 @@ def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
         return _apply_with_tangents(f, leaves, level)
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     closure = Closure("checkpoint", f, leaves, positions)
-    if closure.level:  # an outer value with a tangent is used inside: forward mode stores nothing anyway
+    if closure.level:  # the function captures a value with a tangent, and forward mode stores nothing
         return f(leaves)
     for node in closure.captured:
         if memory_of(node):
             raise TypeError(
-                f"checkpoint: the function uses the {describe(node)} from outside, which was written into; pass it as an "
-                "argument, or use a copy (np.copy)"
+                f"checkpoint: the function captures the {describe(node)}, which was written into. Pass it as an argument, or use "
+                "a copy (np.copy)"
             )
     operands = (*[leaves[i] for i in positions], *closure.captured)
     call = CheckpointCall(f, leaves, positions, closure)
@@ -114,7 +113,7 @@ def _apply_checkpoint(f: Function, leaves: list[Any]) -> Any:
 
 
 def _apply_with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
-    """The same one level down: tangents of this level are arguments and results of their own."""
+    """Apply the checkpoint one level below: tangents of this level become additional arguments and results."""
     with_tangent = [i for i, x in enumerate(leaves) if isinstance(x, Value) and x.level == level]
     split = [x.primal if i in with_tangent else x for i, x in enumerate(leaves)] + [leaves[i].tangent for i in with_tangent]
     if not any(isinstance(x, Value) for x in split):
@@ -134,20 +133,20 @@ def _apply_with_tangents(f: Function, leaves: list[Any], level: int) -> Any:
 
 
 class Structure:
-    """How results were nested, wrapped so that it is a leaf itself."""
+    """The structure of results, wrapped as a leaf."""
 
     def __init__(self, structure: Any) -> None:
         self.structure = structure
 
 
 def _copy_owned(node: Any) -> Any:
-    """The value of a node in memory of its own."""
+    """Return the value of a node in memory that no other array shares."""
     plain = node.raw_value
     return np.array(plain) if type(plain) is np.ndarray and (plain.base is not None or not node.args) else plain
 
 
 class CheckpointCall:
-    """One call of a checkpointed function, with the data to run it again."""
+    """One call of a checkpointed function, with the data to recompute it."""
 
     def __init__(self, f: Function, leaves: list[Any], positions: list[int], closure: Closure) -> None:
         self.f = f
@@ -159,9 +158,10 @@ class CheckpointCall:
         self.cached_supports: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "cached_supports": None}  # what only one sweep has use for
+        return {**self.__dict__, "cached_supports": None}
 
     def _fill_leaves(self, operands: Sequence[Any]) -> list[Any]:
+        """Return the leaves of the arguments with the operands inserted."""
         leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
             leaves[i] = operand
@@ -169,19 +169,19 @@ class CheckpointCall:
             if operand is not node and operand is not node.raw_value:
                 np.asarray(operand)  # raises if it is a variable that was updated
                 raise ValueError(
-                    f"checkpoint: the {describe(node)}, used from outside, has changed since; pass it as an argument"
+                    f"checkpoint: the captured {describe(node)} has changed since the function was called. Pass it as an argument"
                 )
         return leaves
 
     def compute(self, *operands: Any) -> Any:
-        """The values of the results."""
+        """Return the values of the results."""
         with NoGraph():
             results, _ = flatten(self.f(self._fill_leaves(operands)))
         values = tuple(to_values(results[i]) for i in self.outs)
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of the operands: the function runs again, and is swept."""
+        """Return the adjoints of the operands by recording the function again and sweeping its graph."""
         support = SeedSupport.take()
         adjoints = adjoint if isinstance(out, tuple) else (adjoint,)
         support = support if isinstance(out, tuple) or support is None else (support,)
@@ -199,9 +199,9 @@ class CheckpointCall:
             return [cotangents[x] if x in cotangents else connected_zeros(x, any_cotangent) for x in targets]
 
     def supports(self, position: int, s: Any, out: Any, *operands: Any) -> Any:
-        """The support of the adjoint of one operand, from that of the result (see `reverse.structural_zeros`)."""
+        """Return the support of the adjoint of one operand, given that of the result; see `reverse.structural_zeros`."""
         cached = self.cached_supports
-        if cached is None or cached[0] is not s:  # a sweep asks for one operand after the other
+        if cached is None or cached[0] is not s:  # a sweep calls this once per operand
             supports = s if isinstance(out, tuple) else (s,)
             joint, targets = self._recompute(out, operands)
             recorded = has_node(supports, *operands)
@@ -214,27 +214,32 @@ class CheckpointCall:
         return cached[1][position]
 
     def _recompute(self, out: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The results of the function, run again, as one; and the nodes whose adjoints are those of the operands."""
+        """Record the function again; return its results as one node, and the nodes that represent the operands."""
         closure = Closure("checkpoint", self.f, self._fill_leaves(operands), self.positions, self.wrappers)
         results = [closure.results[i] for i in closure.outs]
         outs = out if isinstance(out, tuple) else (out,)
         if closure.outs != self.outs:
-            raise ValueError("checkpoint: another part of the result depends on something when the function runs again")
+            raise ValueError(
+                "checkpoint: when the function was called again, a different part of its result depended on its arguments. Make "
+                "the function deterministic"
+            )
         for current, earlier in zip(results, outs, strict=True):
             require_same("checkpoint", earlier, current)
         earlier, current = set(self.captured), set(closure.captured)
         if earlier - current or any(map(_may_hold_other_values, current - earlier)):
-            raise ValueError("checkpoint: the function used other arrays from outside when it ran again; make them arguments")
+            raise ValueError(
+                "checkpoint: the function captured different arrays when it was called again. Pass them as arguments"
+            )
         return as_joint(results), [*closure.inputs, *self.captured]
 
 
 def _nonzero_cotangents(adjoints: Sequence[Any]) -> OutputCotangents:
-    """Adjoints of several results, where they are not zero."""
+    """Return the adjoints of several results that are not zero."""
     return OutputCotangents({k: a for k, a in enumerate(adjoints) if a is not None})
 
 
 def _may_hold_other_values(node: Any) -> bool:
-    """Whether a node that was not there the first time may hold other numbers; a buffer made of plain numbers does not."""
+    """Whether a newly captured node may have a different value; a buffer made of plain numbers has not."""
     return bool(type(node) not in (OperationalNode, BlankNode) or node.args or memory_of(node))
 
 
@@ -251,7 +256,7 @@ def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) ->
     x : array or nested arrays
         The argument of the first.
     levels : int
-        How often a step is computed again at most; 0 stores everything.
+        The greatest number of recomputations of a step; 0 stores everything.
 
     Returns
     -------
@@ -265,11 +270,11 @@ def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) ->
 
     Notes
     -----
-    With one level, n steps are cut into sqrt(n) segments, each under `checkpoint`: sqrt(n) values between segments and
-    the inside of one segment are kept at a time, for one more forward pass. With more levels each segment is cut again:
-    about ``(levels + 1) * n ** (1 / (levels + 1))`` values for `levels` more forward passes, as in the binomial schedules
-    of A. Griewank and A. Walther, "Algorithm 799: revolve", ACM Trans. Math. Softw. 26 (2000), which are the best
-    possible, except for a small factor.
+    With one level, n steps are divided into sqrt(n) checkpointed segments. The sqrt(n) values between segments and the
+    intermediate values of one segment are stored at a time, at the cost of one more forward pass. With more levels, segments
+    are divided again: about ``(levels + 1) * n ** (1 / (levels + 1))`` values are stored, at the cost of `levels` forward
+    passes. This is optimal up to a small factor (A. Griewank and A. Walther, "Algorithm 799: revolve", ACM Trans. Math.
+    Softw. 26 (2000)).
 
     Examples
     --------
@@ -279,7 +284,7 @@ def checkpointed_chain(steps: Sequence[Function], x: Any, *, levels: int = 1) ->
     0.003699
     """
     if levels < 0:
-        raise ValueError(f"checkpointed_chain: levels must not be negative, {levels} was given")
+        raise ValueError(f"checkpointed_chain: levels must not be negative, not {levels}")
     count = len(steps)
     if levels == 0 or count < 4:
         for step in steps:

@@ -1,4 +1,4 @@
-"""Functions that become one node of the graph. They run once on input nodes, which finds the nodes that they capture."""
+"""Closure conversion: a function is traced on input nodes, which finds the nodes that it captures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..operators import Trace
 
 
 class Closure:
-    """A function of a list, run on input nodes in place of some of its elements: the arguments of a `Trace`.
+    """A function of a list, traced on input nodes in place of some elements. It serves as the arguments of a `Trace`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Closure:
     elements : sequence
         The list.
     positions : sequence of int
-        The positions of arguments: arrays or nodes. The other elements are passed on.
+        The positions of elements that become input nodes: arrays or nodes. The others are passed unchanged.
     wrapped : tuple of callables
         Wrappers of the arrays that `f` makes to be written into (see `compgraph.context.settings.wrappers`).
 
@@ -54,7 +54,7 @@ class Closure:
         self.shared = find_shared(self.leaves)
         self._elements = [_as_read_only(x) for x in elements]
         self._wrapped = wrappers.get() if wrapped is None else wrapped
-        trace = Trace(self)  # it refers to this: kept, it would hold what the run has left until cycles are collected
+        trace = Trace(self)  # not stored: it refers to this object, and the cycle would keep the graph alive
         self.inputs, self.results, self.structure = trace.inputs, trace.leaves, trace.structure
         self.outs = [i for i, x in enumerate(self.results) if isinstance(x, Value)]
         self.level = max([self.results[i].level for i in self.outs], default=0)
@@ -65,15 +65,15 @@ class Closure:
         return self.leaves
 
     def values(self) -> Sequence[Any]:
-        """The list that the function is called with."""
+        """Return the list of all elements."""
         return self._elements
 
     def constants(self) -> Sequence[Any]:
-        """Empty: the outer operator has seen these values already."""
+        """Return nothing: the outer operator has checked these values already."""
         return ()
 
     def __call__(self, *inputs: Any) -> Any:
-        """Return the results of the function for inputs in place of its arguments."""
+        """Call the function with inputs in place of its arguments."""
         elements = list(self._elements)
         for position, x in zip(self.positions, inputs, strict=True):
             elements[position] = x
@@ -82,7 +82,7 @@ class Closure:
             return self.f(elements)
 
     def _find_captured(self) -> list[Any]:
-        """The nodes from outside that the results were computed from."""
+        """Return the nodes made outside the function from which its results were computed."""
         inputs = set(self.inputs)
         results = [self.results[i] for i in self.outs]
 
@@ -100,7 +100,7 @@ class Closure:
 
 
 def _as_read_only(value: Any) -> Any:
-    """A plain array that cannot be written into; all else as it is."""
+    """Return a read-only view of a plain array; other values unchanged."""
     if type(value) is not np.ndarray:
         return value
     view = value.view()

@@ -1,4 +1,4 @@
-"""Compiled functions called on nodes: one operation, which runs by a program, as does its derivative."""
+"""Derivatives of compiled functions: a call on nodes is one node; its value and its derivative are compiled programs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..batching import active_levels
 from ..operators import vjp
 from .call import Opaque, has_node, instantiate_zeros, require_same
 
-_MAX_PULLS = 64  # derivatives of a compiled function, by how its arguments nest and which of them are nodes
+_MAX_PULLS = 64  # compiled derivatives per function; there is one per structure of arguments and set of node positions
 _jit = Opaque("jit")
 
 
 def _call_on_nodes(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the results of a compiled function for nodes: by a program if one exists, else by recording its operations."""
+    """Call a compiled function on nodes: run its program if one exists, otherwise record its operations."""
     leaves, structure = flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, Value) and type(x) not in INERT]
     is_outermost = is_recording() and not is_compiling() and not active_levels()
@@ -50,14 +50,14 @@ record_by(_call_on_nodes)
 
 
 def _save_plain_value(leaf: Any) -> Any:
-    """Return the plain value of a leaf, which no later write changes."""
+    """Return the plain value of a leaf, protected from later writes."""
     if isinstance(leaf, Value):
         return to_values(leaf)
     return save_operand(leaf) if is_plain_array(leaf) else leaf
 
 
 def _create_call(jitted: Any, plain: list[Any], structure: Any, orders: list[Any], positions: list[int]) -> CompiledCall | None:
-    """A call, with the derivative that all calls alike have; None if its derivative is known not to be compiled."""
+    """Return the call, with the compiled derivative that calls of this signature share; None if that cannot be compiled."""
     arrays = [i for i, x in enumerate(plain) if isinstance(x, (np.ndarray, np.generic)) and i not in positions]
     statics = [(i, x) for i, x in enumerate(plain) if i not in positions and i not in arrays]
     pulls = jitted.__dict__.setdefault("_pulls", {})
@@ -74,7 +74,7 @@ def _jit_options(jitted: Any) -> dict[str, Any]:
 
 
 def _create_pull(f: Any, structure: Any, positions: list[int], arrays: list[int], statics: dict[int, Any]) -> Callable[..., Any]:
-    """The function of operands, other arrays and adjoints that gives the results, and the adjoints of the operands."""
+    """Return a function of operands, other arrays and adjoints that returns the results and the adjoints of the operands."""
 
     def pull(operands: Sequence[Any], others: Sequence[Any], adjoints: Sequence[Any]) -> Any:
         def results(*primals: Any) -> Any:
@@ -99,11 +99,11 @@ class CompiledCall:
     plain : list
         The leaves of its arguments, as plain arrays.
     structure : PyTreeSpec
-        How they nest.
+        The structure of the arguments.
     positions, arrays : list of int
-        Which leaves are operands, and which of the others are arrays.
+        The positions of leaves that are operands, and of other arrays.
     pulled : Jitted
-        What gives the results and the adjoints of the operands.
+        Returns the results and the adjoints of the operands.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class CompiledCall:
         return {**self.__dict__, "_operands": None}
 
     def by_program(self) -> Any:
-        """The result of a program in a list, or None, and the fallback. See `Jitted.run_program`."""
+        """Return the result of the program in a list, or None, and the fallback; see `Jitted.run_program`."""
         args, kwargs = self._arguments(self._operands)
         self._operands = ()
         with NoGraph():
@@ -131,14 +131,14 @@ class CompiledCall:
         return unflatten(self.structure, leaves)
 
     def compute(self, *operands: Any) -> Any:
-        """The values of the results."""
+        """Return the values of the results."""
         args, kwargs = self._arguments(operands)
         with NoGraph():
             values = tuple(map(to_values, flatten(self.jitted(*args, **kwargs))[0]))
         return values if len(values) > 1 else values[0]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of the operands."""
+        """Return the adjoints of the operands."""
         outs = out if isinstance(out, tuple) else (out,)
         adjoints = tuple(map(_as_scalar, instantiate_zeros(adjoint if isinstance(out, tuple) else (adjoint,), outs)))
         if has_node(adjoints, *operands):
@@ -149,7 +149,7 @@ class CompiledCall:
                 values, cotangents = self.jitted_pull(operands, self.others, adjoints)
         try:
             _require_all_same(outs, values)
-        except ValueError:  # a sum that cancels is only rounding errors, which differ in the program of the derivative
+        except ValueError:  # where a sum cancels, the derivative's program has different rounding errors
             recomputed = self.compute(*map(to_values, operands))
             _require_all_same(outs, recomputed if isinstance(recomputed, tuple) else (recomputed,))
         return list(cotangents)
@@ -161,5 +161,5 @@ def _require_all_same(before: Sequence[Any], now: Sequence[Any]) -> None:
 
 
 def _as_scalar(adjoint: Any) -> Any:
-    """A 0-d array as NumPy's scalar, so that there is one program for both."""
+    """Convert a 0-d array to a scalar, so that both share a program."""
     return adjoint[()] if type(adjoint) is np.ndarray else adjoint

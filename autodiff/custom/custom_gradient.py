@@ -1,4 +1,4 @@
-"""`custom_gradient`: a function with a derivative of its own."""
+"""`custom_gradient`: a function with a user-defined derivative."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ R = TypeVar("R")
 
 
 def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
-    """Give a function a derivative of its own.
+    """Give a function a user-defined derivative.
 
     Parameters
     ----------
     f : callable
-        A function of arrays, which may nest, that returns ``(value, pull)``. The value is an array, or several, nested in
-        any way; ``pull(adjoint)`` returns the adjoints of the arguments, given that of the value, nested as it is: for one
-        argument its adjoint, nested as the argument, for several a sequence of such, with None, for an array or a whole
-        argument, where the derivative is zero. Keyword arguments are handed on; they have no derivative.
+        A function of nested arrays that returns ``(value, pull)``. The value is nested arrays. ``pull(adjoint)`` maps the
+        adjoint of the value, which nests as the value, to the adjoint of the argument, which nests as the argument; for
+        several arguments, to a sequence of adjoints. None stands for the zero adjoint of an array or of an argument. Keyword
+        arguments have no derivative.
 
     Returns
     -------
     callable
-        The function that returns the value alone. On nodes it is one node of the graph.
+        The function that returns only the value. A call on nodes is one node of the graph.
 
     Raises
     ------
     TypeError
-        When called: if `f` returns no such pair, or uses an outer node; when differentiated: in forward mode and in higher
-        orders, if `pull` is not made of recorded operations.
+        When called: if `f` does not return such a pair, or captures a node. When differentiated in forward mode or to higher
+        orders: if operations of `pull` are not recorded.
     ValueError
-        When differentiated: if `pull` returns another number of adjoints than there are arguments, or one of another
-        shape or nested otherwise; in forward mode, if it is not linear.
+        When differentiated: if the number, shapes or structure of the adjoints that `pull` returns differ from those of the
+        arguments; in forward mode, if it is not linear.
 
     Notes
     -----
-    In reverse mode `pull` runs on plain arrays; for higher orders `f` runs again on nodes, and what `pull` computes from
-    them is recorded. Forward mode transposes `pull`, which is linear in the adjoint (R. Frostig et al., "Decomposing
-    reverse-mode automatic differentiation", arXiv:2105.09469); a `pull` that is not, which clips or replaces the
-    adjoint, has no forward mode.
+    In reverse mode `pull` is called on plain arrays. For higher orders `f` is called again on nodes, and the operations of
+    `pull` are recorded. Forward mode transposes `pull` (R. Frostig et al., "Decomposing reverse-mode automatic
+    differentiation", arXiv:2105.09469). If `pull` is not linear, because it clips or replaces the adjoint, there is no
+    forward mode.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 
 
 def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
-    """The value within vmap: that of a function of all examples, whose pull is that of each."""
+    """Call the function within vmap: the batched function has a derivative whose pull is batched."""
 
     def apply_to_batch(*bases: Any) -> Any:
         pulls: list[Any] = []
@@ -101,7 +101,7 @@ def _apply_batched(custom_call: CustomGradientCall, leaves: list[Any]) -> Any:
 
 
 class CustomGradientCall:
-    """One call of a function with a derivative of its own."""
+    """One call of a function with a user-defined derivative."""
 
     def __init__(self, f: Function, options: dict[str, Any], structure: Any) -> None:
         self.f = f
@@ -113,27 +113,27 @@ class CustomGradientCall:
         self.saved_pull: Any = None
 
     def compute(self, *operands: Any) -> Any:
-        """The value; what pulls adjoints through it is kept."""
+        """Return the value, and save the pull."""
         with recording_on():
             parts, pull = self.value_and_pull(operands)
         if any(isinstance(p, Value) and type(p) not in INERT for p in map(base_of, parts)):
             raise TypeError(
-                f"custom_gradient: {self.name} uses an outer node, whose adjoint its pull cannot return; pass it as an argument"
+                f"custom_gradient: {self.name} captures a node, whose adjoint its pull cannot return. Pass it as an argument"
             )
         self.operands, self.saved_pull = operands, pull
         values = tuple(np.asarray(to_values(p))[()] for p in parts)
         return values[0] if self.results.is_leaf() else values
 
     def value_and_pull(self, operands: tuple[Any, ...]) -> tuple[list[Any], Function]:
-        """The leaves of the value, and the function that takes their adjoints to those of the arguments' leaves."""
+        """Return the leaves of the value, and a function that maps their adjoints to those of the arguments' leaves."""
         result = self.f(*unflatten(self.structure, operands), **self.options)
         if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
             raise TypeError(
-                f"custom_gradient: {self.name} must return a pair (value, pull), where pull is a function of the adjoint"
+                f"custom_gradient: {self.name} must return a pair (value, pull). pull must be a function of the adjoint"
             )
         leaves, results = flatten(result[0])
         if not leaves:
-            raise TypeError(f"custom_gradient: the value of {self.name} is {result[0]!r}, which holds no array")
+            raise TypeError(f"custom_gradient: the value of {self.name} is {result[0]!r}, which contains no array")
         self.results = results
 
         def pull(adjoint: Any) -> list[Any]:
@@ -146,18 +146,18 @@ class CustomGradientCall:
         return leaves, pull
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of the operands."""
+        """Return the adjoints of the operands."""
         if isinstance(out, tuple):
             adjoint = instantiate_zeros(adjoint, out)
         if has_node(adjoint, *operands):
             return self.value_and_pull(operands)[1](adjoint)  # type: ignore[no-any-return]
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
-            self.compute(*operands)  # an operand was written into since; these are the values it had
+            self.compute(*operands)  # an operand was written into since; these are its earlier values
         with NoGraph():
             return [unowned(to_values(a)) for a in self.saved_pull(adjoint)]
 
     def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
-        """The adjoints of the arguments' leaves, of the right shapes; nodes if `seed`, an adjoint of the value, is one."""
+        """Return the adjoints of the arguments' leaves after a check of shapes; nodes if `seed`, an adjoint of the value, is."""
         arguments = self.structure.children()
         several = len(arguments) > 1 or (isinstance(pull_result, (tuple, list)) and arguments[0].is_leaf())
         trees = pull_result if several and isinstance(pull_result, (tuple, list)) else [pull_result]
@@ -181,7 +181,8 @@ class CustomGradientCall:
             elif seed is not None and not isinstance(adjoint, Value):
                 raise TypeError(
                     f"custom_gradient: the pull of {self.name} returned a plain {type(adjoint).__name__} for argument "
-                    f"{position}, which does not remember how it depends on the adjoint; return None where it is zero"
+                    f"{position}, so its dependence on the adjoint was not recorded. Use NumPy's functions in pull, and return "
+                    "None for zero"
                 )
             elif not isinstance(adjoint, np.ndarray):
                 adjoints[position] = np.asarray(adjoint)[()]
@@ -195,11 +196,11 @@ class CustomGradientCall:
             return argument.flatten_up_to(tree)  # type: ignore[no-any-return]
         except ValueError as error:
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} returned an adjoint that does not nest as its argument: {error}"
+                f"custom_gradient: the pull of {self.name} returned an adjoint with a different structure than its argument: {error}"
             ) from error
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:
-        """The tangent of the value from that of one operand."""
+        """Return the tangent of the value, given that of one operand."""
         pull_all = self.value_and_pull(operands)[1]
 
         def pull(adjoint: Any) -> Any:
@@ -210,8 +211,8 @@ class CustomGradientCall:
             return transpose_pull(pull, out, tangent)
         except TypeError as error:
             raise TypeError(
-                f"custom_gradient: forward mode transposes the pull of {self.name}, which must be made of operations on the "
-                f"adjoint that are recorded and differentiable; use reverse mode ({error})"
+                f"custom_gradient: forward mode transposes the pull of {self.name}, but not all of its operations on the adjoint "
+                f"are recorded and differentiable. Use reverse mode ({error})"
             ) from error
 
     def _require_linear(self, pull: Any, out: Any) -> None:
@@ -223,8 +224,8 @@ class CustomGradientCall:
         close = np.sqrt(np.finfo(np.result_type(once, np.float32)).eps)
         if not np.allclose(scaled / -1e6, once, rtol=close, atol=close * np.max(np.abs(once), initial=0), equal_nan=True):
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} is not linear in the adjoint, so it has no forward mode; use "
-                "reverse mode"
+                f"custom_gradient: the pull of {self.name} is not linear in the adjoint, so it has no forward mode. Use reverse "
+                "mode"
             )
 
 

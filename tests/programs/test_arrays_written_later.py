@@ -189,7 +189,7 @@ def test_derivative_of_changed_function_raises(way: Any) -> None:
         for name, program in RAISING.items():
             with failures.case(name):
                 assert np.any(way(program, arrays(), lambda found: None))
-                with pytest.raises(ValueError, match="gives other numbers now than when its result was computed"):
+                with pytest.raises(ValueError, match="returned different numbers when it was called again"):
                     way(program, arrays(), spoil)
 
 

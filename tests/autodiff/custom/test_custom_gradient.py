@@ -74,14 +74,14 @@ class TestCustomGradient:
         with pytest.raises(cg.LeakError, match=r"takes the numbers of .*test_custom.*math\.nextafter\(g, g\)"):
             jvp(lost, (2.0,), (1.0,))
         lost = custom_gradient(lambda x: (x * 1.0, lambda g: g.value * 1.0 if isinstance(g, cg.Node) else g))
-        with pytest.raises(TypeError, match="must be made of operations on the adjoint that are recorded"):
+        with pytest.raises(TypeError, match="not all of its operations on the adjoint are recorded"):
             jvp(lost, (2.0,), (1.0,))
 
     def test_outer_nodes_are_refused(self) -> None:
         w = cg.variable(2.0, "w")
-        with pytest.raises(TypeError, match="uses an outer node, whose adjoint its pull cannot return; pass it as an argument"):
+        with pytest.raises(TypeError, match="captures a node, whose adjoint its pull cannot return. Pass it as an argument"):
             custom_gradient(lambda x: (w * x, lambda g: g * w))(1.0)
-        with pytest.raises(TypeError, match="uses an outer node"):
+        with pytest.raises(TypeError, match="captures a node"):
             jvp(lambda v: custom_gradient(lambda x: (v * x, lambda g: g * v))(1.0), (1.0,), (1.0,))
 
     def test_wrong_results(self) -> None:
