@@ -196,7 +196,8 @@ class CustomGradientCall:
             return argument.flatten_up_to(tree)  # type: ignore[no-any-return]
         except ValueError as error:
             raise ValueError(
-                f"custom_gradient: the pull of {self.name} returned an adjoint with a different structure than its argument: {error}"
+                f"custom_gradient: the pull of {self.name} returned an adjoint with a different structure than its argument: "
+                f"{error}"
             ) from error
 
     def push(self, position: int, tangent: Any, out: Any, *operands: Any) -> Any:

@@ -1,7 +1,7 @@
 """Solutions of equations, differentiated by the implicit function theorem.
 
-If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``: the derivative does not depend on how
-the solution was found. The solvers are those of `scipy.optimize`; nothing that they do is recorded.
+If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``: the derivative does not depend on the
+solver. The solvers are those of `scipy.optimize`; their operations are not recorded.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ Function = Callable[..., Any]
 def root(
     g: Function, x0: Any, *params: Any, args: Any = (), method: str = "hybr", tol: float = 1e-12, options: Any = None
 ) -> Any:
-    """The solution x of ``g(x, *params) = 0``, as a differentiable function of the parameters.
+    """Solve ``g(x, *params) = 0`` for x; the solution is a differentiable function of the parameters.
 
     Parameters
     ----------
     g : callable
-        A function of x and the parameters that returns what nests as x, with arrays of the same shapes.
+        A function of x and the parameters. Its result has the structure of x, with arrays of the same shapes.
     x0 : array_like, or arrays nested in any way
-        Where the search begins. The solution does not depend on it, so it gets no derivative.
+        The start value. The solution does not depend on it, so it has no derivative.
     *params : array_like or Node, or arrays nested in any way
-        What the solution is differentiated with respect to.
+        The parameters.
     args : tuple
-        The parameters as SciPy takes them, instead.
+        The parameters as in SciPy; excludes `params`.
     method, tol, options
         As in ``scipy.optimize.root``.
 
     Returns
     -------
     array or Node
-        The solution, of the shape of `x0`; nested as it is.
+        The solution, with the structure and shapes of `x0`.
 
     Raises
     ------
     RuntimeError
         If the solver does not converge.
     TypeError
-        If `g` uses a node that is not among the parameters, x is complex, or parameters are given in both ways.
+        If `g` captures a node, x is complex, or both `params` and `args` are passed.
     ValueError
-        If `g` returns what nests otherwise than `x0`.
+        If the result of `g` and `x0` have different structures.
     numpy.linalg.LinAlgError
-        In a derivative: if the Jacobian of `g` with respect to x is singular there.
+        In a derivative: if the Jacobian of `g` with respect to x is singular at the solution.
 
     Notes
     -----
     Both modes and all orders, by the implicit function theorem (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd
-    ed., SIAM 2008, ch. 15). A derivative takes one Jacobian of `g` with respect to x, and one linear solution.
+    ed., SIAM 2008, ch. 15). A derivative needs one Jacobian of `g` with respect to x, and one linear solve.
 
     Examples
     --------
@@ -96,25 +96,25 @@ def root(
         )
         residual = np.max(np.abs(np.ravel(to_values(problem.function(_reshape_like(scipy_result.x, start), *values)))), initial=0)
         if not scipy_result.success and not residual <= _rounding_error(problem.function, scipy_result.x, start, values):
-            raise RuntimeError(f"root: no solution was found: {scipy_result.message} (residual {residual:.3g})")
+            raise RuntimeError(f"root: no solution was found: {scipy_result.message} (residual {residual:.3g}). Try another x0")
         return scipy_result.x
 
     return problem.restore(_solution("root", problem.function, problem.start, problem.leaves, solve))
 
 
 def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float = 1e-12, maxiter: int = 500) -> Any:
-    """The x with ``x = f(x, *params)``, found by iteration, as a differentiable function of the parameters.
+    """Iterate ``x = f(x, *params)`` to a fixed point, which is a differentiable function of the parameters.
 
     Parameters
     ----------
     f : callable
-        A function of x and the parameters that returns what nests as x, with arrays of the same shapes.
+        A function of x and the parameters. Its result has the structure of x, with arrays of the same shapes.
     x0 : array_like, or arrays nested in any way
-        Where the iteration begins; it gets no derivative.
+        The start value; it has no derivative.
     *params : array_like or Node, or arrays nested in any way
-        What the solution is differentiated with respect to.
+        The parameters.
     args : tuple
-        The parameters as SciPy takes them, instead.
+        The parameters as in SciPy; excludes `params`.
     tol : float
         The relative change at which the iteration ends.
     maxiter : int
@@ -123,19 +123,19 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
     Returns
     -------
     array or Node
-        Of the shape of `x0`; nested as it is.
+        The fixed point, with the structure and shapes of `x0`.
 
     Raises
     ------
     RuntimeError
-        If the iteration does not converge; `root` may find the solution all the same.
+        If the iteration does not converge; `root` may find the solution nevertheless.
     TypeError, ValueError, numpy.linalg.LinAlgError
-        As `root` does.
+        As `root`.
 
     Notes
     -----
-    The derivative is that of the root of ``x - f(x, *params)``; see `root`. Steps are plain, ``x = f(x)``: where they
-    converge the solution is stable.
+    The derivative is that of the root of ``x - f(x, *params)``; see `root`. The iteration is not accelerated, so it converges
+    only to stable fixed points.
 
     Examples
     --------
@@ -151,12 +151,12 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
         for _ in range(maxiter):
             before, x = x, np.asarray(to_values(problem.function(_reshape_like(x, start), *values)))
             if x.shape != start.shape:
-                raise ValueError(f"fixed_point: the function made shape {x.shape} of {start.shape}")
+                raise ValueError(f"fixed_point: the function returned shape {x.shape} for an x of shape {start.shape}")
             if not np.all(np.isfinite(x)):
                 break
             if np.max(np.abs(x - before), initial=0) <= tol * max(1.0, float(np.max(np.abs(x), initial=0))):
                 return x
-        raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps; try autodiff.root")
+        raise RuntimeError(f"fixed_point: the iteration has not converged after {maxiter} steps. Try autodiff.root")
 
     solution = _solution("fixed_point", lambda x, *p: x - problem.function(x, *p), problem.start, problem.leaves, solve)
     return problem.restore(solution)
@@ -166,7 +166,7 @@ def fixed_point(f: Function, x0: Any, *params: Any, args: Any = (), tol: float =
 
 
 class Implicit:
-    """The root of a function of x and parameters: one call of `root` and its like."""
+    """One call of `root` or `fixed_point`: the root of a function of x and parameters."""
 
     def __init__(self, name: str, g: Function, start: Any, solve: Function) -> None:
         self.name, self.g, self.solve = name, g, solve
@@ -174,7 +174,7 @@ class Implicit:
         self.first_solution: tuple[list[Any], Any] | None = None  # a solution with its parameters, and the residual there
 
     def compute(self, *params: Any) -> Any:
-        """The solution."""
+        """Return the solution."""
         with NoGraph():
             solution = self.solve(self.start, tuple(np.asarray(p)[()] for p in params))
         return np.asarray(solution, self.dtype).reshape(self.start.shape)[()]
@@ -183,7 +183,7 @@ class Implicit:
         matrix = jacobian_of(self.g, out, params)
         plain = np.asarray(to_values(matrix))
         if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 1 / np.finfo(plain.dtype).eps:
-            raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, which has no derivative there")
+            raise np.linalg.LinAlgError(f"{self.name}: the Jacobian is singular at the solution, so it has no derivative")
         values = to_values([out, *params])
         if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
             residual_change = np.ravel(to_values(self.g(*values))) - np.ravel(self.first_solution[1])
@@ -192,13 +192,13 @@ class Implicit:
         return matrix
 
     def pull(self, adjoint: Any, out: Any, *params: Any) -> list[Any]:
-        """The adjoints of the parameters."""
+        """Return the adjoints of the parameters."""
         weights = np.linalg.solve(np.transpose(self._matrix(out, params)), np.ravel(-adjoint))
         _, pull = vjp(lambda x, *p: np.ravel(self.g(x, *p)), out, *params)
         return list(pull(weights)[1:])
 
     def push(self, position: int, tangent: Any, out: Any, *params: Any) -> Any:
-        """The tangent of the solution from that of one parameter."""
+        """Return the tangent of the solution, given that of one parameter."""
         before, after = params[:position], params[position + 1 :]
         zero_tangent = np.zeros(out.shape, out.dtype)
         residual_tangent = jvp(lambda x, p: self.g(x, *before, p, *after), (out, params[position]), (zero_tangent, tangent))[1]
@@ -206,7 +206,7 @@ class Implicit:
 
 
 def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
-    """The solution as one node; within vmap that of each example."""
+    """Return the solution as one node; within vmap, solve per batch element."""
     if any_batched(x0, params):
         return map_elements(
             name, lambda start, parameter_leaves: _solution(name, g, start, tuple(parameter_leaves), solve), (x0, params)
@@ -216,12 +216,12 @@ def _solution(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: F
 
 
 def _solve_as_node(name: str, g: Function, x0: Any, params: tuple[Any, ...], solve: Function) -> Any:
-    """The solution as one node."""
+    """Return the solution as one node."""
     start = np.asarray(to_values(as_argument(to_values(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
     note_lengths(f"the start of autodiff.{name}", x0)
     if any(np.asarray(to_values(a)).dtype.kind == "c" for a in (start, *operands)):
-        raise TypeError(f"{name}: complex numbers are not supported; give real and imaginary parts as two arrays")
+        raise TypeError(f"{name}: complex numbers are not supported. Pass real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)
     out = bind(_functions[name], operands, {"call": call})
     values = [to_values(v) for v in (out, *operands)]
@@ -239,21 +239,21 @@ def require_no_captures(name: str, g: Function, values: list[Any]) -> Any:
     require_unbatched(name, *closure.results)
     if used or closure.level:
         what = describe(used[0]) if used else "value with a tangent"
-        raise TypeError(f"{name}: the function uses the {what} from outside; pass it among the parameters")
+        raise TypeError(f"{name}: the function captures the {what}. Pass it among the parameters")
     return to_values(closure.results[0])
 
 
 def jacobian_of(g: Function, x: Any, params: tuple[Any, ...]) -> Any:
-    """The Jacobian of `g` with respect to x, as a matrix."""
+    """Return the Jacobian of `g` with respect to x, as a square matrix."""
     x = x if isinstance(x, Value) else np.asarray(x)[()]
     matrix = jacrev(lambda z: np.ravel(g(z, *params)))(x)
     if matrix.shape[0] != x.size:
-        raise ValueError(f"the function gives {matrix.shape[0]} numbers for an x of {x.size}; as many are needed")
+        raise ValueError(f"the function returned {matrix.shape[0]} numbers for {x.size} unknowns. It must return as many")
     return np.reshape(matrix, (x.size, x.size))
 
 
 def reshape_vector(flat: Any, shape: tuple[int, ...]) -> Any:
-    """A vector in a shape; of no dimensions, a scalar."""
+    """Reshape a vector; to a scalar for the shape ()."""
     return np.reshape(flat, shape) if shape else flat[0]
 
 

@@ -1,4 +1,4 @@
-"""Rules of functions of other libraries (`compgraph.from_jax`, `compgraph.from_torch`): that library's own derivatives."""
+"""Rules of functions imported by `compgraph.from_jax` and `compgraph.from_torch`: the derivatives of the other library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems whose unknowns and parameters nest, as problems of one vector and a row of arrays."""
+"""Flattening of nested unknowns and parameters, for solvers of one vector and a sequence of arrays."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Function = Callable[..., Any]
 
 
 class Problem(NamedTuple):
-    """A problem that a solver takes.
+    """A flattened problem.
 
     Attributes
     ----------
     function : callable
-        Of the unknown as an array, whatever else the user's function gets before its parameters, and the leaves of these.
+        A function of the unknown as one array, the arguments between unknown and parameters, and the leaves of the parameters.
     start : array_like or Node
-        What the unknown begins with: as it was given, or a vector if it nests.
+        The start value: unchanged if it is one array, otherwise a vector.
     leaves : tuple
-        The arrays in the parameters.
-    restored : callable
-        Of a solution as an array, which may have further axes in front: the solution nested as the unknown.
+        The leaves of the parameters.
+    restore : callable
+        Converts a solution as one array, which may have leading axes, to the structure of the unknown.
     """
 
     function: Function
@@ -37,29 +37,29 @@ class Problem(NamedTuple):
 
 
 def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args: Any, num_between: int = 0) -> Problem:
-    """Return the problem of a function of an unknown and parameters, which may all nest.
+    """Flatten the problem of a function of an unknown and parameters.
 
     Parameters
     ----------
     name : str
         The calling function, for messages.
     f : callable
-        The user's function; its result nests as `x0`.
+        The user's function; its result has the structure of `x0`.
     x0 : tree
         The start value of the unknown.
     params : sequence of trees
         The positional parameters.
     args : object
-        The parameters as SciPy takes them: a tuple of them, or a single one that is not a tuple.
+        The parameters as in SciPy: a tuple, or a single parameter.
     num_between : int
         The number of arguments of `f` between the unknown and the parameters.
 
     Raises
     ------
     TypeError
-        If `f` is not a function, parameters are passed in both ways, or `x0` contains no array.
+        If `f` is not a function, both `params` and `args` are passed, or `x0` contains no array.
     ValueError
-        When the function is called: if its result does not nest as `x0`.
+        When the function is called: if its result and `x0` have different structures.
     """
     require_function(name, f)
     leaves, structure = flatten(parameters(name, params, args))
@@ -81,12 +81,12 @@ def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args:
         parts, value_structure = flatten(value)
         if value_structure != unknown:
             raise ValueError(
-                f"{name}: the function returned a value that nests as {value_structure}; the unknown nests as {unknown}"
+                f"{name}: the function returned a value of structure {value_structure}. The unknown has structure {unknown}"
             )
         require_unbatched(name, *parts)
         for part, shape in zip(parts, shapes, strict=True):
             if np.shape(part) != shape:
-                raise ValueError(f"{name}: the function made an array of shape {np.shape(part)} for one of shape {shape}")
+                raise ValueError(f"{name}: the function returned shape {np.shape(part)} for an unknown of shape {shape}")
         return np.concatenate([np.ravel(part) for part in parts])
 
     flat_function = _flatten_parameters(f, structure, num_between)
@@ -99,15 +99,15 @@ def create_problem(name: str, f: Function, x0: Any, params: Sequence[Any], args:
 
 
 def parameters(name: str, params: Sequence[Any], args: Any) -> tuple[Any, ...]:
-    """The parameters of a function, given by position or, as SciPy takes them, by ``args=``."""
+    """Return the parameters, passed by position or by ``args=``."""
     extra_arguments = args if isinstance(args, tuple) else (args,)
     if params and extra_arguments:
-        raise TypeError(f"{name}: parameters are given by position or by args=, not by both")
+        raise TypeError(f"{name}: parameters were passed by position and by args=. Use one of them")
     return tuple(params) or extra_arguments
 
 
 def _flatten_parameters(f: Function, structure: Any, num_between: int) -> Function:
-    """A function of nested parameters, as one of their leaves."""
+    """Convert a function of nested parameters to one of their leaves."""
     if all(part.is_leaf() for part in structure.children()):
         return f
     first = 1 + num_between

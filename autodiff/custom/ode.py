@@ -1,4 +1,4 @@
-"""Solutions of ordinary differential equations, differentiated by their adjoint equations."""
+"""Solutions of ordinary differential equations, differentiated by the adjoint equation."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def odeint(
     Parameters
     ----------
     f : callable
-        A function of the state, the time and the parameters that returns the rate of change, which nests as the state.
+        A function of the state, the time and the parameters. It returns the rate of change, with the structure of the state.
     y0 : array_like or Node, or arrays nested in any way
-        The state at the first of the times.
+        The state at the first time.
     t : array_like or Node
-        The times, two or more, increasing or decreasing.
+        Two or more times, increasing or decreasing.
     *params : array_like or Node, or arrays nested in any way
         Parameters of `f`.
     args : tuple
-        The parameters as SciPy takes them, instead.
+        The parameters as in SciPy; excludes `params`.
     method : str
         As in ``scipy.integrate.solve_ivp``.
     rtol, atol : float
@@ -47,24 +47,23 @@ def odeint(
     Returns
     -------
     array or Node
-        The states at the times: of shape ``(len(t), *y0.shape)``; nested as `y0` is.
+        The states at the times, of shape ``(len(t), *y0.shape)``, with the structure of `y0`.
 
     Raises
     ------
     RuntimeError
         If the solver fails.
     TypeError
-        If `f` uses a node that is not among its arguments, something is complex, or parameters are given in both ways.
+        If `f` captures a node, an argument is complex, or both `params` and `args` are passed.
     ValueError
-        If the times are not a vector of two or more that increase or decrease, or `f` returns another shape.
+        If the times are not a monotonic vector of two or more, or the rate has a different shape than the state.
 
     Notes
     -----
-    Reverse mode solves the adjoint equation backwards, together with the state, from one time to the one before (L. S.
-    Pontryagin et al., *The Mathematical Theory of Optimal Processes*, 1962; R. T. Q. Chen et al., "Neural ordinary
-    differential equations", NeurIPS 2018); memory does not grow with the number of steps. Forward mode solves the
-    equation of the tangent. Both are solutions by `odeint` themselves, so that all orders follow. Derivatives are as
-    exact as the tolerances.
+    Reverse mode solves the adjoint equation backwards, together with the state, between neighboring times (L. S. Pontryagin et
+    al., *The Mathematical Theory of Optimal Processes*, 1962; R. T. Q. Chen et al., "Neural ordinary differential equations",
+    NeurIPS 2018). Memory does not grow with the number of steps. Forward mode solves the tangent equation. Both call `odeint`,
+    so higher orders follow. The tolerances determine the accuracy of derivatives.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def odeint(
 
 
 def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
-    """The solution as one node; within vmap that of each example."""
+    """Return the solution as one node; within vmap, solve per batch element."""
     if any_batched(y0, t, params):
         return map_elements(
             "odeint", lambda y0, t, parameter_leaves: _states(f, y0, t, tuple(parameter_leaves), options), (y0, t, params)
@@ -90,14 +89,14 @@ def _states(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any)
 
 
 def _solve_as_node(f: Function, y0: Any, t: Any, params: tuple[Any, ...], options: Any) -> Any:
-    """The solution as one node."""
+    """Return the solution as one node."""
     operands = tuple(as_argument(p) for p in as_operands((y0, t, *params)))
     y0, t, *rest = (to_values(p) for p in operands)
     if any(np.asarray(a).dtype.kind == "c" for a in (y0, t, *rest)):
-        raise TypeError("odeint: complex numbers are not supported; give real and imaginary parts as two arrays")
+        raise TypeError("odeint: complex numbers are not supported. Pass real and imaginary parts as two arrays")
     steps = np.diff(t) if t.ndim == 1 else np.zeros(1)
     if not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
-        raise ValueError("odeint: the times must be a vector of two or more that increase, or decrease")
+        raise ValueError("odeint: the times must be a vector of two or more, increasing or decreasing")
     call = Solution(f, options)
     out = bind(_odeint, operands, {"call": call})
     require_no_captures("odeint", f, [y0, t[0], *rest])
@@ -111,10 +110,10 @@ class Solution:
     def __init__(self, f: Function, options: dict[str, Any]) -> None:
         self.f = f
         self.options = options
-        self.first_solution: tuple[list[Any], Any] | None = None  # the operands of a solution, and the rates at its times
+        self.first_solution: tuple[list[Any], Any] | None = None  # the operands, and the rates at the times
 
     def compute(self, y0: Any, t: Any, *params: Any) -> Any:
-        """The states at the times."""
+        """Return the states at the times."""
         from scipy.integrate import solve_ivp
 
         y0 = np.asarray(y0)
@@ -122,7 +121,9 @@ class Solution:
         def rate(time: Any, flat: Any) -> Any:
             derivative = np.asarray(to_values(self.f(flat.reshape(y0.shape)[()], np.float64(time), *params)))
             if derivative.shape != y0.shape:
-                raise ValueError(f"odeint: the function made a rate of shape {derivative.shape} of a state of shape {y0.shape}")
+                raise ValueError(
+                    f"odeint: the function returned a rate of shape {derivative.shape} for a state of shape {y0.shape}"
+                )
             return derivative.ravel()
 
         with NoGraph():
@@ -134,29 +135,29 @@ class Solution:
         return scipy_result.y.T.reshape(len(t), *y0.shape).astype(np.result_type(y0, t, *params))
 
     def rates(self, out: Any, t: Any, *params: Any) -> Any:
-        """The plain rates at all times."""
+        """Return the plain rates at all times."""
         with NoGraph():
             return np.stack([to_values(self.f(out[i], t[i], *params)) for i in range(len(t))])
 
     def _require_same(self, out: Any, *operands: Any) -> None:
-        """Raise if the function gives other rates now than it gave when the solution was found."""
+        """Raise if the function returns different rates than when the equation was solved."""
         values = to_values(list(operands))
         if self.first_solution is not None and all(map(np.array_equal, values, self.first_solution[0])):
             require_same("odeint", self.first_solution[1], self.rates(to_values(out), *values[1:]))
 
     def solve_like(self, f: Function, y0: Any, t: Any, *params: Any) -> Any:
-        """The solution of another equation, to the same tolerances."""
+        """Solve another equation with the same method and tolerances."""
         return odeint(f, y0, t, *params, **self.options)
 
     def pull(self, adjoint: Any, out: Any, y0: Any, t: Any, *params: Any) -> list[Any]:
-        """The adjoints of the first state, the times and the parameters."""
+        """Return the adjoints of the first state, the times and the parameters."""
         self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         sizes = [int(np.size(p)) for p in params]
 
         def backward(state: Any, time: Any, *params: Any) -> Any:
             y, weights = reshape_vector(state[:size], shape), reshape_vector(state[size : 2 * size], shape)
-            rate, pull = vjp(f, y, time, *params)  # by time too: f may depend on nothing else
+            rate, pull = vjp(f, y, time, *params)  # with respect to time too, because f may depend only on it
             state_cotangent, _, *param_cotangents = pull(weights)
             return np.concatenate([np.ravel(rate), *(-np.ravel(a) for a in (state_cotangent, *param_cotangents))])
 
@@ -173,7 +174,7 @@ class Solution:
         return [weights + adjoint[0], np.stack([first, *time_cotangents]), *_split_totals(totals, params, sizes)]
 
     def push(self, position: int, tangent: Any, out: Any, y0: Any, t: Any, *params: Any) -> Any:
-        """The tangent of the states from that of the first state, of the times, or of one parameter."""
+        """Return the tangent of the states, given that of the first state, of the times, or of one parameter."""
         self._require_same(out, y0, t, *params)
         f, shape, size = self.f, np.shape(y0), int(np.size(y0))
         k = position - 2
@@ -201,7 +202,7 @@ class Solution:
 
 
 def _split_totals(totals: Any, params: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-    """A vector cut into arrays of the shapes of the parameters."""
+    """Split a vector into arrays of the shapes of the parameters."""
     ends = np.cumsum([0, *sizes])
     return [reshape_vector(totals[a:b], np.shape(p)) for a, b, p in zip(ends[:-1], ends[1:], params, strict=True)]
 

@@ -40,7 +40,7 @@ def require_simple(nodes: Sequence[Any]) -> None:
 
 def _is_closed(node: Any) -> bool:
     """Whether a node is a call under `checkpoint` of a function that uses nodes from outside, for which none can stand in."""
-    return bool(getattr(node.options.get("call"), "closed", ()))
+    return bool(getattr(node.options.get("call"), "captured", ()))
 
 
 class Expansion:

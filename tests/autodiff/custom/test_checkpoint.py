@@ -142,10 +142,10 @@ class TestClosures:
         inside = checkpoint(lambda y: np.sum(buffer * y))(x)
         argument = checkpoint(f)(buffer)
         buffer[0] = 7.0
-        with pytest.raises(ValueError, match="the captured .* has changed since the function was called. Pass it as an argument"):
+        with pytest.raises(ValueError, match=r"the captured .* has changed since the function was called"):
             gradient(inside)
         assert np.array_equal(gradient(argument)["x"], grad(f)(X))
-        with pytest.raises(TypeError, match="captures the .*, which was written into. Pass it as an argument"):
+        with pytest.raises(TypeError, match=r"captures the .*, which was written into\. Pass it as an argument"):
             checkpoint(lambda y: np.sum(buffer * y))(x)
 
 
@@ -194,7 +194,7 @@ class TestImpure:
     def test_random_numbers(self) -> None:
         rng = np.random.default_rng(0)
         y = checkpoint(lambda x: np.sum(x * rng.normal(size=3)))(cg.variable(X))
-        with pytest.raises(ValueError, match="different numbers when it was called again. It draws random numbers"):
+        with pytest.raises(ValueError, match=r"different numbers when it was called again. It draws random numbers"):
             gradient(y)
 
     def test_other_arrays(self) -> None:

@@ -101,11 +101,11 @@ class TestImplicit:
         assert (narrow["a"].dtype, narrow["b"].dtype) == (np.float32, np.float64)
 
     def test_nested_failures(self) -> None:
-        with pytest.raises(TypeError, match="by position or by args=, not by both"):
+        with pytest.raises(TypeError, match="passed by position and by args="):
             root(lambda x, p: x - p, 1.0, 2.0, args=(2.0,))
-        with pytest.raises(ValueError, match="root: the function returned a value that nests as"):
+        with pytest.raises(ValueError, match="root: the function returned a value of structure"):
             root(lambda x: x["a"], {"a": 1.0})
-        with pytest.raises(ValueError, match=r"fixed_point: the function made an array of shape \(2,\) for one of shape \(\)"):
+        with pytest.raises(ValueError, match=r"fixed_point: the function returned shape \(2,\) for an unknown of shape \(\)"):
             fixed_point(lambda x: [np.ones(2)], [1.0])
         with pytest.raises(TypeError, match="contains no array"):
             root(lambda x: x, [])
@@ -127,14 +127,14 @@ class TestImplicit:
             assert not minimize(lambda x, p: p * x, 1.0, 2.0).success
         with pytest.raises(RuntimeError, match="minimize"):
             grad(lambda p: minimize(lambda x, p: (x - p) ** 4 + x**2, 5.0, p, options={"maxiter": 1}).x)(2.0)
-        with pytest.raises(ValueError, match="fixed_point: the function made shape"):
+        with pytest.raises(ValueError, match="fixed_point: the function returned shape"):
             fixed_point(lambda x: np.ones(2), 1.0)
         with pytest.raises(TypeError, match="root: complex numbers are not supported"):
             root(lambda x: x * x + 1, 1j)
         for solve in (lambda f: root(lambda x: f(x) - x, 1.0), lambda f: fixed_point(f, 1.0)):
-            with pytest.raises(TypeError, match=r"uses the variable 'w' .* from outside; pass it among the parameters"):
+            with pytest.raises(TypeError, match=r"captures the variable 'w' .*\. Pass it among the parameters"):
                 solve(lambda x: x - 0.5 * (x - w))
-        with pytest.raises(TypeError, match="uses the value with a tangent from outside"):
+        with pytest.raises(TypeError, match="captures the value with a tangent"):
             jvp(lambda v: root(lambda x: x - v, 1.0), (1.0,), (1.0,))
         with pytest.raises(np.linalg.LinAlgError, match="root: the Jacobian is singular at the solution"):
             grad(lambda p: root(lambda x, p: p * x**3, 0.0, p))(1.0)
@@ -202,11 +202,11 @@ class TestOde:
         with pytest.raises(RuntimeError, match="odeint: the solver failed: Required step size"), np.errstate(all="ignore"):
             odeint(lambda y, t: y * y, 1.0, [0.0, 2.0])
         for t in ([0.0], [0.0, 1.0, 0.5], 1.0, [[0.0, 1.0]]):
-            with pytest.raises(ValueError, match="times must be a vector of two or more that increase, or decrease"):
+            with pytest.raises(ValueError, match="times must be a vector of two or more, increasing or decreasing"):
                 odeint(lambda y, t: y, 1.0, t)
-        with pytest.raises(ValueError, match=r"made a rate of shape \(2,\) of a state of shape \(\)"):
+        with pytest.raises(ValueError, match=r"returned a rate of shape \(2,\) for a state of shape \(\)"):
             odeint(lambda y, t: np.ones(2), 1.0, [0.0, 1.0])
-        with pytest.raises(TypeError, match="uses the variable 'w'"):
+        with pytest.raises(TypeError, match="captures the variable 'w'"):
             odeint(lambda y, t: w * y, 1.0, [0.0, 1.0])
         with pytest.raises(TypeError, match="complex numbers are not supported"):
             odeint(lambda y, t: y, 1j, [0.0, 1.0])
