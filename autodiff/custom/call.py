@@ -21,7 +21,7 @@ from compgraph.serialization import PICKLED_WHOLE
 from compgraph.values import Value
 
 from ..operators import vjp
-from ..rules import Rule, SharedFormulas, VariadicFormulas, makers
+from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
 
 
 class Opaque:
@@ -83,7 +83,7 @@ def transpose_pull(pull: Any, out: Any, tangent: Any) -> Any:
     return vjp(pull, np.ones(out.shape, out.dtype))[1](tangent)[0]
 
 
-makers[Opaque] = lambda function: Rule(
+rule_factories[Opaque] = lambda function: Rule(
     function.__name__, "general", SharedFormulas(_pull_cotangents), VariadicFormulas(_push_tangent)
 )
 

@@ -16,7 +16,7 @@ from compgraph.values import INERT, Value, constant_operand
 from ..arguments import flatten, unflatten
 from ..batching import LiftedFunction, any_batched, base_of, outside_vmap
 from ..reverse import connected_zeros
-from ..rules import unowned
+from ..rules import as_view
 from .call import Opaque, has_node, instantiate_zeros, transpose_pull
 
 Function = Callable[..., Any]
@@ -154,7 +154,7 @@ class CustomGradientCall:
         if len(operands) != len(self.operands) or any(a is not b for a, b in zip(operands, self.operands, strict=True)):
             self.compute(*operands)  # an operand was written into since; these are its earlier values
         with NoGraph():
-            return [unowned(to_values(a)) for a in self.saved_pull(adjoint)]
+            return [as_view(to_values(a)) for a in self.saved_pull(adjoint)]
 
     def _check_cotangents(self, pull_result: Any, operands: tuple[Any, ...], seed: Any) -> list[Any]:
         """Return the adjoints of the arguments' leaves after a check of shapes; nodes if `seed`, an adjoint of the value, is."""

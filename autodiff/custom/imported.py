@@ -6,7 +6,7 @@ from typing import Any
 
 from compgraph.compiled import ImportedFunction, zeros_where_none
 
-from ..rules import Rule, SharedFormulas, VariadicFormulas, makers
+from ..rules import Rule, SharedFormulas, VariadicFormulas, rule_factories
 
 
 def _rule_of(function: ImportedFunction) -> Rule:
@@ -24,4 +24,4 @@ def _rule_of(function: ImportedFunction) -> Rule:
     return Rule(function.__name__, "general", SharedFormulas(cotangents), VariadicFormulas(tangent))
 
 
-makers[ImportedFunction] = _rule_of
+rule_factories[ImportedFunction] = _rule_of

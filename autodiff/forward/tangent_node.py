@@ -134,7 +134,7 @@ class TangentNode(TransformTracer):
         if root._shadow is None:
             if root is self or root._tangent is None:
                 return root._tangent
-            root._shadow = root.new_cotangent_buffer(root.raw_value).holding(root.raw_value, root._tangent)
+            root._shadow = root.new_cotangent_buffer(root.raw_value).with_values(root.raw_value, root._tangent)
         return root._shadow.window(self.raw_value)
 
     @classmethod
@@ -199,7 +199,7 @@ class TangentNode(TransformTracer):
         carries = tangent is not None or root.derivative() is not None
         if carries and root._shadow is None:
             room = root.new_cotangent_buffer(root.raw_value)
-            root._shadow = room if root._tangent is None else room.holding(root.raw_value, root._tangent)
+            root._shadow = room if root._tangent is None else room.with_values(root.raw_value, root._tangent)
             _join_graph([target], [primal, tangent])
         if tangent is not None and tangent.dtype.kind == "c" and target.dtype.kind != "c":
             tangent = np.real(tangent)
@@ -276,7 +276,7 @@ def _join_graph(nodes: Sequence[TangentNode], others: Sequence[Any]) -> None:
         if _rank(root._primal) < like.level:
             root._primal = _buffer_like(root._primal, like)
         if root._shadow is not None and _rank(root._shadow.buffer) < like.level:
-            root._shadow.hold(_buffer_like(root._shadow.buffer, like))
+            root._shadow.replace_buffer(_buffer_like(root._shadow.buffer, like))
 
 
 def _buffer_like(array: Any, value: Any) -> Any:

@@ -17,7 +17,7 @@ from compgraph.bind import bind
 from compgraph.graph import to_values
 from compgraph.ops import NO_VALUE, UfuncMethod, ensure_array
 
-from ..rules import Rule, by_function, makers, scatter
+from ..rules import Rule, by_function, rule_factories, scatter
 
 
 class Fold:
@@ -229,4 +229,4 @@ def ufunc_method_rule(function: UfuncMethod) -> Rule:
     return Rule(f"{rule.opname}_{function.method}", "general", formulas, tangents).batchable()
 
 
-makers[UfuncMethod] = ufunc_method_rule
+rule_factories[UfuncMethod] = ufunc_method_rule

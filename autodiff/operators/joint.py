@@ -11,7 +11,7 @@ from compgraph import ops
 from compgraph.bind import attach
 from compgraph.values import MultiOutput
 
-from ..rules import Rule, SharedFormulas, makers
+from ..rules import Rule, SharedFormulas, rule_factories
 
 
 class _Together:
@@ -46,5 +46,5 @@ def _parts_of(positions: list[int], adjoints: Any, outs: Any, *operands: Any) ->
 
 
 together = _Together()
-makers[_Together] = lambda function: Rule("together", "linear", SharedFormulas(_parts_of), ()).moves_elements()
+rule_factories[_Together] = lambda function: Rule("together", "linear", SharedFormulas(_parts_of), ()).moves_elements()
 ops.OPNAMES[together] = "together"

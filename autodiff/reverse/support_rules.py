@@ -32,10 +32,10 @@ from ..rules import (
     Rule,
     RuleErrors,
     SharedFormulas,
+    as_view,
     by_function,
     restore_axes,
     rule_with_keywords,
-    unowned,
 )
 
 
@@ -270,7 +270,7 @@ class RecordingSupportRules(dict[Any, Rule]):
             return contribution
         contribution = as_support(contribution)
         self.supports.append((contribution, touched))
-        return unowned(contribution)
+        return as_view(contribution)
 
 
 class MaskedRules(dict[Any, Rule]):

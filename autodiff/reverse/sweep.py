@@ -306,7 +306,7 @@ def owned_arrays(cotangents: dict[Any, Any], wanted: Iterable[Any], *seeds: Any)
     """Return cotangents as arrays that share no memory, zeros for nodes without one.
 
     A contribution is a new array, the cotangent that a rule received, or a view; a user's formula that may keep its result
-    returns a view (see `unowned`). `seeds` are the cotangents that the sweep started from.
+    returns a view (see `as_view`). `seeds` are the cotangents that the sweep started from.
     """
     results: dict[Any, Any] = {}
     used = set(map(id, seeds))

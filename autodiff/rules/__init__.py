@@ -11,11 +11,11 @@ from .lazy_cotangents import (
     scatter,
     scatter_lazily,
 )
-from .rule import Rule, by_function, makers, push, rule_with_keywords, rules
+from .rule import Rule, by_function, push, rule_factories, rule_with_keywords, rules
 from .rule_errors import DerivativeWarning, RuleErrors
 from .rule_kinds import elementwise, gather, general, linear, moved_positions, multilinear, reduction, weigh_tangent
 from .user_rule import rule
-from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas, unowned
+from .variadic_formulas import Formula, SharedFormulas, VariadicFormulas, as_view
 from .written_buffers import (
     BatchedDerivativeBuffer,
     DerivativeBuffer,
@@ -28,8 +28,8 @@ from .written_buffers import (
 __all__ = [
     "LAZY_COTANGENTS", "BatchedDerivativeBuffer", "DerivativeBuffer", "DerivativeWarning", "Formula", "OutputCotangents",
     "OverwrittenValue", "Rule", "RuleErrors", "ScatteredCotangent", "SharedFormulas", "VariadicFormulas", "add_contribution",
-    "as_node", "by_function", "conform", "conform_batch", "elementwise", "gather", "general", "limit_value", "linear", "makers",
-    "moved_positions", "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction",
-    "register_slope_finder", "restore_axes", "rule", "rule_with_keywords", "rules", "scatter", "scatter_lazily",
-    "slope_at_corner", "unbroadcast", "unowned", "weigh_tangent",
+    "as_node", "as_view", "by_function", "conform", "conform_batch", "elementwise", "gather", "general", "limit_value",
+    "linear", "moved_positions", "multilinear", "plain_operands", "plain_result", "push", "record_getitem", "reduction",
+    "register_slope_finder", "restore_axes", "rule", "rule_factories", "rule_with_keywords", "rules", "scatter",
+    "scatter_lazily", "slope_at_corner", "unbroadcast", "weigh_tangent",
 ]  # fmt: skip

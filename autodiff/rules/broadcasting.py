@@ -1,4 +1,4 @@
-"""Broadcasting is undone here, for all rules.
+"""Transposition of broadcasting, and conversion of contributions to shape and dtype of their operands.
 
 NumPy repeats an operand along missing axes and along axes of length one. The cotangent of a repeated element is the sum of the
 cotangents of its copies.
@@ -39,15 +39,15 @@ def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
            [3.],
            [3.]])
     """
-    have = cotangent.shape
-    extra = len(have) - len(shape)
-    if extra > 0 and have[extra:] == shape:
-        return np.add.reduce(cotangent, axis=0 if extra == 1 else tuple(range(extra)))
-    if extra < 0 or any(n not in (1, m) for n, m in zip(shape, have[extra:], strict=True)):
+    broadcast_shape = cotangent.shape
+    num_extra = len(broadcast_shape) - len(shape)
+    if num_extra > 0 and broadcast_shape[num_extra:] == shape:
+        return np.add.reduce(cotangent, axis=0 if num_extra == 1 else tuple(range(num_extra)))
+    if num_extra < 0 or any(n not in (1, m) for n, m in zip(shape, broadcast_shape[num_extra:], strict=True)):
         return _repeat(cotangent, shape)
-    if extra:
-        cotangent = np.add.reduce(cotangent, axis=tuple(range(extra)))
-    axes = tuple([i for i, n in enumerate(shape) if n == 1 and have[extra + i] != 1])
+    if num_extra:
+        cotangent = np.add.reduce(cotangent, axis=tuple(range(num_extra)))
+    axes = tuple([i for i, n in enumerate(shape) if n == 1 and broadcast_shape[num_extra + i] != 1])
     return np.add.reduce(cotangent, axis=axes, keepdims=True) if axes else cotangent
 
 
@@ -66,21 +66,21 @@ def unbroadcast_batch(cotangents: Any, shape: tuple[int, ...]) -> Any:
     array or Node
         Has the shape ``(count, *shape)``.
     """
-    count, *have = cotangents.shape
-    extra = len(have) - len(shape)
-    if extra < 0:
-        cotangents = np.reshape(cotangents, (count, *[1] * -extra, *have))
-    summed = unbroadcast(cotangents, (count, *[1] * extra, *shape))
-    return np.reshape(summed, (count, *shape)) if extra > 0 else summed
+    count, *broadcast_shape = cotangents.shape
+    num_extra = len(broadcast_shape) - len(shape)
+    if num_extra < 0:
+        cotangents = np.reshape(cotangents, (count, *[1] * -num_extra, *broadcast_shape))
+    summed = unbroadcast(cotangents, (count, *[1] * num_extra, *shape))
+    return np.reshape(summed, (count, *shape)) if num_extra > 0 else summed
 
 
 def _repeat(cotangent: Any, shape: tuple[int, ...]) -> Any:
     """Repeat a cotangent that broadcasts to an operand."""
     if isinstance(cotangent, Value):
         return np.broadcast_to(cotangent, shape)
-    full = np.empty(shape, cotangent.dtype)
-    full[...] = cotangent
-    return full
+    repeated = np.empty(shape, cotangent.dtype)
+    repeated[...] = cotangent
+    return repeated
 
 
 def conform(contribution: Any, operand: Any) -> Any:
@@ -109,7 +109,9 @@ def conform(contribution: Any, operand: Any) -> Any:
 def conform_batch(contributions: Any, operand: Any, count: int) -> Any:
     """Apply `conform` to a batch of `count` contributions along a first axis."""
     if not contributions.ndim or contributions.shape[0] != count:
-        raise ValueError(f"a rule was given {count} directions together, and returned shape {contributions.shape}")
+        raise ValueError(
+            f"a rule returned shape {contributions.shape} for a batch of {count}. The first axis must be the batch axis"
+        )
     if contributions.shape[1:] != operand.shape:
         contributions = unbroadcast_batch(contributions, operand.shape)
     return _astype(contributions, operand.dtype)

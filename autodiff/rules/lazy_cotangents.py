@@ -114,14 +114,14 @@ def _zeros(like: Any) -> Any:
 
 def _add_at(total: Any, update: Any, index: tuple[Any, ...]) -> None:
     """Add an update at an index, repeatedly for repeated indices."""
-    place = index[0] if len(index) == 1 else index
-    if type(place) in _BASIC or (type(place) is tuple and _BASIC.issuperset(map(type, place))):
-        total[place] += update
+    part = index[0] if len(index) == 1 else index
+    if type(part) in _BASIC_INDEX_TYPES or (type(part) is tuple and _BASIC_INDEX_TYPES.issuperset(map(type, part))):
+        total[part] += update
     else:
-        np.add.at(total, place, update)
+        np.add.at(total, part, update)
 
 
-_BASIC = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
+_BASIC_INDEX_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
 ops.enter(scatter, "scatter")
 ops.INDEXED.add(scatter)
 
@@ -146,7 +146,7 @@ class OutputCotangents:
 
 
 LAZY_COTANGENTS: frozenset[Any] = frozenset({ScatteredCotangent, OutputCotangents})
-PLAIN = frozenset(
+PLAIN_TYPES = frozenset(
     {np.ndarray, *[np.dtype(code).type for code in "efdgFDG"]}
 )  # the types of cotangents in a sweep that is not recorded
 
@@ -168,7 +168,7 @@ def add_contribution(earlier: Any, contribution: Any, cotangent: Any, key: int, 
     if (
         type(earlier) is np.ndarray and type(contribution) is np.ndarray and earlier.size > 1
     ):  # in-place addition is slower for one element
-        if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN:
+        if contribution.base is None and contribution is not cotangent and type(cotangent) in PLAIN_TYPES:
             contribution += earlier
             return contribution
         if key in owned:

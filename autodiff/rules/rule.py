@@ -104,7 +104,9 @@ class Rule:
             operation = node.args[0]
             cotangent = OutputCotangents({node.function.index: cotangent}).materialize(operation)
         if operation.function is None or by_function[operation.function].opname != self.opname:
-            raise ValueError(f"{self.opname}_grad was given a node of {node.opname or 'no operation'}")
+            raise ValueError(
+                f"{self.opname}_grad: the node was computed by {node.opname or 'no operation'}. Use the rule of that operation"
+            )
         formulas = by_function[operation.function].formulas
         values, out = plain_operands(operation), plain_result(operation)
         results: list[Any] = [None] * ops.operand_count(operation.function, len(values))
@@ -209,7 +211,7 @@ class Rule:
 # --------------------------------------------------------------------------------------------- look-up
 
 rules: dict[str, Rule] = {}  # by opname
-makers: dict[type, Callable[[Any], Rule]] = {}  # factories of rules, by the type of the callable
+rule_factories: dict[type, Callable[[Any], Rule]] = {}  # factories of rules, by the type of the callable
 user_rules: dict[Callable[..., Any], Rule] = {}  # of users' callables without attributes; see `ops.attached`
 
 
@@ -233,15 +235,15 @@ class RulesByFunction(dict[Any, Rule]):
         own_rule = kept(function, "rule")
         if own_rule is not None:
             return own_rule  # type: ignore[no-any-return]  # not cached, so that the function can be freed
-        if type(function) in makers:
-            rule = makers[type(function)](function)
+        if type(function) in rule_factories:
+            rule = rule_factories[type(function)](function)
         else:
             opname = ops.opname_of(function)
             known = user_rules.get(function) or rules.get(opname)
             if known is None:
                 raise TypeError(
-                    f"{opname} has no derivative rule; declare one with autodiff.rule, or keep the derivative from "
-                    "passing with cg.stop_gradient"
+                    f"{opname} has no derivative rule. Declare one with autodiff.rule, or treat its result as constant with "
+                    "cg.stop_gradient"
                 )
             rule = known
         self[function] = rule
@@ -267,7 +269,7 @@ def push(rule: Rule, tangents: Sequence[Any], out: Any, function: Any, primals: 
             part = bind(function, (*primals[:position], tangent, *primals[position + 1 :]), options)
         else:
             if not len(rule.tangents):
-                raise TypeError(f"{rule.opname} has no tangent rule; declare one with autodiff.rule(..., tangents=...)")
+                raise TypeError(f"{rule.opname} has no tangent rule. Declare one with autodiff.rule(..., tangents=...)")
             formula = rule.tangents[position]
             if formula is None:
                 continue
@@ -293,15 +295,15 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
 
     def with_options(formulas: Sequence[Formula | None]) -> Sequence[Formula | None]:
         def call(position: int, cotangent: Any, out: Any, *operands: Any, **options: Any) -> Any:
-            cut = len(operands) - len(function.names)
-            name = function.names[position - cut] if position >= cut else ""
-            place = parameters.index(name) if name in parameters else position
-            formula = formulas[place] if place < len(formulas) and (not name or name in parameters) else None
-            if formula is None and position >= cut:
+            num_positional = len(operands) - len(function.names)
+            name = function.names[position - num_positional] if position >= num_positional else ""
+            parameter = parameters.index(name) if name in parameters else position
+            formula = formulas[parameter] if parameter < len(formulas) and (not name or name in parameters) else None
+            if formula is None and position >= num_positional:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is unknown. Pass a plain value")
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
-            return formula(cotangent, out, *operands[:cut], **function.named(operands[cut:]), **options)
+            return formula(cotangent, out, *operands[:num_positional], **function.named(operands[num_positional:]), **options)
 
         return VariadicFormulas(call)
 
@@ -319,6 +321,6 @@ def _output_rule(function: ops.Output) -> Rule:
     )
 
 
-makers[ops.Configured] = lambda function: by_function[function.function]
-makers[ops.Keyworded] = lambda function: rule_with_keywords(by_function[function.function], function)
-makers[ops.Output] = _output_rule
+rule_factories[ops.Configured] = lambda function: by_function[function.function]
+rule_factories[ops.Keyworded] = lambda function: rule_with_keywords(by_function[function.function], function)
+rule_factories[ops.Output] = _output_rule

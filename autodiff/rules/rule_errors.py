@@ -15,7 +15,7 @@ from compgraph.values import MultiOutput, Value
 _DEFAULT_ERRSTATE = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
-def _for_one_operation(called: Any) -> Any:
+def _mark_single_operation(called: Any) -> Any:
     """Mark a NumPy error callback as set for a single operation; see `compgraph.context.apart`."""
     called.is_passing = True
     return called
@@ -128,7 +128,7 @@ class RuleErrors:
         line = self.at.line if self.at is not None else None
         return f"\n{line}" if line else ""
 
-    @_for_one_operation
+    @_mark_single_operation
     def _warn(self, error: str, flag: int) -> None:
         if self.pending is not None:
             self.pending.append((error, self.at))

@@ -75,14 +75,14 @@ def _initial_formula(weights: Formula) -> Formula:
 
 def _reduction_formulas(rule: Rule, weights: Formula) -> tuple[Formula, Formula]:
     def formula(cotangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        kept = restore_axes(out, x, axis, keepdims)
-        factor = weights(kept, x, *others, axis=axis, **options)
+        out_with_axes = restore_axes(out, x, axis, keepdims)
+        factor = weights(out_with_axes, x, *others, axis=axis, **options)
         cotangent = restore_axes(cotangent, x, axis, keepdims)
         return cotangent if factor is None else cotangent * factor
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        kept = restore_axes(out, x, axis, keepdims)
-        factor = weights(kept, x, *others, axis=axis, **options)
+        out_with_axes = restore_axes(out, x, axis, keepdims)
+        factor = weights(out_with_axes, x, *others, axis=axis, **options)
         weighted = tangent if factor is None else weigh_tangent(rule, tangent, factor, x, *others, axis=axis, **options)
         return np.sum(weighted, axis=axis, keepdims=bool(keepdims))
 
@@ -117,20 +117,20 @@ def gather(opname: str, positions: Formula) -> Rule:
     """
 
     def formula(cotangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        places = np.ravel(positions(out, x, *others, **options))
-        there = places >= 0
-        if isinstance(places, Value):  # a result of fixed length, which all backends compile
-            parts = np.where(there, np.ravel(cotangent), 0), np.maximum(places, 0)
+        flat_positions = np.ravel(positions(out, x, *others, **options))
+        is_element = flat_positions >= 0
+        if isinstance(flat_positions, Value):  # a result of fixed length, which all backends compile
+            parts = np.where(is_element, np.ravel(cotangent), 0), np.maximum(flat_positions, 0)
         else:
-            parts = np.ravel(cotangent)[there], places[there]
+            parts = np.ravel(cotangent)[is_element], flat_positions[is_element]
         flat = bind(scatter, (np.ravel(x), *parts), {"layout": (1,)})
         return np.reshape(flat, x.shape)
 
     def tangent(tangent: Any, out: Any, x: Any, *others: Any, **options: Any) -> Any:
-        places = positions(out, x, *others, **options)
+        flat_positions = positions(out, x, *others, **options)
         if not x.size:
             return np.zeros_like(out)
-        return np.where(places >= 0, np.ravel(tangent)[places], 0)
+        return np.where(flat_positions >= 0, np.ravel(tangent)[flat_positions], 0)
 
     rule = Rule(opname, "gather", (formula,), (tangent,))
     rule.positions = positions

@@ -1,4 +1,4 @@
-"""`rule`: how users declare the derivative of an operation of their own."""
+"""`rule`: declaration of the derivative of a user-defined operation."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from compgraph.protocols import Primitive
 
 from ..numeric import finite_differences
 from .broadcasting import conform
-from .rule import Rule, declare, makers
-from .variadic_formulas import Formula, unowned
+from .rule import Rule, declare, rule_factories
+from .variadic_formulas import Formula, as_view
 
 KINDS = ("elementwise", "linear", "multilinear", "general")
 
@@ -32,50 +32,50 @@ def rule(
     numerically: bool = False,
     check: bool = False,
 ) -> Any:
-    """Declare the derivative of a user's own operation.
+    """Declare the derivative of a user-defined operation.
 
     Parameters
     ----------
     function : callable
-        A function made by ``cg.primitive``.
+        A function decorated with ``cg.primitive``.
     *formulas : callable or None
         For each operand, ``(adjoint, out, *operands, **options) -> contribution`` to the adjoint of the operand; None
-        where the derivative is zero. Without any, and without `derivative`, `jacobian` or `numerically`, `rule` is a
+        where the derivative is zero. Without formulas, `derivative`, `jacobian` and `numerically`, `rule` is a
         decorator of the formula of the first operand.
     kind : {"general", "elementwise", "linear", "multilinear"}, optional
-        What the operation is like: *elementwise* if each element of the result depends on the element of each operand
-        at the same place (after broadcasting); *linear* in all operands together; *multilinear*, linear in each of
-        them; else *general*.
+        The structure of the Jacobian: *elementwise* if it is diagonal with respect to each operand (after
+        broadcasting); *linear* if the operation is linear in all operands together; *multilinear* if it is linear in
+        each operand; otherwise *general*.
     tangents : sequence of callable or None
-        Of a general operation, for forward mode: ``(tangent, out, *operands, **options) -> tangent of the output`` for
-        each operand.
+        For forward mode of a general operation: for each operand,
+        ``(tangent, out, *operands, **options) -> tangent of the output``.
     derivative : callable or sequence of callable or None, optional
-        Instead of formulas, of an elementwise operation: ``(*operands, **options)`` -> its derivative; for several
+        Replaces formulas of an elementwise operation: ``(*operands, **options)`` returns its derivative; for several
         operands a sequence.
     jacobian : callable or sequence of callable or None, optional
-        Instead of formulas: ``(*operands, **options)`` -> the Jacobian, an array of the shape of the output followed by
-        that of the operand; for several operands a sequence.
+        Replaces formulas: ``(*operands, **options)`` returns the Jacobian, an array of the shape of the output followed
+        by that of the operand; for several operands a sequence.
     numerically : bool
-        Instead of formulas: by central differences of the function itself, with some ten correct digits in double
-        precision. They take two calls for each element of an operand, two in all for kind "elementwise". Only the first
-        derivative can be had; all operands must be real.
+        Replaces formulas by central differences of the function, with about ten correct digits in double precision.
+        They take two calls for each element of an operand; two calls in total for kind "elementwise". Higher derivatives
+        raise. All operands must be real.
     check : bool
-        Whether to compare the rule with central differences when it is first used, for each operand and mode.
+        Whether to compare the rule with central differences at its first use, for each operand and mode.
 
     Returns
     -------
     Rule or callable
-        The rule; a decorator that returns it if no formula is given.
+        The rule; without formulas, a decorator that returns it.
 
     Raises
     ------
     TypeError
         If `function` is not a primitive; when used, if a numerical derivative is differentiated again.
     ValueError
-        If the kind is unknown, the ways to give the derivative are mixed, or tangents are given for a kind that needs
-        none.
+        If the kind is unknown, several forms of the derivative are passed, or tangents are passed for a kind that
+        determines them.
     ArithmeticError
-        When first used, with `check`: if the rule disagrees with central differences.
+        At the first use, with `check`: if the rule disagrees with central differences.
 
     Examples
     --------
@@ -90,82 +90,93 @@ def rule(
     -2.0 -0.0
     """
     if not isinstance(function, Primitive):
-        raise TypeError(f"rule: {function!r} is not an operation yet; decorate it with cg.primitive first")
+        raise TypeError(f"rule: {function!r} is not an operation. Decorate it with cg.primitive first")
     if kind is not None and kind not in KINDS:
         raise ValueError(f"rule: kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if tangents and (kind or "general") != "general":
-        raise ValueError(f"rule: the tangents of a rule of kind {kind!r} follow from its kind; leave them out")
-    ways = [bool(formulas or tangents), derivative is not None, jacobian is not None, numerically]
-    if sum(ways) > 1:
-        raise ValueError("rule: give either formulas (and tangents), or derivative=, or jacobian=, or numerically=True")
-    if not any(ways) or (tangents and not formulas):
+        raise ValueError(f"rule: the tangents of a rule of kind {kind!r} follow from its kind. Omit them")
+    sources = [bool(formulas or tangents), derivative is not None, jacobian is not None, numerically]
+    if sum(sources) > 1:
+        raise ValueError(
+            "rule: several forms of the derivative were passed. Pass formulas (and tangents), or derivative=, or jacobian=, or "
+            "numerically=True"
+        )
+    if not any(sources) or (tangents and not formulas):
         return lambda formula: rule(function, formula, kind=kind, tangents=tangents, check=check)
-    new_rule = _made(function, formulas, kind, tangents, derivative, jacobian, numerically)
-    return declare(_checked(new_rule, function) if check else new_rule, function.function)
+    new_rule = _create_rule(function, formulas, kind, tangents, derivative, jacobian, numerically)
+    return declare(_with_checks(new_rule, function) if check else new_rule, function.function)
 
 
-def _made(function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool) -> Rule:
-    """The rule of a primitive, by whichever way it was given."""
+def _create_rule(
+    function: Any, formulas: Any, kind: Any, tangents: Any, derivative: Any, jacobian: Any, numerically: bool
+) -> Rule:
+    """Return the rule of a primitive."""
     opname = function.opname
     count = _operand_count(function) if numerically or derivative or jacobian else 0
     if numerically:
         if kind in ("linear", "multilinear"):
             raise ValueError(
-                f"rule: of a {kind} operation give the formulas; numerically=True is for kinds general and elementwise"
+                f"rule: numerically=True does not apply to a {kind} operation. Pass formulas, or the kind general or elementwise"
             )
-        slopes = [numerical(function.function, k, kind == "elementwise") for k in range(count)]
+        slopes = [numerical_derivative(function.function, k, kind == "elementwise") for k in range(count)]
         derivative, jacobian = (slopes, None) if kind == "elementwise" else (None, slopes)
     if derivative is not None:
         if kind not in (None, "elementwise"):
-            raise ValueError(f"rule: derivative= is for elementwise operations, not for kind {kind!r}")
-        formulas = [d and functools.partial(_scaled, opname, d) for d in _each("derivative", derivative, count, opname)]
+            raise ValueError(
+                f"rule: derivative= applies to elementwise operations, not to kind {kind!r}. Pass jacobian= or formulas"
+            )
+        formulas = [
+            d and functools.partial(_pull_derivative, opname, d) for d in _per_operand("derivative", derivative, count, opname)
+        ]
         return Rule(opname, "elementwise", formulas, formulas)
     if jacobian is not None:
         if kind not in (None, "general"):
-            raise ValueError(f"rule: jacobian= is for general operations; of a {kind} one give formulas or derivative=")
-        operand_jacobians = list(enumerate(_each("jacobian", jacobian, count, opname)))
-        back = [j and functools.partial(_pulled, opname, k, j) for k, j in operand_jacobians]
-        return Rule(opname, "general", back, [j and functools.partial(_pushed, opname, k, j) for k, j in operand_jacobians])
+            raise ValueError(f"rule: jacobian= applies to general operations, not to kind {kind!r}. Pass formulas or derivative=")
+        operand_jacobians = list(enumerate(_per_operand("jacobian", jacobian, count, opname)))
+        pullbacks = [j and functools.partial(_pull_jacobian, opname, k, j) for k, j in operand_jacobians]
+        return Rule(
+            opname, "general", pullbacks, [j and functools.partial(_push_jacobian, opname, k, j) for k, j in operand_jacobians]
+        )
     kind = kind or "general"
-    back = [f and functools.partial(_unowned, f) for f in formulas]
-    return Rule(opname, kind, back, formulas if kind == "elementwise" else tangents)
+    pullbacks = [f and functools.partial(_as_view, f) for f in formulas]
+    return Rule(opname, kind, pullbacks, formulas if kind == "elementwise" else tangents)
 
 
-def _unowned(formula: Formula, *arguments: Any, **options: Any) -> Any:
-    return unowned(formula(*arguments, **options))
+def _as_view(formula: Formula, *arguments: Any, **options: Any) -> Any:
+    return as_view(formula(*arguments, **options))
 
 
 def _operand_count(function: Any) -> int:
-    """How many operands a primitive has."""
+    """Return the number of operands of a primitive."""
     kinds = [p.kind for p in inspect.signature(function.function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
-        raise ValueError(f"rule: {function.opname} takes any number of operands; give formulas")
+        raise ValueError(f"rule: {function.opname} takes any number of operands. Pass formulas")
     return sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
 
-def _each(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
+def _per_operand(what: str, derivatives: Any, count: int, opname: str) -> list[Any]:
     """Return a sequence with an entry per operand."""
     each = [derivatives] if callable(derivatives) else list(derivatives)
     if len(each) != count:
-        raise ValueError(f"rule: {opname} has {count} operands, but {what}= gives {len(each)}; None means zero")
+        raise ValueError(f"rule: {opname} has {count} operands, but {what}= has {len(each)} entries. Pass None for zero")
     return each
 
 
-def _require_one(opname: str, out: Any) -> None:
+def _require_single_output(opname: str, out: Any) -> None:
     if isinstance(out, tuple):
         raise TypeError(
-            f"rule: derivative=, jacobian= and numerically=True are for operations of one result; {opname} gives {len(out)}, "
-            "which need formulas"
+            f"rule: derivative=, jacobian= and numerically=True apply to operations with one result, but {opname} returns "
+            f"{len(out)}. Pass formulas"
         )
 
 
-def _scaled(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    _require_one(opname, out)
+def _pull_derivative(opname: str, slope: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    _require_single_output(opname, out)
     return g * slope(*operands, **options)
 
 
-def _jacobian_of(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
-    _require_one(opname, out)
+def _evaluate_jacobian(opname: str, k: int, jacobian: Any, out: Any, operands: Any, options: Any) -> Any:
+    _require_single_output(opname, out)
     jacobian_value = jacobian(*operands, **options)
     wanted = (*np.shape(out), *np.shape(operands[k]))
     if np.shape(jacobian_value) != wanted:
@@ -173,38 +184,38 @@ def _jacobian_of(opname: str, k: int, jacobian: Any, out: Any, operands: Any, op
     return jacobian_value
 
 
-def _pulled(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    return np.tensordot(g, _jacobian_of(opname, k, jacobian, out, operands, options), np.ndim(out))
+def _pull_jacobian(opname: str, k: int, jacobian: Any, g: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.tensordot(g, _evaluate_jacobian(opname, k, jacobian, out, operands, options), np.ndim(out))
 
 
-def _pushed(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
-    return np.tensordot(_jacobian_of(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
+def _push_jacobian(opname: str, k: int, jacobian: Any, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+    return np.tensordot(_evaluate_jacobian(opname, k, jacobian, out, operands, options), t, np.ndim(operands[k]))
 
 
 # ---------------------------------------------------------------------------------------------- check
 
 
-def _checked(unchecked_rule: Rule, function: Any) -> Rule:
-    """The rule, that compares itself with central differences the first time each of its formulas is used."""
+def _with_checks(unchecked_rule: Rule, function: Any) -> Rule:
+    """Return a rule that compares each formula with central differences at its first use."""
     count = len(unchecked_rule.formulas)
     tangents: Sequence[Any] = unchecked_rule.tangents
     if unchecked_rule.kind in ("linear", "multilinear"):  # explicit formulas, so that they can be checked
-        tangents = [functools.partial(_by_kind, function.function, unchecked_rule.kind, k) for k in range(count)]
-    back = [_Checked(function, k, f, "reverse") for k, f in enumerate(unchecked_rule.formulas)]
-    along = [_Checked(function, k, t, "forward") for k, t in enumerate(tangents)]
+        tangents = [functools.partial(_tangent_by_kind, function.function, unchecked_rule.kind, k) for k in range(count)]
+    formulas = [_CheckedFormula(function, k, f, "reverse") for k, f in enumerate(unchecked_rule.formulas)]
+    checked_tangents = [_CheckedFormula(function, k, t, "forward") for k, t in enumerate(tangents)]
     if unchecked_rule.kind == "elementwise":
-        return Rule(unchecked_rule.opname, "elementwise", back, along)
-    return Rule(unchecked_rule.opname, "general", back, along)
+        return Rule(unchecked_rule.opname, "elementwise", formulas, checked_tangents)
+    return Rule(unchecked_rule.opname, "general", formulas, checked_tangents)
 
 
-def _by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
+def _tangent_by_kind(function: Any, kind: str, k: int, t: Any, out: Any, *operands: Any, **options: Any) -> Any:
     if kind == "linear":
         operands = tuple(np.zeros_like(x) for x in operands)
     return bind(function, (*operands[:k], t, *operands[k + 1 :]), options)
 
 
-class _Checked:
-    """A formula that is compared with a central difference the first time it is used."""
+class _CheckedFormula:
+    """A formula that is compared with a central difference at its first use."""
 
     def __init__(self, function: Any, position: int, formula: Any, mode: str) -> None:
         self.function, self.position, self.formula, self.mode = function, position, formula, mode
@@ -219,58 +230,61 @@ class _Checked:
         if self.done:
             return result
         like = to_values(out if self.mode == "reverse" else operand)
-        plain, alone = _one_direction(to_values(seed), to_values(result), like, np.ndim(out))
-        if np.any(_flat(plain, like)) and np.shape(_flat(plain, like)) == np.shape(_flat(like)):
-            self._check(plain, alone, to_values(out), [to_values(x) for x in operands], options)
+        plain, direction_result = _select_direction(to_values(seed), to_values(result), like, np.ndim(out))
+        if np.any(_to_vector(plain, like)) and np.shape(_to_vector(plain, like)) == np.shape(_to_vector(like)):
+            self._check(plain, direction_result, to_values(out), [to_values(x) for x in operands], options)
             self.done = True
         return result
 
     def _check(self, seed: Any, result: Any, out: Any, operands: list[Any], options: Any) -> None:
-        """Compare along the tangent, or in reverse along a random direction."""
+        """Compare along the tangent; in reverse mode, along a random direction."""
         k = self.position
         operand = np.asarray(operands[k])
         direction = seed if self.mode == "forward" else finite_differences.random_direction(operand, np.random.default_rng(0))
 
-        def moved(x: Any) -> Any:
+        def shifted(x: Any) -> Any:
             return self.function.function(*operands[:k], x, *operands[k + 1 :], **options)
 
-        slope = _flat(_moved_along(moved, operand, direction))
+        slope = _to_vector(_directional_derivative(shifted, operand, direction))
         if self.mode == "forward":
-            expected, actual = slope, _flat(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out)))
+            expected, actual = (
+                slope,
+                _to_vector(result if isinstance(result, tuple) else conform(np.asarray(result), np.asarray(out))),
+            )
         else:
-            expected = np.sum(slope * _flat(seed, out))
+            expected = np.sum(slope * _to_vector(seed, out))
             actual = np.sum(conform(np.asarray(result), operand) * direction)
-        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_flat(seed, out))))
-        close = 1e-4 if operand.dtype.itemsize > 4 else 2e-2
-        if not np.all(np.abs(np.real(actual) - np.real(expected)) <= close * (size + 1e-2)):
+        size = np.max(np.abs(slope), initial=0) * (1 if self.mode == "forward" else np.sum(np.abs(_to_vector(seed, out))))
+        tolerance = 1e-4 if operand.dtype.itemsize > 4 else 2e-2
+        if not np.all(np.abs(np.real(actual) - np.real(expected)) <= tolerance * (size + 1e-2)):
             raise ArithmeticError(
-                f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it gives {_short(actual)}, a "
-                f"central difference {_short(expected)}"
+                f"the rule of {self.function.opname} is wrong for operand {k}, {self.mode} mode: it returns {_format(actual)}, a "
+                f"central difference {_format(expected)}. Correct the formula"
             )
 
 
-def _one_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any, Any]:
-    """Return the first nonzero direction of a batch, and its result of a formula."""
+def _select_direction(seed: Any, result: Any, like: Any, ndim: int) -> tuple[Any, Any]:
+    """Return the first nonzero direction of a batch, and the result of the formula for it."""
     if isinstance(seed, tuple) or np.ndim(seed) <= np.ndim(like) or not seed.size:
         return seed, result
     row = int(np.argmax(np.any(np.reshape(seed, (len(seed), -1)), axis=1)))
     return np.reshape(seed[row], np.shape(like)), result[row] if np.ndim(result) > ndim else result
 
 
-def _moved_along(f: Any, x: Any, direction: Any) -> Any:
-    """The derivative along a direction; of several results, of each."""
-    return finite_differences.directional(lambda z: _flat(f(z)), [x], [direction])
+def _directional_derivative(f: Any, x: Any, direction: Any) -> Any:
+    """Return the derivative of all results along a direction."""
+    return finite_differences.directional(lambda z: _to_vector(f(z)), [x], [direction])
 
 
-def _flat(value: Any, like: Any = None) -> Any:
-    """All results of an operation in one vector; zeros for an adjoint that did not arrive."""
+def _to_vector(value: Any, like: Any = None) -> Any:
+    """Return all results of an operation as one vector, with zeros for None."""
     if isinstance(value, tuple):
         parts = like if isinstance(like, tuple) else value
         return np.concatenate([np.ravel(np.zeros_like(p) if v is None else v) for v, p in zip(value, parts, strict=True)])
     return np.ravel(value)
 
 
-def _short(value: Any) -> str:
+def _format(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=6, threshold=4)
 
 
@@ -282,47 +296,47 @@ class Slope:
         self.function, self.position, self.elementwise = function, position, elementwise
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
-        """The Jacobian, or of an elementwise function its diagonal."""
+        """Return the Jacobian; its diagonal for an elementwise function."""
         values = [np.asarray(x) for x in operands]
         if any(x.dtype.kind == "c" for x in values):
-            raise TypeError("rule: a derivative by central differences needs real operands; declare formulas for complex ones")
+            raise TypeError("rule: a derivative by central differences needs real operands. Pass formulas for complex ones")
         k = self.position
 
-        def moved(x: Any) -> Any:
+        def shifted(x: Any) -> Any:
             out = np.asarray(self.function(*values[:k], x, *values[k + 1 :], **options))
             if out.dtype.kind == "c":
-                raise TypeError("rule: a derivative by central differences needs a real result; declare formulas")
+                raise TypeError("rule: a derivative by central differences needs a real result. Pass formulas")
             if self.elementwise and out.shape != np.broadcast_shapes(*(v.shape for v in values)):
                 raise ValueError(
-                    f"rule: {self.function.__name__} made shape {out.shape} of {', '.join(str(v.shape) for v in values)}; it is "
-                    "not elementwise: leave out kind"
+                    f"rule: {self.function.__name__} is not elementwise: it returned shape {out.shape} for operands of shapes "
+                    f"{', '.join(str(v.shape) for v in values)}. Omit kind"
                 )
             return out
 
         if self.elementwise:
-            return finite_differences.elementwise(moved, values[k], np.ones(values[k].shape))
-        return finite_differences.jacobian(moved, values[k])
+            return finite_differences.elementwise(shifted, values[k], np.ones(values[k].shape))
+        return finite_differences.jacobian(shifted, values[k])
 
 
-def numerical(function: Any, position: int, elementwise: bool) -> Any:
-    """The derivative as an operation of its own, which cannot be differentiated."""
+def numerical_derivative(function: Any, position: int, elementwise: bool) -> Any:
+    """Return the derivative as an operation, which cannot be differentiated."""
     slope = Slope(function, position, elementwise)
     return lambda *operands, **options: bind(slope, operands, options)
 
 
-def _slope_rule(slope: Slope) -> Rule:
+def _numerical_rule(slope: Slope) -> Rule:
     opname = ops.opname_of(slope.function)
 
-    def refuse(*_: Any, **__: Any) -> Any:
+    def raise_unsupported(*_: Any, **__: Any) -> Any:
         raise TypeError(
-            f"the derivative of {opname} is by central differences, which are not differentiated again; declare formulas "
-            "with autodiff.rule for higher orders"
+            f"the derivative of {opname} is by central differences, which cannot be differentiated again. Pass formulas to "
+            "autodiff.rule for higher orders"
         )
 
-    return Rule(slope.__name__, "general", _Always(refuse), _Always(refuse))
+    return Rule(slope.__name__, "general", _SameFormula(raise_unsupported), _SameFormula(raise_unsupported))
 
 
-class _Always(Sequence[Any]):
+class _SameFormula(Sequence[Any]):
     """The same formula for every operand."""
 
     def __init__(self, formula: Any) -> None:
@@ -335,4 +349,4 @@ class _Always(Sequence[Any]):
         return self.formula
 
 
-makers[Slope] = _slope_rule
+rule_factories[Slope] = _numerical_rule

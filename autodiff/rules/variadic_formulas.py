@@ -11,7 +11,7 @@ import numpy as np
 Formula = Callable[..., Any]
 
 
-def unowned(contribution: Any) -> Any:
+def as_view(contribution: Any) -> Any:
     """Return a view of a contribution from a user's function, which may keep the array; sweeps never write into views."""
     return contribution.view() if type(contribution) is np.ndarray else contribution
 
@@ -41,9 +41,9 @@ class VariadicFormulas(Sequence[Formula | None]):
 
 
 class SharedFormulas(VariadicFormulas):
-    """Formulas of an operation with any number of operands, derived from one that serves several operands per call.
+    """Formulas of an operation with any number of operands, derived from one that handles several operands per call.
 
-    With one call per operand, each call would receive all n operands and locate its own: n * n steps.
+    One call per operand would take n * n steps for n operands, because each call receives all of them.
 
     Parameters
     ----------
@@ -86,18 +86,18 @@ class SharedFormulas(VariadicFormulas):
 class Contributions:
     """The contributions of one node in the form of formulas; each is returned once."""
 
-    __slots__ = ("_asked", "_found")
+    __slots__ = ("by_position", "current_position")
 
     def __init__(self, contributions: dict[int, Any]) -> None:
-        self._found = contributions
-        self._asked = -1
+        self.by_position = contributions
+        self.current_position = -1
 
     def __getitem__(self, position: int) -> Any:
-        if position not in self._found:
+        if position not in self.by_position:
             return None
-        self._asked = position
+        self.current_position = position
         return self
 
     def __call__(self, cotangent: Any, out: Any) -> Any:
         """Return the contribution to the operand that was indexed last."""
-        return self._found.pop(self._asked)
+        return self.by_position.pop(self.current_position)

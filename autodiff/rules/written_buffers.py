@@ -1,4 +1,4 @@
-"""Buffers that are written in place: the values that an operation read, and derivatives with the layout of a buffer."""
+"""Buffers written in place: the values that an operation read, and derivatives with the layout of a buffer."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class DerivativeBuffer(BufferCopy):
         if recorded:
             self.buffer = new_leaf(self.buffer, OperationalNode, None)
 
-    def holding(self, like: Any, values: Any) -> DerivativeBuffer:
+    def with_values(self, like: Any, values: Any) -> DerivativeBuffer:
         """Write `values`, an array or node, at the position of `like`, and return the buffer."""
         if isinstance(values, Value):
             place = self.place(like)
-            self.hold(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
+            self.replace_buffer(bind(scatter_to_buffer, (values,), {"count": self.count, **place}))
         else:
             self.window(like)[...] = values
         return self
 
-    def hold(self, buffer: Any) -> None:
+    def replace_buffer(self, buffer: Any) -> None:
         """Replace the array or node that is the buffer."""
         self.buffer = buffer
         self._windows.clear()
@@ -84,8 +84,8 @@ class BatchedDerivativeBuffer(DerivativeBuffer):
         return super().cut((self._length, *shape), **place)
 
 
-def value_seen_by(reader: Any, operand: Any) -> Any:
-    """Return the value of an operand when `reader`, a node or joint, was computed from it."""
+def value_read_by(reader: Any, operand: Any) -> Any:
+    """Return the value of an operand as of the time when `reader`, a node or joint, was computed from it."""
     if not isinstance(operand, Value):
         return operand.raw_value if hasattr(operand, "raw_value") else operand
     root = root_of(operand)
@@ -102,14 +102,14 @@ class OverwrittenValue:
 
     def __init__(self, variable: Any, node: Any, reader: Any) -> None:
         self.shape, self.dtype, self.ndim, self.size = node.shape, node.dtype, node.ndim, node.size
-        self._told = (variable, reader)
+        self._variable, self._reader = variable, reader
 
     def _raise(self, *_: Any, **__: Any) -> Any:
-        variable, reader = self._told
+        variable, reader = self._variable, self._reader
         lines = "".join(f"\n{word}: {node.line}" for word, node in (("used", reader), ("updated", variable)) if node.line)
         raise ValueError(
             f"the {describe(variable)} was updated in place after {reader.opname} had used its old value, which the "
-            f"derivative needs; compute the output again before asking for its gradient{lines}"
+            f"derivative needs. Compute the output again before its gradient{lines}"
         )
 
     __array_ufunc__ = __array_function__ = __array__ = __getitem__ = __len__ = __iter__ = __bool__ = __float__ = _raise
@@ -129,7 +129,7 @@ def as_node(node: Any) -> Any:
 
 def plain_operands(node: Any) -> list[Any]:
     """Return the operands of a node as plain arrays, as of the time when it was computed."""
-    return [value_seen_by(node, a) for a in node.args]
+    return [value_read_by(node, a) for a in node.args]
 
 
 def plain_result(node: Any) -> Any:

@@ -172,13 +172,13 @@ def _join_fields(results: list[Any], name: str, wrap: Callable[[Any], Any]) -> A
     """Join dictionaries; values that cannot be joined are left out, and fields marked as unsupported stay so."""
     first = results[0]
     joined = _construct(type(first))
-    refused: frozenset[str] = frozenset() if type(first) is dict else getattr(first, "refused", frozenset())
+    excluded: frozenset[str] = frozenset() if type(first) is dict else getattr(first, "fields_without_derivative", frozenset())
     for key, value in dict.items(first):
-        if key in refused:
+        if key in excluded:
             joined[key] = value
             continue
         with contextlib.suppress(BatchedValueError):
             joined[key] = _join([result[key] for result in results], name, wrap)
-    if refused:
-        object.__setattr__(joined, "refused", refused)
+    if excluded:
+        object.__setattr__(joined, "fields_without_derivative", excluded)
     return joined

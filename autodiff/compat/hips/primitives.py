@@ -16,7 +16,7 @@ from compgraph.graph import as_operands, to_values
 from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
-from ...custom import Opaque, has_node, transposed, instantiate_zeros
+from ...custom import Opaque, has_node, instantiate_zeros, transposed
 from .boxes import getval, holds_box, isbox
 from .vspaces import dense, vspace
 

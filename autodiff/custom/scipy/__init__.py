@@ -1,13 +1,13 @@
-"""SciPy's functions of functions: what answers for them when the function they are given has nodes in it.
+"""Replacements of SciPy's functions of functions, for user functions that compute with nodes.
 
-Integrals and differential equations follow the formulas of their own derivative; equations, minima and fits are solved plainly
-by SciPy's own call, and the solution is one node, whose derivative is that of the implicit function theorem. Only names stand
-here: a module is imported when one of its functions is first called, after SciPy's own.
+Integrals and differential equations have formulas for their derivatives. Equations, minima and fits are solved on plain numbers
+by SciPy's own function; the solution is one node, differentiated by the implicit function theorem. This module registers names
+only: a replacement is imported when its function is first called.
 """
 
 from compgraph.scipy import answer_by
 
-# By SciPy's module and ours: functions that are always intercepted, because a function among the arguments may capture nodes.
+# By SciPy's module and ours: functions that are always intercepted, because their callbacks may capture nodes.
 _CALLING = {
     ("scipy.integrate", "integrate"): "quad quad_vec solve_bvp solve_ivp odeint",
     ("scipy.optimize", "optimize"): (
@@ -17,7 +17,7 @@ _CALLING = {
         "basinhopping least_squares leastsq curve_fit"
     ),
 }
-# Those that ask others, or are given arrays alone.
+# Functions that call one of the above, or take only arrays.
 _NON_CALLING = {
     ("scipy.integrate", "integrate"): "nquad dblquad tplquad",
     ("scipy.optimize", "optimize"): "nnls lsq_linear linprog milp isotonic_regression",

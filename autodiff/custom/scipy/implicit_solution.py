@@ -3,8 +3,8 @@
 If ``g(x, p) = 0`` defines x as a function of p, then ``dx/dp = -(dg/dx)^-1 dg/dp``, where p are the arguments that are nodes and
 the captured nodes. Both modes and all orders (A. Griewank and A. Walther, *Evaluating Derivatives*, 2nd ed., SIAM 2008, ch. 15).
 
-A solver ends near the solution: the value is the solver's, and derivatives are those at the solution itself, which a few Newton
-steps reach. If they diverge, there is no solution, and no derivative.
+The value is the solver's result. Derivatives are taken at the exact solution, which a few Newton steps reach from there. If the
+steps diverge, there is no derivative.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..implicit import jacobian_of
 Residual = Callable[[Sequence[Any]], Any]
 Verify = Callable[[Any], object]
 NEWTON_STEPS = 6  # Newton steps; each doubles the number of digits
-MAX_RELATIVE_STEP = 1e-2  # how far from what a solver found, relative to its size, the solution may be
+MAX_RELATIVE_STEP = 1e-2  # the greatest distance from the solver's result to the solution, relative to its size
 
 _functions: dict[str, Opaque] = {}
 
@@ -50,12 +50,12 @@ def solution(
     name : str
         The solver, for messages and as the name of the operation.
     residual : callable
-        A function of a list, x and the leaves: an array with as many numbers as x, which are zero at the solution.
+        A function of the list of x and the leaves. It returns an array with as many numbers as x, zero at the solution.
     x : array
         The solver's result.
     leaves : sequence
         Arguments of the user's function, some of which may be nodes.
-    again : callable
+    solve_again : callable
         Solves for other leaves.
     verify : callable, optional
         Checks the solution itself, and raises if it has no derivative.
@@ -80,8 +80,8 @@ def solution(
     for node in closure.captured:
         if memory_of(node):
             raise TypeError(
-                f"{name}: the function uses the {describe(node)} from outside, which was written into; pass it by args=, or use "
-                "a copy (np.copy)"
+                f"{name}: the function captures the {describe(node)}, which was written into. Pass it by args=, or use a copy "
+                "(np.copy)"
             )
     if name not in _functions:
         _functions[name] = Opaque(name)
@@ -96,7 +96,7 @@ def _flatten_residual(residual: Residual) -> Residual:
 def _solve_with_tangents(
     name: str, residual: Residual, x: Any, leaves: Sequence[Any], solve_again: Any, verify: Any, tracer: Any
 ) -> Any:
-    """The same one level down, and its tangent: ``-(dg/dx)^-1`` times that of the residual where x stands still."""
+    """Solve one level below; the tangent is ``-(dg/dx)^-1`` times that of the residual at constant x."""
     level = tracer.level
 
     def lower(elements: Sequence[Any]) -> Any:
@@ -122,7 +122,7 @@ def polish(
 ) -> Any:
     """Return the Newton steps from the solver's result to the solution, on plain numbers.
 
-    `before` is the residual at the solver's result, if known; the function must return it again.
+    `earlier_residual` is the residual at the solver's result, if known; the function must return it again.
     """
     with NoGraph():
         at, size = np.asarray(x), float(np.max(np.abs(x), initial=1.0))
@@ -139,7 +139,7 @@ def polish(
             if not length <= MAX_RELATIVE_STEP * size:
                 raise RuntimeError(
                     f"{name}: the solver's result is not a solution (the next Newton step has length {length:.3g}), so it has "
-                    "no derivative; give it smaller tolerances, more iterations or another start"
+                    "no derivative. Use smaller tolerances, more iterations or another start"
                 )
             if length >= last:
                 break  # no more than rounding
@@ -152,15 +152,15 @@ def polish(
 
 
 def require_regular(name: str, matrix: Any) -> Any:
-    """A Jacobian with respect to the unknowns that can be inverted."""
+    """Return the Jacobian with respect to the unknowns; raise if it is singular."""
     plain = np.asarray(to_values(matrix))
     if not np.all(np.isfinite(plain)) or np.linalg.cond(plain) > 0.1 / np.finfo(plain.dtype).eps:
-        raise np.linalg.LinAlgError(f"{name}: the Jacobian is singular at the solution, which has no derivative there")
+        raise np.linalg.LinAlgError(f"{name}: the Jacobian is singular at the solution, so it has no derivative")
     return matrix
 
 
 class Solution:
-    """One solution: what its derivative takes."""
+    """One solution, with the data of its derivative."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Solution:
         self._cached_newton_step: Any = None
 
     def _fill_leaves(self, operands: Sequence[Any]) -> list[Any]:
-        """The leaves, with operands in their places."""
+        """Return the leaves with the operands inserted."""
         leaves = list(self.leaves)
         for i, operand in zip(self.positions, operands, strict=False):
             leaves[i] = operand
@@ -195,17 +195,17 @@ class Solution:
             same = operand is node or operand is node.raw_value
             if not same and (isinstance(operand, Value) or not np.array_equal(operand, node.raw_value, equal_nan=True)):
                 np.asarray(operand)  # raises if it is a variable that was updated
-                raise ValueError(f"{self.name}: the {describe(node)}, used from outside, has changed since; pass it by args=")
+                raise ValueError(f"{self.name}: the captured {describe(node)} has changed since the solution. Pass it by args=")
         return leaves
 
     def compute(self, *operands: Any) -> Any:
-        """The solution for other operands."""
+        """Solve for other operands."""
         operand_values = operands if self.captured else [np.asarray(operand)[()] for operand in operands]
         result = np.asarray(self.solve_again(self._fill_leaves(operand_values)))
         return result.astype(self.dtype, copy=False).reshape(self.shape)[()]
 
     def _exact_solution(self, out: Any, leaves: list[Any]) -> Any:
-        """The solution itself, at which derivatives of `out` are taken."""
+        """Return the exact solution, at which derivatives of `out` are taken."""
         plain = to_values([out, *leaves])
         key = [*plain, *self.captured]
         earlier = [] if self._cached_newton_step is None else self._cached_newton_step[0]
@@ -216,7 +216,7 @@ class Solution:
         return out + self._cached_newton_step[1]
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of the operands: those that ``-(dg/dx)^-T adjoint`` has through the residual."""
+        """Return the adjoints of the operands: a sweep through the residual, seeded with ``-(dg/dx)^-T adjoint``."""
         leaves = self._fill_leaves(operands)
         is_recorded = has_node(adjoint, out, *operands)
         with nullcontext() if is_recorded else NoGraph():

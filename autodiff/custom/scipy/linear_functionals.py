@@ -27,18 +27,18 @@ Function = Callable[..., Any]
 
 
 class NodeRecorder:
-    """A function of the user, for SciPy: it gives plain numbers, and takes note of the nodes that came.
+    """A user's function as passed to SciPy: it returns plain numbers, and records the nodes among its results.
 
     Attributes
     ----------
-    closed : dict
-        The nodes from outside that the results were computed from, as keys, in the order in which they were met.
-    top : TangentNode or None
-        A result with a tangent, of the highest level that was met.
-    seen : bool
+    captured : dict
+        The captured nodes from which results were computed, as keys, in the order of their use.
+    top_result : TangentNode or None
+        A result with a tangent of the highest level.
+    returned_node : bool
         Whether a result was a node.
-    known : dict
-        What the function gave where it was a node, by place, of functions of one number.
+    recorded_values : dict
+        For functions of one number: the values of results that are nodes, by argument.
     """
 
     def __init__(self, f: Function) -> None:
@@ -69,7 +69,7 @@ class NodeRecorder:
 
 
 def find_captured_nodes(result: Any, start: int) -> list[Any]:
-    """The active nodes that are not younger than a sequence number, from which a result was computed."""
+    """Return the active nodes from which a result was computed, made at or before a sequence number."""
 
     def is_outside(node: Any) -> bool:
         return isinstance(node, (Value, MultiOutput)) and node.sequence_number <= start
@@ -96,10 +96,10 @@ def functional(
         linear. The results of the function are accurate to `noise`, relative to the largest.
     f : callable
         The function of the user, which may return nodes.
-    known : tuple of Watch and array, optional
-        The function with its record, and the result of `apply`.
+    recorded : tuple of NodeRecorder and array, optional
+        The recorded function, and the result of `apply`.
     value : array, optional
-        The value, if it is known without the nodes behind it.
+        The value, if it was computed already, without recording.
     noise : float
         The accuracy of the function.
     """
@@ -124,7 +124,7 @@ def _as_array(value: Any) -> Any:
 
 
 def _split_tangent(result: Any, level: int, top: Any) -> tuple[Any, Any]:
-    """A result without its tangent of a level, and that tangent."""
+    """Split a result into its primal and tangent of a level."""
     result = stack_nested(result)
     if isinstance(result, Value) and result.level == level:
         return result.primal, result.tangent  # type: ignore[attr-defined]
@@ -144,12 +144,12 @@ class Functional:
         )
 
     def compute(self, *operands: Any) -> Any:
-        """The value that was found."""
+        """Return the stored value."""
         self._require_same(operands)
         return self.value
 
     def _require_same(self, operands: tuple[Any, ...]) -> None:
-        """Raise if the operands have other numbers than the nodes that the function holds."""
+        """Raise if the operands differ from the captured nodes."""
         for node, operand in zip(self.captured, operands, strict=True):
             if (
                 operand is not node
@@ -157,12 +157,12 @@ class Functional:
                 and not np.array_equal(operand, node.raw_value, equal_nan=True)
             ):
                 raise ValueError(
-                    f"the {describe(node)}, which the function of an integral brings, has other numbers now, and the function "
-                    "cannot be given them; compute the integral again"
+                    f"the {describe(node)}, which the function of an integral captures, has different values now. The function "
+                    "cannot take them: compute the integral again"
                 )
 
     def pull(self, adjoint: Any, out: Any, *operands: Any) -> list[Any]:
-        """The adjoints of what the function brings: the functional of the function's own."""
+        """Return the adjoints of the captured nodes: the functional of the function's gradient."""
         self._require_same(operands)
         is_scalar = not np.ndim(out)
         seed = None if is_scalar else adjoint
@@ -178,7 +178,7 @@ class Functional:
         return parts
 
     def _slope(self, recorded: bool, seed: Any, *x: Any) -> Any:
-        """The gradient of the function at one place by all it brings, as one vector."""
+        """Return the gradient at one point with respect to all captured nodes, as one vector."""
         targets = self.captured
         with recording_on():
             result = stack_nested(self.f(*x))

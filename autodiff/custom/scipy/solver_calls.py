@@ -1,4 +1,4 @@
-"""A call of one of SciPy's functions that is given functions of the user: it is made on plain numbers, and nodes are seen."""
+"""Calls of SciPy's solvers on plain numbers. Callbacks record whether the user's functions return nodes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from compgraph.values import INERT, Value
 from ...arguments import flatten, unflatten
 from .implicit_solution import solution
 
-# What only says where and how a solver begins: the solution does not depend on it.
+# Arguments that only control the search: the solution does not depend on them.
 STARTS = frozenset({"x0", "xin", "p0", "a", "b", "x1", "brack", "bracket", "initial_simplex", "tol", "xtol", "rtol", "maxiter"})
 _PLAIN = frozenset({float, int, bool, str, np.float64, type(None)})
 
 
 def has_node(value: Any) -> bool:
-    """Whether a value, or a list, dictionary or constraint of SciPy's in it, contains an active node."""
+    """Whether nested values, or SciPy's bounds and constraints among them, contain an active node."""
     for leaf in flatten(value)[0]:
         parts = [getattr(leaf, name) for name in ("A", "lb", "ub") if hasattr(leaf, "lb") and hasattr(leaf, name)]
         if any(isinstance(part, Value) and type(part) not in INERT for part in (leaf, *parts)):
@@ -34,17 +34,17 @@ def has_node(value: Any) -> bool:
     return False
 
 
-# SciPy functions that unpack a list passed as ``args=``; for others it is one further argument.
+# SciPy functions that unpack a list passed as ``args=``; for others the list is one argument.
 _UNPACKING = ("newton", "fixed_point")
 
 
 class Callback:
-    """A function of the user as SciPy calls it: it gives plain numbers.
+    """A user's function as passed to SciPy: it returns plain numbers.
 
     Attributes
     ----------
-    met : bool
-        Whether a result was, or held, a node that a derivative can pass. From then on no graph is recorded.
+    depends_on_nodes : bool
+        Whether a result contained an active node. From then on no graph is recorded.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -72,7 +72,7 @@ class Callback:
 
 @functools.cache
 def _parameters(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the parameters of a function, and of those it needs."""
+    """Return the names of all parameters of a function, and of those without a default."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in kinds]
     return tuple([p.name for p in parameters]), tuple([p.name for p in parameters if p.default is inspect.Parameter.empty])
@@ -88,16 +88,16 @@ class Call:
     args, kwargs : tuple, dict
         Its arguments.
     callbacks : str
-        The parameters that are functions of the user, separated by spaces; the first is the one that is solved.
-    kept : str
-        Parameters that may contain nodes, which the caller handles.
+        The names of parameters that are user functions, separated by spaces; the solver's function first.
+    node_parameters : str
+        The names of parameters that may contain nodes, which the caller handles.
 
     Attributes
     ----------
-    given : dict
+    arguments : dict
         The arguments of SciPy's function, by name.
-    raw : dict
-        The same as passed by the user.
+    user_arguments : dict
+        The arguments as passed by the user.
     extra : tuple
         ``args=``.
     """
@@ -110,7 +110,7 @@ class Call:
         names, needed = _parameters(function)
         self.arguments = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(self.arguments) < len(args) + len(kwargs) or any(name not in self.arguments for name in needed):
-            self.scipy_function(*args, **kwargs)  # raises: an argument too many, one twice, or none
+            self.scipy_function(*args, **kwargs)  # raises: there is a surplus, repeated or missing argument
         self.user_arguments = dict(self.arguments)
         self.extra: tuple[Any, ...] = ()
         if "args" in names:
@@ -125,7 +125,7 @@ class Call:
                 self.arguments[name] = self._plain(name, value)
 
     def take_extra_arguments(self, options: dict[str, Any]) -> None:
-        """Take the further arguments from where they stand, and leave their plain numbers there."""
+        """Store the extra arguments ``args=`` of `options`, and replace them by plain numbers there."""
         self._options = options
         if "args" in options:
             extra = options["args"]
@@ -135,21 +135,21 @@ class Call:
 
     def _plain(self, name: str, value: Any) -> Any:
         if name not in STARTS and has_node(value):
-            raise TypeError(f"{self.name}: {name}= cannot be a node; give node.value, or let the function use it")
+            raise TypeError(f"{self.name}: {name}= cannot be a node. Pass node.value, or use the node within the function")
         return to_values(value)
 
     def __call__(self) -> Any:
-        """What SciPy gives."""
+        """Call SciPy's function."""
         return self.scipy_function(**self.arguments)
 
     @property
     def function(self) -> Any:
-        """The user's function that is solved; None if it is missing."""
+        """The user's function of the problem; None if it is missing."""
         return self.user_arguments[self._callbacks[0]] if self._callbacks else None
 
     @property
     def depends_on_nodes(self) -> bool:
-        """Whether a node was met in a function, or is among its further arguments."""
+        """Whether a callback returned a node, or an argument contains one."""
         if self.has_node_argument or (self.extra and has_node(self.extra)):
             return True
         functions = [*[self.arguments[name] for name in self._callbacks], *self.other_callbacks]
@@ -163,11 +163,11 @@ class Call:
         x : array_like
             The result.
         residual : callable
-            A function of x and the further arguments.
-        x_of : callable
+            A function of x and the extra arguments.
+        extract_x : callable
             Returns x from SciPy's result.
         verify : callable, optional
-            A function of the solution itself; it may raise.
+            Checks the exact solution; may raise.
         """
         leaves, structure = flatten(self.extra)
 
@@ -184,7 +184,7 @@ class Call:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a field of a result is a floating number, or an array or list of them."""
+    """Whether a field of a result is a floating-point number, or an array or list of them."""
     kinds = [
         getattr(leaf, "dtype", np.dtype(type(leaf) if type(leaf) is float else int)).kind for leaf in flatten_sequences(value)
     ]
@@ -199,17 +199,17 @@ ops.enter_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
 
 
 def piecewise_constant(value: Any, *operands: Any) -> Any:
-    """A value that does not change where its operands change a little, as a node of theirs."""
+    """Return a node with a value that is piecewise constant in the operands."""
     return value if isinstance(value, Value) else bind(_piecewise_constant, as_operands(operands), {"value": value})
 
 
 def with_value(value: Any, node: Any) -> Any:
-    """A node with another value, from which its own differs by rounding or by SciPy's differences."""
+    """Return a node with SciPy's value, from which its own differs by rounding or the tolerance."""
     plain = to_values(node)
     return node if np.array_equal(plain, value) else node + (np.asarray(value) - plain)[()]
 
 
-# Numbers that say how the search went, and nothing of the solution.
+# Fields that describe the search, not the solution.
 _SEARCH_STATISTICS = frozenset(
     ["optimality", "constr_violation", "maxcv", "tr_radius", "constr_penalty", "barrier_parameter", "barrier_tolerance"]
 )
@@ -217,36 +217,36 @@ _SEARCH_STATISTICS |= {"execution_time", "mip_gap"}
 
 
 class _PartialResult(dict[str, Any]):
-    """A dictionary that refuses numbers which depend on nodes, and whose derivative is not at hand."""
+    """A dictionary that raises for fields which depend on nodes, but have no derivative."""
 
     fields_without_derivative: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         if name in self.fields_without_derivative:
             raise TypeError(
-                f"the field {name!r} of the result depends on nodes and carries no derivative, as x and fun do. "
-                "Where the plain numbers are meant, solve with plain numbers (node.value)"
+                f"the field {name!r} of the result depends on nodes, but has no derivative. Use x and fun, or solve with plain "
+                "numbers (node.value)"
             )
         return super().__getitem__(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a key, or another."""
+        """Return the value of a key, or the default."""
         return self[name] if name in self.keys() else default
 
 
 class NodeResult(_PartialResult, OptimizeResult):  # type: ignore[misc]
-    """A result of SciPy's, some of whose fields are nodes."""
+    """A result of SciPy with nodes among its fields."""
 
 
 def with_node_fields(result: Any, fields: dict[str, Any]) -> Any:
-    """Return a result with other fields; numbers that depend on the solution, and are not nodes, raise when read.
+    """Return a result with nodes as fields; other numeric fields that depend on the solution raise when read.
 
     Parameters
     ----------
     result : dict
-        SciPy's result, or a dictionary beside one.
+        SciPy's result, or a dictionary in it.
     fields : dict
-        The nodes.
+        The nodes, by name.
     """
     new_result = NodeResult(result) if isinstance(result, OptimizeResult) else _PartialResult(result)
     new_result.update(fields)
@@ -266,5 +266,5 @@ def _items(result: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _is_operator(value: Any) -> bool:
-    """Whether a value represents a matrix, as the inverse Hessian of L-BFGS does."""
+    """Whether a value represents a matrix, such as the inverse Hessian of L-BFGS."""
     return hasattr(value, "matvec") or hasattr(value, "toarray") or hasattr(value, "todense")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compgraph.bind import bind
 from compgraph.ops import OnAxes, einsum, ensure_array, stacked_matmul
 
-from ...rules import Formula, Rule, by_function, makers, multilinear, unbroadcast
+from ...rules import Formula, Rule, by_function, multilinear, rule_factories, unbroadcast
 from .matrix_inverses import matmul_chain
 
 
@@ -209,7 +209,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
     return Rule(rule.opname, "multilinear", [formula_of(0), formula_of(1)], ()).batchable()
 
 
-makers[OnAxes] = on_axes_rule
+rule_factories[OnAxes] = on_axes_rule
 
 # ----------------------------------------------------------------------------------------- products
 

@@ -265,7 +265,7 @@ def test_of_variables_it_is_a_node() -> None:
         np.testing.assert_allclose(ad.gradient(found.x["a"] * [3, 4])["target"], [3, 4], rtol=1e-6)
         np.testing.assert_allclose(ad.gradient(found.fun + target[0] * 0)["target"], [0, 0], atol=1e-3)
         if method in ("bfgs", "nelder-mead"):
-            with pytest.raises(TypeError, match="carries no derivative"):
+            with pytest.raises(TypeError, match="has no derivative"):
                 found["hess_inv" if method == "bfgs" else "final_simplex"]
     with cg.no_graph():
         assert type(minimize(lambda x: np.sum((x - target) ** 2), np.zeros(2)).x) is np.ndarray
@@ -313,7 +313,7 @@ def test_bounds_and_constraints_are_differentiated() -> None:
 
 
 def test_parameters_in_two_ways() -> None:
-    with pytest.raises(TypeError, match="by position or by args=, not by both"):
+    with pytest.raises(TypeError, match="passed by position and by args="):
         minimize(bowl, tree(), 2.0, args=(2.0,))
     assert ad.minimize is minimize
 

@@ -74,4 +74,4 @@ try:
 except TypeError as error:
     print(error)
 """
-    assert output_of("-c", program).startswith("special_erf has no derivative rule; ")
+    assert output_of("-c", program).startswith("special_erf has no derivative rule. ")

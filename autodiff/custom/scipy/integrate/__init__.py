@@ -1,4 +1,4 @@
-"""Integrals and solutions of differential equations, differentiable in all that the user's function brings."""
+"""Integrals and solutions of differential equations, differentiable in all captured nodes."""
 
 from .boundary_value_problems import solve_bvp
 from .initial_value_problems import odeint, solve_ivp

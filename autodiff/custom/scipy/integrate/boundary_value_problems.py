@@ -1,8 +1,8 @@
-"""Boundary value problems: SciPy's own solution, differentiated by the implicit function theorem on SciPy's own mesh.
+"""Boundary value problems: SciPy's solution, differentiated by the implicit function theorem on SciPy's mesh.
 
 The equations are those of collocation with cubics, which SciPy solves (J. Kierzenka and L. F. Shampine, "A BVP solver based on
-residual control and the MATLAB PSE", ACM Trans. Math. Softw. 27 (2001)). Newton's steps on them, recorded from the solution on,
-leave the numbers where they are, and double the order to which derivatives are right.
+residual control and the MATLAB PSE", ACM Trans. Math. Softw. 27 (2001)). Newton steps are recorded, starting at the solution:
+they do not change its value, and each doubles the order to which derivatives are exact.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MAX_UNKNOWNS = 1500  # of the linear systems, which are dense
 
 
 def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, **options: Any) -> Any:  # noqa: N803
-    """``scipy.integrate.solve_bvp``; where the search begins has no derivative."""
+    """``scipy.integrate.solve_bvp``; the start of the search has no derivative."""
     if isinstance(stack_nested(x), Value) or isinstance(stack_nested(S), Value):
         raise TypeError(
-            "scipy.integrate.solve_bvp: x and S cannot be nodes; scale the equation, so that its ends and its singular term are "
-            "numbers, and what they depend on stands in the function"
+            "scipy.integrate.solve_bvp: x and S cannot be nodes. Scale the equation so that its ends and its singular term are "
+            "constant, and use the nodes within the function"
         )
     rate, ends = NodeRecorder(fun), NodeRecorder(bc)
     options = {name: to_values(value) for name, value in options.items()}
@@ -50,12 +50,12 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
             f"scipy.integrate.solve_bvp: the solver failed, so the result has no derivative: {scipy_result.message}"
         )
     if S is not None:
-        raise TypeError("scipy.integrate.solve_bvp: S= is not recorded; write the singular term into the function")
+        raise TypeError("scipy.integrate.solve_bvp: S= is not recorded. Write the singular term into the function")
     problem = Collocation(fun, bc, scipy_result)
     if problem.start.size > MAX_UNKNOWNS:
         raise TypeError(
-            f"scipy.integrate.solve_bvp: a derivative takes linear systems of {problem.start.size} unknowns; loosen tol=, which "
-            "makes the mesh coarser, or shoot: solve_ivp within autodiff.root"
+            f"scipy.integrate.solve_bvp: a derivative needs linear systems of {problem.start.size} unknowns, which is too many. "
+            "Increase tol= for a coarser mesh, or use the shooting method: solve_ivp within autodiff.root"
         )
     z: Any = problem.start
     for _ in range(NEWTON_STEPS):
@@ -85,7 +85,7 @@ def _as_plain_function(function: Function) -> Function:
 
 
 class Collocation:
-    """The equations for the states at the points of a mesh, and for parameters that are unknown."""
+    """The collocation equations for the states at the points of a mesh, and for unknown parameters."""
 
     def __init__(self, fun: Function, bc: Function, scipy_result: Any) -> None:
         self.fun, self.bc, self.x, self.shape = fun, bc, scipy_result.x, scipy_result.y.shape
@@ -93,12 +93,12 @@ class Collocation:
         self.start = np.concatenate([scipy_result.y.ravel(), scipy_result.p]) if self.has_parameters else scipy_result.y.ravel()
 
     def split_unknowns(self, z: Any) -> tuple[Any, Any]:
-        """The states, and the parameters."""
+        """Return the states and the parameters."""
         size = self.shape[0] * self.shape[1]
         return np.reshape(z[:size], self.shape), z[size:]
 
     def rate(self, x: Any, y: Any, p: Any) -> Any:
-        """The rates of change at places."""
+        """Return the rates of change at points."""
         return stack_nested(self.fun(x, y, p) if self.has_parameters else self.fun(x, y))
 
     def residual(self, z: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Solutions of differential equations: SciPy's own numbers, by recorded steps."""
+"""Initial value problems: SciPy's solution, with its steps repeated on nodes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..linear_functionals import NodeRecorder
 from .runge_kutta_steps import Solution, advance, explicit_method, guard_step_choice, integrate_steps, pin_value
 
 Function = Callable[..., Any]
-MAX_STEPS = 4000  # of the steps that replace those of an implicit method
-NEWTON_STEPS = 3  # steps to the time of an event: derivatives to order 7
+MAX_STEPS = 4000  # of the explicit steps that replace those of an implicit method
+NEWTON_STEPS = 3  # for the time of an event: derivatives to order 7
 
 
 def solve_ivp(
@@ -77,7 +77,7 @@ def solve_ivp(
 
 
 def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span: Any, t_eval: Any) -> None:
-    """Put nodes for the numbers of a solution."""
+    """Replace the states of SciPy's result by nodes."""
     if t_eval is not None:
         times = stack_nested(t_eval)
         count = len(scipy_result.t)
@@ -101,7 +101,7 @@ def _set_states(scipy_result: Any, problem: Problem, solution: Solution, t_span:
 
 
 def _set_events(scipy_result: Any, solution: Solution, events: Any, args: Any, t_eval: Any) -> None:
-    """The times at which functions of the solution are zero, by the implicit function theorem."""
+    """Replace the times and states of events by nodes, by the implicit function theorem."""
     last = to_values(scipy_result.t)[-1] if len(scipy_result.t) else None
     for k, event in enumerate(events):
         times = scipy_result.t_events[k]
@@ -123,7 +123,8 @@ def _crossing_time(g: Function, time: Any) -> Any:
         value, slope = jvp(lambda s: _as_scalar(g(s)), (t,), (1.0,))
         if not np.all(np.asarray(to_values(slope)) != 0):
             raise ValueError(
-                f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative"
+                f"scipy.integrate.solve_ivp: the event at t = {time} only touches zero, so its time has no derivative. Use "
+                "events that cross zero"
             )
         t = t - value / slope
     return exact_to(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
@@ -158,7 +159,7 @@ def _plain_event(event: Function, args: Any, recorder: NodeRecorder) -> Function
 
 
 class Problem:
-    """A rate of change, and the state that it begins with."""
+    """A rate of change and an initial state."""
 
     def __init__(self, name: str, f: Function, y0: Any, vectorized: bool = False) -> None:
         self.name, self.f, self.vectorized = name, f, vectorized
@@ -168,7 +169,7 @@ class Problem:
         self.recorder = NodeRecorder(f)
 
     def rate(self, t: Any, y: Any) -> Any:
-        """The rate, as a vector or a node."""
+        """Return the rate as a vector, plain or a node."""
         derivative = stack_nested(self.f(t, y[:, None]) if self.vectorized else self.f(t, y))
         derivative = derivative if isinstance(derivative, Value) else np.asarray(derivative, self.y0.dtype)
         return np.ravel(derivative) if derivative.ndim != 1 else derivative
@@ -185,11 +186,11 @@ def _is_active(value: Any) -> bool:
 def _explicit_derivatives(
     problem: Problem, scipy_result: Any, t_span: Any, t_eval: Any, needs_dense_output: bool, options: dict[str, Any]
 ) -> Any:
-    """The solution by an implicit method: its numbers, with the derivatives of the solution by an explicit one."""
+    """Give the solution of an implicit method the derivatives of an explicit one."""
     if needs_dense_output:
         raise TypeError(
-            "scipy.integrate.solve_ivp: dense_output= and events= keep their derivatives with method='RK23', 'RK45' and "
-            "'DOP853'; choose one of them, or leave these out"
+            "scipy.integrate.solve_ivp: dense_output= and events= have derivatives only with method='RK23', 'RK45' and "
+            "'DOP853'. Use one of these methods, or omit these arguments"
         )
     times = stack_nested(t_eval if t_eval is not None else [t_span[0], *scipy_result.t[1:-1], t_span[1]])
     scipy_result.y = pin_value(states_at(problem, t_span[0], times, options), scipy_result.y)
@@ -199,7 +200,7 @@ def _explicit_derivatives(
 
 
 def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) -> Any:
-    """The states at times, of shape ``(n, len(times))``, by steps of `DOP853` to small tolerances."""
+    """Return the states at times, of shape ``(n, len(times))``, by steps of `DOP853` with small tolerances."""
     plain_times, start = np.asarray(to_values(times), float), float(to_values(t0))
     count = 0
 
@@ -208,8 +209,8 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
         count += 1
         if count > 12 * MAX_STEPS:
             raise RuntimeError(
-                f"scipy.integrate.{problem.name}: the equation is stiff, and a derivative by explicit steps would take more than "
-                f"{MAX_STEPS} of them; use autodiff.odeint(..., method='Radau'), whose derivatives are solutions themselves"
+                f"scipy.integrate.{problem.name}: the equation is stiff, and its derivative would take more than {MAX_STEPS} "
+                "explicit steps. Use autodiff.odeint(..., method='Radau'), which solves the adjoint equation"
             )
         return to_values(problem.rate(t, y))
 
@@ -219,7 +220,7 @@ def states_at(problem: Problem, t0: Any, times: Any, options: dict[str, Any]) ->
         counted_rate, (start, plain_times[-1]), to_values(problem.y0), "DOP853", dense_output=True, **tolerances
     )
     if not scipy_result.success:
-        raise RuntimeError(f"scipy.integrate.{problem.name}: no derivative was found: {scipy_result.message}")
+        raise RuntimeError(f"scipy.integrate.{problem.name}: the derivative failed: {scipy_result.message}")
     y0 = advance(problem.rate, problem.y0, t0, start) if _is_active(t0) else problem.y0
     pieces = integrate_steps(problem.rate, scipy.integrate.DOP853, y0, [(p.t_old, p.t) for p in scipy_result.sol.interpolants])
     states = Solution(scipy_result.sol.ts, pieces)(plain_times)
@@ -247,7 +248,7 @@ def odeint(func: Any, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *positi
     has_info = isinstance(scipy_result, tuple)
     value = scipy_result[0] if has_info else scipy_result
     if not np.all(np.isfinite(value)) or (has_info and scipy_result[1]["message"] != "Integration successful."):
-        raise RuntimeError("scipy.integrate.odeint: the integration has failed, so that it has no derivative")
+        raise RuntimeError("scipy.integrate.odeint: the integration failed, so the result has no derivative")
     node = pin_value(states_at(problem, times[0], times, options).T, value)
     guard_step_choice("the numbers for which scipy.integrate.odeint chose its steps", node)
     return (node, scipy_result[1]) if has_info else node

@@ -1,4 +1,4 @@
-"""Adaptive integrals: SciPy's own numbers, and derivatives under the integral sign by the same method."""
+"""Adaptive quadrature: SciPy's value, and derivatives under the integral sign by the same method."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..linear_functionals import NodeRecorder, functional
 
 Function = Callable[..., Any]
 _POSITIONAL = ("epsabs", "epsrel", "norm", "cache_size", "limit", "workers", "points", "quadrature", "full_output")
-NOISE_FACTOR = 50.0  # how many times the noise of a function is allowed as error of its integral
-MIN_TOLERANCE = 1e-13  # of derivatives, the error that is always allowed
-RULE_POINTS = 6  # points of the rule at a limit: derivatives by a limit are exact to order 12
+NOISE_FACTOR = 50.0  # the tolerance of an integral as a multiple of the noise of its function
+MIN_TOLERANCE = 1e-13  # the least tolerance of derivatives
+RULE_POINTS = 6  # Gauss points at a limit: derivatives with respect to a limit are exact to order 12
 
-_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of all of ctypes, which bring no nodes
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # the base class of ctypes functions, which never return nodes
 
 
 def quad(
@@ -50,7 +50,7 @@ def quad(
     if not callable(func):  # a LowLevelCallable
         return scipy_function(func, a, b, args, full_output, **options)
     if any(isinstance(v, Value) for v in (wvar, *(wvar if isinstance(wvar, tuple) else ()))):
-        raise TypeError("scipy.integrate.quad: wvar= cannot be a node; write the weight into the function")
+        raise TypeError("scipy.integrate.quad: wvar= cannot be a node. Write the weight into the function")
     f = (lambda x: func(x, *args)) if args else func
     recorder, start, end = NodeRecorder(f), to_values(a), to_values(b)
     scipy_result = scipy_function(recorder, start, end, (), full_output, **options)
@@ -73,7 +73,9 @@ def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (),
     workers = options.get("workers", positional_arguments[5] if len(positional_arguments) > 5 else 1)
     if workers != 1:
         if any(isinstance(v, Value) for v in (a, b, *args)):
-            raise TypeError("scipy.integrate.quad_vec: workers= takes the function to other processes, nodes cannot follow")
+            raise TypeError(
+                "scipy.integrate.quad_vec: workers= sends the function to other processes, where nodes are not available. Omit it"
+            )
         return scipy_function(f, a, b, *positional_arguments, **({"args": args} if args else {}), **options)
     recorder = NodeRecorder(g)
     scipy_result = scipy_function(recorder, start, end, *positional_arguments, **options)
@@ -90,7 +92,7 @@ def quad_vec(f: Any, a: Any, b: Any, *positional_arguments: Any, args: Any = (),
 
 
 def _integrate_complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *options: Any) -> Any:
-    """Both parts of a complex function, one after the other."""
+    """Integrate the real and the imaginary part of a complex function."""
     recorder = NodeRecorder(lambda x: func(x, *args))
     plain = unpatched(scipy.integrate.quad)(recorder, to_values(a), to_values(b), (), full_output, *to_values(options), True)
     if not recorder.returned_node and not isinstance(a, Value) and not isinstance(b, Value):
@@ -102,7 +104,7 @@ def _integrate_complex(func: Any, a: Any, b: Any, args: Any, full_output: Any, *
 
 
 def _by_components(integrate: Function, g: Function) -> Any:
-    """Integrate an array element by element; each place is evaluated once."""
+    """Integrate an array element by element; each point is evaluated once."""
     evaluated: dict[float, Any] = {}
 
     def evaluate(x: float) -> Any:
@@ -120,7 +122,7 @@ def _by_components(integrate: Function, g: Function) -> Any:
 
 
 def _scipy_code(name: str) -> Function:
-    """SciPy's own code, which asks `quad` for each variable."""
+    """Return SciPy's own function, which calls `quad` for each variable."""
     return lambda *args, **kwargs: unpatched(getattr(scipy.integrate, name))(*args, **kwargs)
 
 
@@ -131,13 +133,13 @@ nquad, dblquad, tplquad = map(_scipy_code, ("nquad", "dblquad", "tplquad"))
 
 
 def _add_limit_derivatives(name: str, value: Any, f: Function, a: Any, b: Any, weight: Any = None, wvar: Any = None) -> Any:
-    """An integral between fixed limits, made to depend on the limits that are nodes."""
+    """Make an integral between fixed limits depend on the limits that are nodes."""
     for limit, sign in ((a, -1), (b, 1)):
         if isinstance(limit, Value) and type(limit) not in INERT and limit.dtype.kind == "f" and np.isfinite(limit.raw_value):
             if weight not in (None, "sin", "cos"):
                 raise TypeError(
-                    f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, since the weight depends on it; "
-                    "substitute, so that the limits are numbers"
+                    f"scipy.integrate.{name}: with weight={weight!r} a limit cannot be a node, because the weight depends on it. "
+                    "Substitute the variable so that the limits are constant"
                 )
             weight_function = {"sin": np.sin, "cos": np.cos}.get(weight)
             integrand = (
@@ -149,15 +151,15 @@ def _add_limit_derivatives(name: str, value: Any, f: Function, a: Any, b: Any, w
 
 @functools.cache
 def _gauss_rule() -> list[tuple[float, float]]:
-    """Gauss's rule on [0, 1]: places and weights."""
+    """Return the nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
     nodes, weights = leggauss(RULE_POINTS)
     return [((1 + p) / 2, w / 2) for p, w in zip(nodes, weights, strict=True)]
 
 
 def _integral_to_limit(name: str, f: Function, limit: Any) -> Any:
-    """The integral from the number that a limit is to the limit itself: 0, with the derivative f.
+    """Integrate from the value of a limit to the limit itself: 0, with the derivative f.
 
-    Gauss's rule with n points is exact to the order 2n in the length of the interval, so that all derivatives to that order
+    Gauss-Legendre quadrature with n nodes is exact to order 2n in the length of the interval, so all derivatives to that order
     are those of the integral.
     """
     limit = np.reshape(limit, ())
@@ -166,6 +168,6 @@ def _integral_to_limit(name: str, f: Function, limit: Any) -> Any:
     total = sum(w * f(number + p * length) for p, w in _gauss_rule())
     if not np.all(np.isfinite(np.asarray(to_values(total)))):
         raise ValueError(
-            f"scipy.integrate.{name}: the function is not finite at the limit {number}, so it has no derivative there"
+            f"scipy.integrate.{name}: the function is not finite at the limit {number}, so the integral has no derivative there"
         )
     return exact_to(2 * RULE_POINTS, f"a limit of scipy.integrate.{name}", length * total)

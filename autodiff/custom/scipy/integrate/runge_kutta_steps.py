@@ -2,7 +2,7 @@
 
 The tableaus are SciPy's own (J. R. Dormand and P. J. Prince, "A family of embedded Runge-Kutta formulae", J. Comput. Appl. Math.
 6 (1980); E. Hairer, S. P. Norsett and G. Wanner, *Solving Ordinary Differential Equations I*, 2nd ed., Springer 1993, II.4-II.6).
-The step lengths are constants: that the solver would choose others for other numbers is not part of the derivative.
+The step lengths are constants: the derivative ignores that the solver's choice of steps depends on the values.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from compgraph.values import Value
 Function = Callable[..., Any]
 METHODS = ("RK23", "RK45", "DOP853")
 
-ORDER = 8  # of the method of a step of length zero
+ORDER = 8  # of the method for steps of length zero
 
 
 def explicit_method(method: Any) -> Any:
-    """The class of an explicit method that is given by name or class; None for all others."""
+    """Return the class of an explicit method, from its name or class; None for other methods."""
     known = {name: getattr(scipy.integrate, name) for name in METHODS}
     return known.get(method) if isinstance(method, str) else method if method in known.values() else None
 
 
 def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tuple[Any, list[Any]]:
-    """The state after one step, and the slopes of its stages; the last is that at the end."""
+    """Return the state after one step, and the slopes of its stages; the last is that at the end."""
     slopes = [first]
     for a, c in zip(method.A[1:], method.C[1:], strict=False):
         s = len(slopes)
@@ -45,16 +45,16 @@ def step(rate: Function, method: Any, t: Any, y: Any, h: Any, first: Any) -> tup
 
 
 def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
-    """The state at a time that is the same number as another, differentiable in both: a step of length zero.
+    """Step from `start` to `end`, two times of equal value; the state is differentiable in both.
 
-    The method has order 8, so that all derivatives to that order are those of the solution.
+    The method has order 8, so all derivatives to that order are those of the solution.
     """
     after = step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
     return exact_to(ORDER, "the solution of a differential equation at a time that is a node", after)
 
 
 class Piece:
-    """One step, and the polynomial that SciPy puts through it."""
+    """One step, with SciPy's interpolating polynomial."""
 
     def __init__(self, rate: Function, method: Any, t_old: Any, t: Any, y_old: Any, first: Any) -> None:
         self.rate, self.method, self.t_old, self.t, self.h, self.y_old = rate, method, t_old, t, t - t_old, y_old
@@ -62,7 +62,7 @@ class Piece:
 
     @functools.cached_property
     def coefficients(self) -> Any:
-        """Of the polynomial."""
+        """The coefficients of the interpolating polynomial."""
         method, h, slopes = self.method, self.h, list(self.slopes)
         if not hasattr(method, "A_EXTRA"):
             return np.dot(np.stack(slopes).T, method.P)
@@ -90,7 +90,7 @@ class Piece:
 
 
 class Solution:
-    """As ``scipy.integrate.OdeSolution``: the state at any time, of pieces that are nodes.
+    """The state at any time, as ``scipy.integrate.OdeSolution``, from recorded steps.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Solution:
 
 
 def integrate_steps(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[Any, Any]]) -> list[Piece]:
-    """The steps between given times, one after the other."""
+    """Compute the steps between given times sequentially."""
     pieces: list[Piece] = []
     y, first = y0, rate(spans[0][0], y0) if spans else None
     for t_old, t in spans:
@@ -138,19 +138,14 @@ def integrate_steps(rate: Function, method: Any, y0: Any, spans: Sequence[tuple[
 
 
 def pin_value(node: Any, value: Any) -> Any:
-    """A node with numbers that were found another way, from which its own differ by less than the tolerance."""
+    """Return a node with SciPy's value, from which its own differs by less than the tolerance."""
     if not isinstance(node, Value) or np.array_equal(node.raw_value, value):
         return node
-    return node + (value - np.asarray(innermost(node)))
-
-
-def innermost(node: Any) -> Any:
-    """The numbers of a node."""
-    return to_values(node)
+    return node + (value - np.asarray(to_values(node)))
 
 
 def guard_step_choice(what: str, node: Any) -> None:
-    """Add a guard: a graph that is run with other numbers does not choose the steps again."""
+    """Add a guard, because a replay with other values does not choose the steps again."""
     note_guard(what, functools.partial(_is_close, np.array(to_values(node))), (node,), True, source_lines.user_frame(2))
 
 

@@ -1,4 +1,4 @@
-"""Least squares: what minimises a sum of squares, or of a loss of squares."""
+"""Least squares: minimizers of sums of squares, or of losses of squares."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOSSES: dict[str, Function] = {
 
 
 def _cost(residuals: Function, loss: Any = "linear", scale: Any = 1.0) -> Function:
-    """Half the sum of the losses of the squares."""
+    """Return the cost function: half the sum of the losses of the squared residuals."""
     rho: Function = (lambda z: loss(z)[0]) if callable(loss) else _LOSSES[loss]
 
     def cost(x: Any, *extra: Any) -> Any:
@@ -94,7 +94,7 @@ def leastsq(*args: Any, **kwargs: Any) -> Any:
 
 
 def _residual_jacobian(residuals: Function, x: Any) -> Any:
-    """The Jacobian of the residuals."""
+    """Return the Jacobian of the residuals."""
     return jacobian(lambda z: np.ravel(stack_nested(residuals(z))))(x)
 
 
@@ -114,7 +114,7 @@ def curve_fit(*args: Any, **kwargs: Any) -> Any:
     if not call.depends_on_nodes:
         return scipy_result
     if call.arguments.get("loss", "linear") != "linear":
-        raise TypeError("curve_fit: loss= has no derivative here; use scipy.optimize.least_squares, which has")
+        raise TypeError("curve_fit: loss= is not differentiable. Use scipy.optimize.least_squares, which is")
     residuals = _weighted_residuals(call, data)
     popt = solve_optimality(
         call, scipy_result[0], _cost(residuals), optimality_conditions.pair_to_constraints(bounds), lambda result: result[0]
@@ -129,13 +129,13 @@ def curve_fit(*args: Any, **kwargs: Any) -> Any:
 
 
 def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
-    """The weighted residuals, as SciPy defines them, as a function of the parameters."""
+    """Return the residuals weighted by sigma, as SciPy defines them, as a function of the parameters."""
     x, y, sigma, f = data["xdata"], data["ydata"], data["sigma"], call.function
     x = np.asarray(x, float) if isinstance(x, (list, tuple)) else x
     y = y if isinstance(y, Value) else np.asarray(y, float)
     omits = call.arguments.get("nan_policy") == "omit"
     if omits and any(isinstance(v, Value) and np.isnan(to_values(v)).any() for v in (x, y)):
-        raise TypeError("curve_fit: nan_policy='omit' cannot leave out elements of nodes; leave them out before")
+        raise TypeError("curve_fit: nan_policy='omit' does not apply to nodes. Remove the elements before the call")
     if omits:
         is_present = ~np.isnan(to_values(y))
         is_present &= ~np.any(np.isnan(to_values(x)), axis=tuple(range(np.ndim(x) - 1)))
@@ -155,7 +155,7 @@ def _weighted_residuals(call: Call, data: dict[str, Any]) -> Function:
 
 
 def _parameter_covariance(call: Call, residuals: Function, popt: Any, scipy_covariance: Any) -> Any:
-    """``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
+    """Compute ``inv(J.T @ J)`` at the solution, scaled by the mean square of the residuals if sigma is relative."""
     if not np.all(np.isfinite(scipy_covariance)):
         return scipy_covariance
     jacobian_matrix = _residual_jacobian(residuals, popt)

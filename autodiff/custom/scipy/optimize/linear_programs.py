@@ -1,6 +1,6 @@
-"""Linear programs and least squares under bounds: the free variables solve linear equations, which are recorded.
+"""Linear programs and bounded least squares: the free variables solve linear equations, which are recorded.
 
-Which constraints hold as equations does not change nearby, where the solution is not degenerate; see `extrema`.
+Unless the solution is degenerate, the set of active constraints is constant nearby; see `optimality_conditions`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ SMALL = 1e-9  # relative to the compared numbers
 
 
 def _degeneracy_error(name: str, what: str) -> ValueError:
-    return ValueError(
-        f"{name}: {what}: there the solution has a corner or is one of many, and has no derivative. Move the data away from that"
-    )
+    return ValueError(f"{name}: {what}, so the solution has a corner or is not unique, and has no derivative. Move the data away")
 
 
 # ------------------------------------------------------------------------------------------ least squares
@@ -54,9 +52,9 @@ def _solve_bounded(name: str, a: Any, b: Any, x: Any, low: Any, high: Any) -> An
     at_low, at_high = x - ends[0] <= SMALL * magnitude, ends[1] - x <= SMALL * magnitude
     free = ~(at_low | at_high)
     if np.any(~free & (np.where(at_low, slope, -slope) <= SMALL * scale) & (ends[0] < ends[1])):
-        raise _degeneracy_error(name, "an element of the solution lies on its bound, and nothing presses it there")
+        raise _degeneracy_error(name, "an element of the solution is at its bound with a multiplier of 0")
     if np.any(np.abs(slope[free]) > 1e-3 * scale[free]):
-        raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative; use smaller tolerances")
+        raise RuntimeError(f"{name}: the solver's result is not a solution, so it has no derivative. Use smaller tolerances")
     free_indices, fixed_indices = np.flatnonzero(free), np.flatnonzero(~free)
     parts, order = [], np.concatenate([free_indices, fixed_indices])
     fixed = np.where(
@@ -78,7 +76,7 @@ def lsq_linear(*args: Any, **kwargs: Any) -> Any:
     call = Call(scipy.optimize.lsq_linear, args, kwargs, "", node_parameters="A b bounds")
     a, b = (stack_nested(call.user_arguments[name]) for name in "Ab")
     if not isinstance(a, (np.ndarray, list, tuple)):
-        raise TypeError("lsq_linear: beside nodes the matrix must be an array; give A.toarray()")
+        raise TypeError("lsq_linear: with nodes, the matrix must be an array. Pass A.toarray()")
     bounds = call.arguments.get("bounds", (-np.inf, np.inf))
     low, high = (bounds.lb, bounds.ub) if isinstance(bounds, scipy.optimize.Bounds) else map(stack_nested, bounds)
     call.arguments.update(A=to_values(a), b=to_values(b), bounds=(to_values(low), to_values(high)))
@@ -109,9 +107,9 @@ def linprog(*args: Any, **kwargs: Any) -> Any:
     if not call.depends_on_nodes or scipy_result.x is None:
         return scipy_result
     if np.any(call.arguments.get("integrality")) and any(has_node(problem_data[name]) for name in names.split()[1:]):
-        raise TypeError("linprog: with integrality= only c= can be a node; fix the integers it found, and solve for the rest")
+        raise TypeError("linprog: with integrality= only c= can be a node. Fix the integers, and solve for the other variables")
     c = problem_data["c"]
-    if not any(has_node(problem_data[name]) for name in names.split()[1:]):  # a vertex stays where it is
+    if not any(has_node(problem_data[name]) for name in names.split()[1:]):  # the vertex is constant
         _require_unique(call, scipy_result)
         fields: dict[str, Any] = {name: piecewise_constant(scipy_result[name], c) for name in ("x", "slack", "con")}
         return with_node_fields(
@@ -132,11 +130,11 @@ def _dense(matrix: Any) -> Any:
 
 
 def _require_unique(call: Call, scipy_result: Any) -> None:
-    """Nothing to ask: at any vertex ``fun`` has x for its derivative by c; where several are optimal it has a corner."""
+    """Raise if several vertices are optimal: there ``fun``, whose derivative with respect to c is x, has a corner."""
     marginals = [np.ravel(scipy_result[name].marginals) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
     slacks = [np.ravel(scipy_result[name].residual) for name in ("lower", "upper", "ineqlin") if name in scipy_result]
     if not marginals or np.any(call.arguments.get("integrality")):
-        return  # another method, which gives no marginals; integers have none
+        return  # older methods and integer programs have no marginals
     num_active = np.sum(np.abs(np.concatenate(marginals)) > SMALL) + scipy_result.con.size
     if (
         num_active < scipy_result.x.size
@@ -146,7 +144,7 @@ def _require_unique(call: Call, scipy_result: Any) -> None:
 
 
 def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
-    """The solution by the constraints that hold as equations: as many as there are unknowns, each with a multiplier."""
+    """Solve the active constraints for the vertex: there are as many as unknowns, each with a multiplier."""
     n = scipy_result.x.size
     low, high = _lower_and_upper(problem_data["bounds"], n)
     groups = [(np.eye(n), low, "lower"), (np.eye(n), high, "upper")]
@@ -162,7 +160,7 @@ def _solve_vertex(problem_data: dict[str, Any], scipy_result: Any) -> Any:
         if name == "lower":
             has_multiplier = has_multiplier | np.asarray(to_values(low) == to_values(high))
         if np.any(is_tight & ~has_multiplier):
-            raise _degeneracy_error("linprog", "a constraint holds as an equation without a multiplier")
+            raise _degeneracy_error("linprog", "an active constraint has a multiplier of 0")
         if has_multiplier.any():
             rows.append(matrix[has_multiplier])
             ends.append(end[has_multiplier])
@@ -200,7 +198,7 @@ def milp(*args: Any, **kwargs: Any) -> Any:
     c = stack_nested(call.user_arguments["c"])
     call.arguments["c"] = to_values(c)
     if has_node(call.user_arguments.get("bounds")) or has_node(call.user_arguments.get("constraints")):
-        raise TypeError("milp: bounds= and constraints= cannot hold nodes; fix the integers, and use scipy.optimize.linprog")
+        raise TypeError("milp: bounds= and constraints= cannot contain nodes. Fix the integers, and use scipy.optimize.linprog")
     scipy_result = call()
     if not has_node(c) or scipy_result.x is None:
         return scipy_result
@@ -217,11 +215,11 @@ def isotonic_regression(y: Any, *, weights: Any = None, increasing: bool = True)
     scipy_result = scipy_function(to_values(y), weights=to_values(weights), increasing=increasing)
     starts = scipy_result.blocks[:-1]
     w = np.ones(y.shape[0]) if weights is None else weights
-    excess = np.cumsum(to_values(w) * (to_values(y) - scipy_result.x))  # zero at the end of each block, and within it nowhere
+    excess = np.cumsum(to_values(w) * (to_values(y) - scipy_result.x))  # zero only at the end of each block
     inside = np.delete(excess, scipy_result.blocks[1:] - 1)
     small = SMALL * float(np.sum(np.abs(to_values(w) * to_values(y))))
     if np.any(np.diff(scipy_result.x[starts]) == 0) or np.any(np.abs(inside) <= small):
-        raise _degeneracy_error("isotonic_regression", "blocks of the same height are neighbours")
+        raise _degeneracy_error("isotonic_regression", "neighboring blocks have the same height")
     totals = np.add.reduceat(w, starts)
     means = np.add.reduceat(w * y, starts) / totals
     x = np.repeat(means, np.diff(scipy_result.blocks))

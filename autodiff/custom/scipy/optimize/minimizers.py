@@ -1,4 +1,4 @@
-"""Minimisers."""
+"""Minimizers of `scipy.optimize`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 
 def _objective(call: Call) -> Function:
-    """The function that is minimised; of one that gives its derivative too, the value."""
+    """Return the objective; without the derivative if the function returns both."""
     function = call.function
     return (lambda *args: function(*args)[0]) if call.user_arguments.get("jac") is True else function
 
@@ -29,7 +29,7 @@ def _evaluate(call: Call, f: Function, x: Any) -> Any:
 
 
 def _result_with_nodes(call: Call, scipy_result: Any, constraints: Sequence[Constraint], f: Function | None = None) -> Any:
-    """A result whose x, value and gradient are nodes."""
+    """Return SciPy's result with nodes as x, value and gradient."""
     f = _objective(call) if f is None else f
     x = solve_optimality(call, scipy_result.x, f, constraints, lambda result: result.x)
     fields = {"x": x, "fun": with_value(scipy_result.fun, np.reshape(_evaluate(call, f, x), np.shape(scipy_result.fun)))}
@@ -59,7 +59,7 @@ def minimize(*args: Any, **kwargs: Any) -> Any:
 
 
 def _take_bounds(call: Call, name: str = "bounds") -> Any:
-    """The bounds a function was given; in its call they become plain."""
+    """Return the bounds of a call, and replace them there by plain values."""
     bounds = call.arguments.get(name)
     if isinstance(bounds, zip):
         bounds = list(bounds)
@@ -84,7 +84,7 @@ def minimize_scalar(*args: Any, **kwargs: Any) -> Any:
 
 
 def _wrap_fmin(name: str, callbacks: str, unsupported: str = "retall") -> Function:
-    """The answer of a function that gives x, and with ``full_output=True`` more: the value second, counts after it."""
+    """Wrap a function that returns x; with ``full_output=True`` a tuple of x, the value and counts."""
     function = getattr(scipy.optimize, name)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ def _require_no_option(call: Call, names: str) -> None:
     for name in names.split():
         if call.arguments.get(name):
             raise TypeError(
-                f"{call.name}: {name}= gives numbers that depend on nodes and carry no derivative; leave it out, or use "
+                f"{call.name}: {name}= returns numbers that depend on nodes, but have no derivative. Omit it, or use "
                 "scipy.optimize.minimize, whose result has x and fun"
             )
 
@@ -157,7 +157,7 @@ def fmin_l_bfgs_b(*args: Any, **kwargs: Any) -> Any:
 
 
 def _objective_without_gradient(call: Call) -> Function:
-    """The function that is minimised, where without ``fprime`` and ``approx_grad`` it gives its derivative too."""
+    """Return the objective; without ``fprime`` and ``approx_grad`` the user's function also returns its derivative."""
     function = call.function
     gives_both = call.user_arguments.get("fprime") is None and not call.user_arguments.get("approx_grad")
     return (lambda *args: function(*args)[0]) if gives_both else function
@@ -230,7 +230,7 @@ def fmin_cobyla(*args: Any, **kwargs: Any) -> Any:
 
 
 def _wrap_bounded_search(name: str, callbacks: str = "func", node_parameters: str = "", unsupported: str = "") -> Function:
-    """The answer of a function that searches between bounds."""
+    """Wrap a function that searches between bounds."""
     function = getattr(scipy.optimize, name)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -1,9 +1,9 @@
 """The Karush-Kuhn-Tucker conditions of a minimizer as equations, with the active constraints at the solution.
 
 At a minimum of f under ``h(x) = 0`` and ``c(x) >= 0``, with the active set A, the gradient of the Lagrangian
-``f - sum(lambda_i c_i)`` is zero, and so are h and the c in A (J. Nocedal and S. Wright, *Numerical Optimization*, 2nd ed., ch.
-12). Where the multipliers in A are positive, and the gradients of its constraints independent, A stays the same nearby, and the
-implicit function theorem holds for x and the multipliers together (A. V. Fiacco, 1976).
+``f - sum(lambda_i c_i)``, h, and the c in A are zero (J. Nocedal and S. Wright, *Numerical Optimization*, 2nd ed., ch. 12). If
+the multipliers in A are positive and the gradients of its constraints are independent, A is constant nearby, and the implicit
+function theorem holds for x and the multipliers together (A. V. Fiacco, 1976).
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from ....operators import grad, jacrev
 from ..solver_calls import Call, Callback, has_node
 
 Function = Callable[..., Any]
-NEAR = 1e-3  # of a constraint that may hold as an equation
-WEAK = 1e-7  # of a multiplier that may be zero
+NEAR = 1e-3  # the greatest value of a constraint that may be active
+WEAK = 1e-7  # the greatest multiplier that may be zero
 _DEGENERATE = (
-    "a constraint or bound holds as an equation at the solution, but nothing presses against it (its multiplier is 0, "
-    "but for the tolerances): there the solution has a corner, and no derivative. Leave it out, move it, or solve more exactly"
+    "a constraint or bound is active at the solution, but its multiplier is 0 within the tolerances, so the solution has a "
+    "corner and no derivative. Omit it, move it, or use smaller tolerances"
 )
 
 
 class Constraint(NamedTuple):
-    """Numbers that are zero (`is_equation`) or not negative at the solution: ``function(x, *further)``, a vector."""
+    """A vector, ``function(x, *extra)``, that is zero (`is_equation`) or not negative at the solution."""
 
     function: Function
     is_equation: bool
 
 
 class Active(NamedTuple):
-    """A constraint, and which of its numbers are zero at the solution."""
+    """A constraint, and the indices of its elements that are zero at the solution."""
 
     constraint: Constraint
     which: Any
 
 
 def solve_optimality(call: Call, x: Any, f: Function, constraints: Sequence[Constraint], extract_x: Function) -> Any:
-    """The x that SciPy found, at which f is least, as a function of all nodes that f and the constraints use."""
+    """Return SciPy's minimizer of f as a function of all nodes that f and the constraints use."""
     x = np.asarray(x)
     if not x.size:
         return x
@@ -103,12 +103,12 @@ def _constraint_values(constraint: Constraint, z: Any, extra: Any) -> Any:
 
 
 def _active_values(active: Sequence[Active], z: Any, extra: Any) -> Any:
-    """The numbers that are zero at the solution."""
+    """Return the active elements of all constraints, which are zero at the solution."""
     return np.concatenate([_constraint_values(part.constraint, z, extra)[part.which] for part in active])
 
 
 def _find_active(call: Call, x: Any, f: Function, constraints: Sequence[Constraint]) -> tuple[list[Active], Any]:
-    """Which constraints hold as equations at a solution, and their multipliers."""
+    """Return the active constraints at a solution, and their multipliers."""
     if not constraints:
         return [], np.zeros(0)
     candidates: list[Active] = []
@@ -132,7 +132,7 @@ def _find_active(call: Call, x: Any, f: Function, constraints: Sequence[Constrai
 
 
 def _constraint_jacobian(constraint: Constraint, x: Any, extra: Any) -> Any:
-    """The gradients of the numbers of a constraint."""
+    """Return the Jacobian of a constraint."""
     jacobian = to_values(jacrev(lambda z: _constraint_values(constraint, z, extra))(x[()]))
     return np.reshape(jacobian, (-1, x.size))
 
@@ -140,8 +140,8 @@ def _constraint_jacobian(constraint: Constraint, x: Any, extra: Any) -> Any:
 def _find_multipliers(
     name: str, candidates: list[Active], slope: Any, gradients: Any, slacks: Any, is_equation: Any
 ) -> tuple[list[Active], Any]:
-    """Return the nearly active constraints with a multiplier; and the multipliers."""
-    signs = np.where(is_equation, -1.0, 1.0)[:, None] * gradients  # of an equation with either sign
+    """Return the nearly active constraints that have a multiplier, and the multipliers."""
+    signs = np.where(is_equation, -1.0, 1.0)[:, None] * gradients  # multipliers of equations have either sign
     columns = np.concatenate([gradients, signs[is_equation]]).T
     nonnegative_multipliers = unpatched(scipy.optimize.nnls)(columns, slope)[0]
     multipliers = nonnegative_multipliers[: is_equation.size].copy()
@@ -160,7 +160,7 @@ def _find_multipliers(
 
 
 def plain_bounds(bounds: Any) -> Any:
-    """Bounds without nodes."""
+    """Replace nodes in bounds by plain values."""
     if not isinstance(bounds, Bounds):
         return to_values(bounds) if not isinstance(bounds, zip) else list(bounds)
     bounds_copy = copy.copy(bounds)
@@ -169,7 +169,7 @@ def plain_bounds(bounds: Any) -> Any:
 
 
 def bounds_to_constraints(bounds: Any) -> list[Constraint]:
-    """The constraints that bounds are: pairs for each number, or an object of SciPy's."""
+    """Convert bounds, one pair per number or an object of SciPy, to constraints."""
     if bounds is None:
         return []
     if isinstance(bounds, Bounds):
@@ -179,12 +179,12 @@ def bounds_to_constraints(bounds: Any) -> list[Constraint]:
 
 
 def pair_to_constraints(bounds: Any) -> list[Constraint]:
-    """The constraints of ``(low, high)``, of numbers or arrays."""
+    """Convert ``(low, high)``, two numbers or arrays, to constraints."""
     return bounds_to_constraints(bounds) if isinstance(bounds, Bounds) else _ends_to_constraints(*bounds)
 
 
 def _ends_to_constraints(low: Any, high: Any) -> list[Constraint]:
-    """Return the constraints of lower and upper ends; None and infinite ends have none."""
+    """Convert lower and upper ends to constraints; None and infinite ends have none."""
     ends = []
     for end, default in ((low, -np.inf), (high, np.inf)):
         if isinstance(end, (list, tuple)):
@@ -194,7 +194,7 @@ def _ends_to_constraints(low: Any, high: Any) -> list[Constraint]:
 
 
 def convert_constraints(call: Call, constraints: Any) -> tuple[Any, list[Constraint]]:
-    """Return the constraints in SciPy's forms, and as functions."""
+    """Return constraints as passed to SciPy, without nodes, and as functions."""
     several = constraints if isinstance(constraints, (list, tuple)) else [constraints]
     plain_constraints: list[Any] = []
     constraint_functions: list[Constraint] = []
@@ -225,7 +225,7 @@ def _convert_constraint(call: Call, constraint: Any) -> tuple[Any, list[Constrai
 
 
 def wrap_callback(call: Call, function: Any) -> Any:
-    """A function of a constraint as SciPy is to call it: with plain numbers, and seen to use nodes."""
+    """Wrap a function of a constraint as a `Callback` of the call."""
     wrapped = Callback(function)
     call.other_callbacks.append(wrapped)
     return wrapped
@@ -242,7 +242,7 @@ def _convert_dict(call: Call, constraint: dict[str, Any]) -> tuple[Any, list[Con
 
 
 def _interval_constraints(function: Any, low: Any, high: Any) -> list[Constraint]:
-    """``low <= function(x) <= high``; where both are the same, an equation."""
+    """Return the constraints ``low <= function(x) <= high``; where the ends are equal, an equation."""
     ends = np.broadcast_arrays(np.asarray(to_values(low), float), np.asarray(to_values(high), float))
     equal = ends[0] == ends[1]
     constraints = []

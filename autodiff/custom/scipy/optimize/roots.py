@@ -32,7 +32,7 @@ def root(*args: Any, **kwargs: Any) -> Any:
 
 
 def _first_output(function: Any) -> Any:
-    """The function of one that gives a pair of a value and its derivative."""
+    """Drop the derivative from a function that returns a value and its derivative."""
     return lambda *args: function(*args)[0]
 
 
@@ -65,7 +65,7 @@ def root_scalar(*args: Any, **kwargs: Any) -> Any:
 
 
 def _wrap_scalar_solver(name: str, callbacks: str) -> Function:
-    """The answer of a function that gives a root, and with ``full_output=True`` more."""
+    """Wrap a function that returns a root; with ``full_output=True`` a tuple."""
     function = getattr(scipy.optimize, name)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -101,7 +101,7 @@ def fixed_point(*args: Any, **kwargs: Any) -> Any:
 
 
 def _wrap_quasi_newton(name: str) -> Function:
-    """The answer of one of the methods of Broyden's kind, which give x alone."""
+    """Wrap a quasi-Newton method, which returns only x."""
     function = getattr(scipy.optimize, name)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:

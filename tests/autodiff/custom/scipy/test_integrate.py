@@ -150,7 +150,7 @@ def test_a_graph_that_is_run_again_with_other_numbers_says_so() -> None:
     value = quad(lambda x: np.exp(-p * x), 0, 1)[0]
     run = cg.Executor(value)
     np.testing.assert_allclose(run.run({p: np.float64(1.3)}), value.value)
-    with pytest.raises(ValueError, match="other numbers"):
+    with pytest.raises(ValueError, match="different values"):
         run.run({p: np.float64(2.0)})
 
 
