@@ -146,7 +146,7 @@ class TestPrimitive:
                 return x
 
     def test_bad_declarations(self) -> None:
-        with pytest.raises(TypeError, match=r"decorate it with cg\.primitive first"):
+        with pytest.raises(TypeError, match=r"Decorate it with cg\.primitive first"):
             rule(lambda x: x, lambda g, out, x: g)
 
         @cg.primitive
