@@ -19,7 +19,7 @@ _places = sorted(
 )
 _modules = [f"{__name__}.{place}" for place in _places]
 _SCIPY = f"{__name__}.scipy."
-_late = [name for name in _modules if name.startswith(_SCIPY)]
+_scipy_modules = [name for name in _modules if name.startswith(_SCIPY)]
 
 
 def _load(names: list[str]) -> None:
@@ -30,12 +30,12 @@ def _load(names: list[str]) -> None:
 
 def _load_family(module: str) -> None:
     """Load the rules of a module of SciPy, such as ``"scipy.linalg"``."""
-    place = f"{_SCIPY}{FAMILIES[module].partition('.')[0]}."
-    _load([name for name in _late if f"{name}.".startswith(place)])
+    prefix = f"{_SCIPY}{FAMILIES[module].partition('.')[0]}."
+    _load([name for name in _scipy_modules if f"{name}.".startswith(prefix)])
 
 
 def __dir__() -> list[str]:
-    _load(_late)
+    _load(_scipy_modules)
     return sorted(globals())
 
 
@@ -43,11 +43,11 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [rule for rule in __dir__() if rule.endswith("_grad")]
     if name.endswith("_grad"):
-        _load(_late)
+        _load(_scipy_modules)
         if name in globals():
             return globals()[name]
     raise AttributeError(f"autodiff.grads has no {name!r}")
 
 
-_load([name for name in _modules if name not in _late])
+_load([name for name in _modules if name not in _scipy_modules])
 when_entered(_load_family)

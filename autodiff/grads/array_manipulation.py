@@ -80,8 +80,8 @@ getitem_grad = general("getitem", scatter_lazily).tangent(lambda t, out, x, *ind
 
 def _index_slices(positions: list[int], layout: tuple[int, ...]) -> list[slice]:
     """Return where the indices of the updates at some positions are in `flat`."""
-    places = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
-    lengths = dict(zip(places, layout, strict=True))
+    starts = itertools.accumulate([1, *[count + 1 for count in layout[:-1]]])
+    lengths = dict(zip(starts, layout, strict=True))
     return [slice(p, p + lengths[p]) for p in positions]
 
 
@@ -89,7 +89,7 @@ def _gather_updates(
     positions: list[int], g: NDArray[Any], out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]
 ) -> list[Any]:
     """Return the elements of the cotangent at the indices of the updates."""
-    return [record_getitem(g, *flat[place]) for place in _index_slices(positions, layout)]
+    return [record_getitem(g, *flat[index_slice]) for index_slice in _index_slices(positions, layout)]
 
 
 def _scatter_tangents(tangents: Any, out: NDArray[Any], like: Any, *flat: Any, layout: tuple[int, ...]) -> Any:
@@ -97,7 +97,7 @@ def _scatter_tangents(tangents: Any, out: NDArray[Any], like: Any, *flat: Any, l
     positions = [p for p, t in enumerate(tangents) if t is not None and p > 0]
     if not positions:
         return None
-    indices = [flat[place] for place in _index_slices(positions, layout)]
+    indices = [flat[index_slice] for index_slice in _index_slices(positions, layout)]
     parts = [part for p, index in zip(positions, indices, strict=True) for part in (tangents[p], *index)]
     return bind(scatter, (like, *parts), {"layout": tuple(map(len, indices))})
 
@@ -107,53 +107,53 @@ scatter_grad = general("scatter", shared=_gather_updates, fixed=1).moves_element
 scatter_grad.tangents = SharedFormulas(_scatter_tangents, fixed=1)
 
 
-def _window(
+def _pull_window(
     g: NDArray[Any], out: NDArray[Any], buffer: Any, *, shape: Any, dtype: Any, offset: int, strides: tuple[int, ...]
 ) -> Any:
     """Return zeros with `g` at the window. The cotangent of a complex buffer viewed by its real parts is conjugated."""
-    whole: Any = to_values(buffer)
-    low, high = np.lib.array_utils.byte_bounds(whole) if whole.size else (0, 0)
-    start = place_of(whole, low)["offset"]
-    count, offset = -(-(high - low) // whole.itemsize), offset + start
-    is_flat = whole.ndim == 1 and whole.flags.c_contiguous
+    memory: Any = to_values(buffer)
+    low, high = np.lib.array_utils.byte_bounds(memory) if memory.size else (0, 0)
+    start = place_of(memory, low)["offset"]
+    count, offset = -(-(high - low) // memory.itemsize), offset + start
+    is_flat = memory.ndim == 1 and memory.flags.c_contiguous
     if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):
-        like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * whole.itemsize // dtype.itemsize, dtype)
+        like = buffer if is_flat and dtype == buffer.dtype else np.zeros(count * memory.itemsize // dtype.itemsize, dtype)
         flat = _scatter_in_bytes(g, like, shape, offset, strides)
     else:
         flat = bind(scatter_to_buffer, (g,), {"count": count, "dtype": buffer.dtype, "offset": offset, "strides": strides})
     if flat.dtype != buffer.dtype:
         flat = flat[::2] + 1j * flat[1::2]
     if not is_flat:
-        flat = bind(window, (flat,), {"shape": whole.shape, "dtype": whole.dtype, "offset": start, "strides": whole.strides})
+        flat = bind(window, (flat,), {"shape": memory.shape, "dtype": memory.dtype, "offset": start, "strides": memory.strides})
     return np.conjugate(flat) if dtype != buffer.dtype else flat
 
 
 def _scatter_in_bytes(g: NDArray[Any], like: Any, shape: Any, offset: int, strides: tuple[int, ...]) -> Any:
     """Add `g` to flat memory below a window that overlaps itself."""
-    places = np.full(shape, offset // like.itemsize)
+    positions = np.full(shape, offset // like.itemsize)
     for axis, step in enumerate(strides):
-        places += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
-    return bind(scatter, (like, np.ravel(g), np.ravel(places)), {"layout": (1,)})
+        positions += np.expand_dims(np.arange(shape[axis]) * (step // like.itemsize), tuple(range(1, len(shape) - axis)))
+    return bind(scatter, (like, np.ravel(g), np.ravel(positions)), {"layout": (1,)})
 
 
-def _window_of(
+def _pull_scatter(
     g: NDArray[Any], out: NDArray[Any], values: Any, *, count: int, dtype: Any, offset: int, strides: tuple[int, ...]
 ) -> Any:
-    place = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
-    return bind(window, (g,), place)
+    buffer_view = {"shape": values.shape, "dtype": values.dtype, "offset": offset, "strides": strides}
+    return bind(window, (g,), buffer_view)
 
 
-def _sum_at_places(g: NDArray[Any], region: Any, places: Any) -> Any:
+def _sum_at_positions(g: NDArray[Any], region: Any, positions: Any) -> Any:
     """Return the sum of the cotangents at each position."""
-    return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(places)), {"layout": (1,)})
+    return bind(scatter, (np.ravel(region), np.ravel(g), np.ravel(positions)), {"layout": (1,)})
 
 
-window_grad = linear("window", _window).selects_elements()
-laid_grad = linear("laid", _window_of).selects_elements()
+window_grad = linear("window", _pull_window).selects_elements()
+laid_grad = linear("laid", _pull_scatter).selects_elements()
 added_at_grad = linear(
     "added_at",
-    lambda g, out, region, values, places: np.reshape(_sum_at_places(g, region, places), region.shape),
-    lambda g, out, region, values, places: _sum_at_places(g, region, places)[places],
+    lambda g, out, region, values, places: np.reshape(_sum_at_positions(g, region, places), region.shape),
+    lambda g, out, region, values, places: _sum_at_positions(g, region, places)[places],
 ).moves_elements()
 ops.enter(window, "window")
 ops.enter(scatter_to_buffer, "laid")

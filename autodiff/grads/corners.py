@@ -26,21 +26,21 @@ from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_
 
 # Choices whose corners occur only by accident. The corners of others are common: padding, buffers of zeros and inactive units
 # make ties of constants. For them the mean of both sides is used.
-UNLIKELY = frozenset({"abs", "fabs"})
+RARE_CORNERS = frozenset({"abs", "fabs"})
 
 
-def over(x: NDArray[Any], length: Any, of: str) -> Any:
+def quotient_or_zero(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
 
-def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
+def corner_marker(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return zeros that mark a corner: their derivative is nan where the tangent `t` leaves the corner at ``z == 0``."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
-ops.enter(over, "over", formula="x / y")
-ops.enter(cornered, "cornered")
+ops.enter(quotient_or_zero, "over", formula="x / y")
+ops.enter(corner_marker, "cornered")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
@@ -49,18 +49,18 @@ def _undefined(where: Any) -> Any:
     return np.divide(0.0, np.where(where, 0.0, 1.0))
 
 
-def _cornered_back(h: Any, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
+def _pull_corner_marker(h: Any, out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return nan where the cotangent `h` is 0: the value then has a derivative, but its derivative is unknown here."""
     h, t, z = (np.asarray(to_values(x)) for x in (h, t, z))
     return _undefined((z == 0) & (t != 0) & (h == 0))
 
 
-def _cornered_along(s: NDArray[Any], out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
+def _push_corner_marker(s: NDArray[Any], out: NDArray[Any], t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     s, t, z = (np.asarray(to_values(x)) for x in (s, t, z))
     return _undefined((z == 0) & (t != 0) & (s != 0))
 
 
-cornered_grad = elementwise("cornered", None, _cornered_back).tangent(None, _cornered_along)
+cornered_grad = elementwise("cornered", None, _pull_corner_marker).tangent(None, _push_corner_marker)
 limit_value_grad = linear("limit_value", lambda g, out, x: bind(limit_value, (g,), {}))
 
 
@@ -73,32 +73,33 @@ def _any_recorded(*values: Any) -> bool:
 
 def safe_quotient(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0; recorded so that its derivative at 0 is undefined."""
-    return bind(over, (x, length), {"of": of}) if _any_recorded(x, length) else over(x, length, of)
+    return bind(quotient_or_zero, (x, length), {"of": of}) if _any_recorded(x, length) else quotient_or_zero(x, length, of)
 
 
 def _identity(y: NDArray[Any]) -> Any:
     return y
 
 
-def length_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, up: Any = _identity, length: Any = _identity) -> Any:
+def norm_formula(g: Any, out: NDArray[Any], x: NDArray[Any], of: str, broadcast: Any = _identity, length: Any = _identity) -> Any:
     """Compute ``g * x / out``, the cotangent of `x` from that of its length.
 
-    `up` broadcasts an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
+    `broadcast` expands an array of the shape of `out` to that of `x`. `length` replaces a length that is always 0 by 1.
     """
     if not isinstance(g, Value):  # first derivatives of plain arrays, and tangents
-        return up(g) * safe_quotient(x, length(up(out)), of)
+        return broadcast(g) * safe_quotient(x, length(broadcast(out)), of)
     corner = np.asarray(to_values(out)) == 0
-    known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
+    is_known, slope = slope_at_corner(g, out, corner) if np.any(corner) else (False, None)
     if slope is None:
-        return up(g) * safe_quotient(x, length(up(out)), of)
-    known = up(known)
-    return np.where(known, x * up(slope), up(g) * safe_quotient(x, np.where(known, 1, length(up(out))), of))
+        return broadcast(g) * safe_quotient(x, length(broadcast(out)), of)
+    is_known = broadcast(is_known)
+    divisor = np.where(is_known, 1, length(broadcast(out)))
+    return np.where(is_known, x * broadcast(slope), broadcast(g) * safe_quotient(x, divisor, of))
 
 
 # ------------------------------------------------------------------------------------------------- choices
 
 
-def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, moves: Any, of: str) -> Any:
+def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, deviation: Any, of: str) -> Any:
     """Return the contribution of a choice, including its change at a tie.
 
     Parameters
@@ -111,49 +112,53 @@ def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, mo
         The value it belongs to.
     corner : callable
         Returns where there is a corner, as a plain array.
-    moves : callable
+    deviation : callable
         Returns a value that is 0 at the corner and changes as the deviation of the share from its mean.
     of : str
         The operation.
     """
     if not isinstance(g, Value):
         return contribution
-    at = corner()
-    if not np.any(at):
+    is_corner = corner()
+    if not np.any(is_corner):
         return contribution
-    flat, slope = slope_at_corner(g, out, at)
+    is_zero, slope = slope_at_corner(g, out, is_corner)
     if slope is not None:
-        return contribution + np.where(flat, slope * moves(), 0)
-    if of not in UNLIKELY or not np.any(flat):
+        return contribution + np.where(is_zero, slope * deviation(), 0)
+    if of not in RARE_CORNERS or not np.any(is_zero):
         return contribution
-    moved = moves()
-    return contribution + np.where(flat, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    deviation_value = deviation()
+    return contribution + np.where(
+        is_zero, g * bind(quotient_or_zero, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0
+    )
 
 
-def choice_tangent(contribution: Any, t: Any, corner: Any, moves: Any, of: str) -> Any:
+def choice_tangent(contribution: Any, t: Any, corner: Any, deviation: Any, of: str) -> Any:
     """Return the tangent of a choice, with corners marked."""
     if not (isinstance(contribution, Value) or isinstance(t, Value)) or not np.any(corner()):
         return contribution
-    return contribution + mark_corner(t, moves(), of)
+    return contribution + mark_corner(t, deviation(), of)
 
 
 def mark_corner(t: NDArray[Any], z: Any, of: str) -> Any:
     """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
-    return bind(cornered, (t, z), {"of": of})
+    return bind(corner_marker, (t, z), {"of": of})
 
 
-def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, moves: Any, of: str) -> Any:
+def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, deviation: Any, of: str) -> Any:
     """Return a contribution whose own derivative is undefined where `g` is 0 at a corner: there it divides by zero."""
     if not isinstance(base_of(g), Value):
         return contribution
-    at = corner()
-    if not np.any(at):
+    is_corner = corner()
+    if not np.any(is_corner):
         return contribution
-    at = np.logical_and(at, np.asarray(to_values(g)) == 0)
-    if not np.any(at):
+    is_corner = np.logical_and(is_corner, np.asarray(to_values(g)) == 0)
+    if not np.any(is_corner):
         return contribution
-    moved = moves()
-    return contribution + np.where(at, g * bind(over, (moved, np.zeros_like(moved)), {"of": of}), 0)
+    deviation_value = deviation()
+    return contribution + np.where(
+        is_corner, g * bind(quotient_or_zero, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0
+    )
 
 
 # ---------------------------------------------------------------------------------------------- reductions
@@ -175,10 +180,10 @@ class _ReductionCorners:
 
     def __init__(self, rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None) -> None:
         self.rule, self.shares, self.corner = rule, shares, corner
-        self.by_weights: Any = rule.formulas[0]
-        self.along_weights: Any = rule.tangents[0]
+        self.weighted_formula: Any = rule.formulas[0]
+        self.weighted_tangent: Any = rule.tangents[0]
 
-    def at(self, out: NDArray[Any], x: NDArray[Any], axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+    def mask_corners(self, out: NDArray[Any], x: NDArray[Any], axis: Any, options: dict[str, Any]) -> tuple[Any, Any]:
         """Return the mask of elements at a corner, and the shares, as plain arrays; `out` has its reduced axes."""
         out, x = np.asarray(to_values(out)), np.asarray(to_values(x))
         options = {name: to_values(value) for name, value in options.items()}
@@ -188,35 +193,37 @@ class _ReductionCorners:
         chosen = share != 0
         return chosen & (np.add.reduce(chosen, axis=axis, keepdims=True) > 1), share
 
-    def back(
+    def pull_elements(
         self, g: Any, out: Any, x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
     ) -> Any:
         """Return the cotangent of the elements."""
-        cotangent = self.by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        cotangent = self.weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not (isinstance(g, Value) and isinstance(out, Value)):
             return cotangent
-        kept = restore_axes(out, x, axis, keepdims)
-        at, share = self.at(kept, x, axis, options)
-        if not np.any(at):
+        full_out = restore_axes(out, x, axis, keepdims)
+        at_corner, share = self.mask_corners(full_out, x, axis, options)
+        if not np.any(at_corner):
             return cotangent
-        corner = np.reshape(np.logical_or.reduce(at, axis=axis, keepdims=True), out.shape)
+        corner = np.reshape(np.logical_or.reduce(at_corner, axis=axis, keepdims=True), out.shape)
         if self.corner is not None:
             flat, slope = corner & (g.raw_value == 0), None
         else:
             flat, slope = slope_at_corner(g, out, corner)
-        at = at & restore_axes(flat, x, axis, keepdims)
-        if not np.any(at):
+        at_corner = at_corner & restore_axes(flat, x, axis, keepdims)
+        if not np.any(at_corner):
             return cotangent
         if slope is not None:
-            return cotangent + np.where(at, restore_axes(slope, x, axis, keepdims) * share * (x - kept), 0)
-        if self.corner is None:  # as for all choices; see `UNLIKELY`
+            return cotangent + np.where(at_corner, restore_axes(slope, x, axis, keepdims) * share * (x - full_out), 0)
+        if self.corner is None:  # as for all choices; see `RARE_CORNERS`
             return cotangent
-        moved = np.where(at, x - kept, 0)
+        deviation = np.where(at_corner, x - full_out, 0)
         return cotangent + np.where(
-            at, restore_axes(g, x, axis, keepdims) * safe_quotient(moved, np.zeros_like(moved), self.rule.opname), 0
+            at_corner,
+            restore_axes(g, x, axis, keepdims) * safe_quotient(deviation, np.zeros_like(deviation), self.rule.opname),
+            0,
         )
 
-    def along(
+    def push_elements(
         self,
         t: NDArray[Any],
         out: NDArray[Any],
@@ -227,56 +234,56 @@ class _ReductionCorners:
         **options: Any,
     ) -> Any:
         """Return the tangent of the result."""
-        tangent = self.along_weights(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
+        tangent = self.weighted_tangent(t, out, x, *others, axis=axis, keepdims=keepdims, **options)
         if others or not _any_recorded(t, out, x):
             return tangent
-        kept = restore_axes(out, x, axis, keepdims)
-        at, _ = self.at(kept, x, axis, options)
-        if not np.any(at):
+        full_out = restore_axes(out, x, axis, keepdims)
+        at_corner, _ = self.mask_corners(full_out, x, axis, options)
+        if not np.any(at_corner):
             return tangent
-        moves = np.where(at, (x - kept) * np.where(at, 0, 1) + (x - np.asarray(to_values(x))), 1)
-        return tangent + np.sum(bind(cornered, (t, moves), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+        deviation = np.where(at_corner, (x - full_out) * np.where(at_corner, 0, 1) + (x - np.asarray(to_values(x))), 1)
+        return tangent + np.sum(bind(corner_marker, (t, deviation), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of cotangents by the weights, unless a corner is recorded."""
-        by_one = position == 0 and not others and isinstance(g, Value) and self._any(out, x, **options)
-        return NotImplemented if by_one else pull_reduction(self.rule, position, g, out, x, *others, **options)
+        is_recorded_corner = position == 0 and not others and isinstance(g, Value) and self.has_corner(out, x, **options)
+        return NotImplemented if is_recorded_corner else pull_reduction(self.rule, position, g, out, x, *others, **options)
 
     def push(self, tangents: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of tangents."""
-        by_one = not others and _any_recorded(out, x) and self._any(out, x, **options)
-        return NotImplemented if by_one else push_reduction(self.rule, tangents, out, x, *others, **options)
+        is_recorded_corner = not others and _any_recorded(out, x) and self.has_corner(out, x, **options)
+        return NotImplemented if is_recorded_corner else push_reduction(self.rule, tangents, out, x, *others, **options)
 
-    def _any(self, out: NDArray[Any], x: NDArray[Any], axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
-        return bool(np.any(self.at(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
+    def has_corner(self, out: NDArray[Any], x: NDArray[Any], axis: Any = None, keepdims: Any = False, **options: Any) -> bool:
+        return bool(np.any(self.mask_corners(restore_axes(out, x, axis, keepdims), x, axis, options)[0]))
 
 
 def with_corners(rule: Rule, shares: Callable[..., Any], corner: Callable[..., Any] | None = None) -> Rule:
     """Declare that a reduction has corners; see `_ReductionCorners`."""
     corners = _ReductionCorners(rule, shares, corner)
-    rule.formulas = [corners.back, *rule.formulas[1:]]
-    rule.tangents = [corners.along, *rule.tangents[1:]]
+    rule.formulas = [corners.pull_elements, *rule.formulas[1:]]
+    rule.tangents = [corners.push_elements, *rule.tangents[1:]]
     return rule.not_batchable().batched(corners.pull, corners.push)
 
 
-def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
+def as_norm(rule: Rule, numerator: Callable[..., Any], length: Callable[..., Any] = lambda out, *_, **__: out) -> Rule:
     """Declare that a reduction is a length: its partial derivatives are ``numerator(x, *others, axis=, **options) / out``.
 
     The numerator is None if the options select another function. ``length(out, x, axis=, **options)`` is `out`, but 1 where
     that is always 0.
     """
-    by_weights: Any = rule.formulas[0]
-    pulled, push = rule.batch
+    weighted_formula: Any = rule.formulas[0]
+    pull_weights, push = rule.batch
 
-    def back(
+    def formula(
         g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *others: Any, axis: Any = None, keepdims: Any = False, **options: Any
     ) -> Any:
         if _any_recorded(g, out):
             parts = numerator(x, *others, axis=axis, **options)
             if parts is not None:
-                fixed = functools.partial(length, x=x, axis=axis, **options)
-                return length_formula(g, out, parts, rule.opname, lambda y: restore_axes(y, x, axis, keepdims), fixed)
-        return by_weights(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+                length_of = functools.partial(length, x=x, axis=axis, **options)
+                return norm_formula(g, out, parts, rule.opname, lambda y: restore_axes(y, x, axis, keepdims), length_of)
+        return weighted_formula(g, out, x, *others, axis=axis, keepdims=keepdims, **options)
 
     def pull(
         position: int,
@@ -290,17 +297,17 @@ def of_lengths(rule: Rule, numerator: Callable[..., Any], length: Callable[..., 
     ) -> Any:
         parts = numerator(x, *others, axis=axis, **options) if position == 0 and _any_recorded(g, out) else None
         if parts is None:
-            each = pulled or functools.partial(pull_reduction, rule)
-            return each(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
+            pull_batch = pull_weights or functools.partial(pull_reduction, rule)
+            return pull_batch(position, g, out, x, *others, axis=axis, keepdims=keepdims, **options)
         axes = reduced_axes(x, axis)
 
-        def up(y: NDArray[Any]) -> Any:
+        def broadcast(y: NDArray[Any]) -> Any:
             if y.ndim <= out.ndim:
                 return restore_axes(y, x, axis, keepdims)
             shape = tuple([1 if i + 1 in axes else n for i, n in enumerate(x.shape)])
             return y if keepdims or not x.ndim else np.reshape(y, (y.shape[0], *shape))
 
-        return length_formula(g, out, parts, rule.opname, up, functools.partial(length, x=x, axis=axis, **options))
+        return norm_formula(g, out, parts, rule.opname, broadcast, functools.partial(length, x=x, axis=axis, **options))
 
-    rule.formulas = [back, *rule.formulas[1:]]
+    rule.formulas = [formula, *rule.formulas[1:]]
     return rule.batched(pull, push)

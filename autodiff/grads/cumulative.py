@@ -21,19 +21,19 @@ def _flip(x: NDArray[Any], axis: int) -> Any:
     return _slice_along(x, axis, None, None, -1)
 
 
-def _shift(x: NDArray[Any], axis: int, reach: int, fill: float) -> Any:
+def _shift(x: NDArray[Any], axis: int, distance: int, fill: float) -> Any:
     """Shift `x` along an axis and fill the vacated positions; the shape stays."""
-    shape = (*x.shape[:axis], min(reach, x.shape[axis]), *x.shape[axis + 1 :])
-    return np.concatenate([np.full(shape, fill, x.dtype), _slice_along(x, axis, 0, max(x.shape[axis] - reach, 0))], axis=axis)
+    shape = (*x.shape[:axis], min(distance, x.shape[axis]), *x.shape[axis + 1 :])
+    return np.concatenate([np.full(shape, fill, x.dtype), _slice_along(x, axis, 0, max(x.shape[axis] - distance, 0))], axis=axis)
 
 
 def _linear_recurrence(factors: Any, terms: Any, axis: int) -> Any:
     """Solve ``y[i] = factors[i] * y[i - 1] + terms[i]`` by recursive doubling."""
-    reach = 1
-    while reach < terms.shape[axis]:
-        terms = terms + factors * _shift(terms, axis, reach, 0)
-        factors = factors * _shift(factors, axis, reach, 1)
-        reach *= 2
+    distance = 1
+    while distance < terms.shape[axis]:
+        terms = terms + factors * _shift(terms, axis, distance, 0)
+        factors = factors * _shift(factors, axis, distance, 1)
+        distance *= 2
     return terms
 
 
@@ -74,8 +74,8 @@ def _cumprod(
     """Multiply the product before each element by the cotangents of the later products, without division."""
     line, along = _line_and_axis(x, out, axis)
     out, g = (_slice_along(a, along, 1, None) if include_initial else a for a in (out, g))
-    later = _linear_recurrence(_shift(_flip(line, along), along, 1, 1), _flip(g, along), along)
-    return np.reshape(_shift(out, along, 1, 1) * _flip(later, along), x.shape)
+    suffix = _linear_recurrence(_shift(_flip(line, along), along, 1, 1), _flip(g, along), along)
+    return np.reshape(_shift(out, along, 1, 1) * _flip(suffix, along), x.shape)
 
 
 def _cumprod_tangent(
@@ -103,9 +103,9 @@ nancumprod_grad = (
 
 def _ediff1d(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
     start, stop = _difference_slice(x, to_begin)
-    nothing = np.zeros(1, out.dtype)
-    falls, rises = np.concatenate([g[start:stop], nothing]), np.concatenate([nothing, g[start:stop]])
-    return np.reshape((rises - falls)[: x.size], x.shape)
+    zero = np.zeros(1, out.dtype)
+    lowered, raised = np.concatenate([g[start:stop], zero]), np.concatenate([zero, g[start:stop]])
+    return np.reshape((raised - lowered)[: x.size], x.shape)
 
 
 def _difference_slice(x: NDArray[Any], to_begin: Any) -> tuple[int, int]:
@@ -119,8 +119,8 @@ def _ediff1d_tangent(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end
     return _pad_zeros(np.ediff1d(t), start, out.shape[0] - stop, out)
 
 
-def _pad_zeros(part: Any, before: int, behind: int, out: NDArray[Any]) -> Any:
-    return np.concatenate([np.zeros(before, out.dtype), part, np.zeros(behind, out.dtype)])
+def _pad_zeros(part: Any, before: int, after: int, out: NDArray[Any]) -> Any:
+    return np.concatenate([np.zeros(before, out.dtype), part, np.zeros(after, out.dtype)])
 
 
 def _ediff1d_end(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], to_end: Any = None, to_begin: Any = None) -> Any:
@@ -150,19 +150,19 @@ unwrap_grad = elementwise("unwrap", lambda g, out, p, **_: g)
 # different ends if v is longer.
 
 
-def _undo_mode(g: NDArray[Any], a: NDArray[Any], v: NDArray[Any], turned: bool = False) -> Any:
+def _undo_mode(g: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlation: bool = False) -> Any:
     """Pad the cotangent of a convolution to that of the mode "full"."""
-    return _pad_zeros(g, *_cut_lengths(g, a, v, turned), g)
+    return _pad_zeros(g, *_cut_sizes(g, a, v, is_correlation), g)
 
 
-def _cut_lengths(out: NDArray[Any], a: NDArray[Any], v: NDArray[Any], turned: bool) -> tuple[int, int]:
+def _cut_sizes(out: NDArray[Any], a: NDArray[Any], v: NDArray[Any], is_correlation: bool) -> tuple[int, int]:
     """Return how many elements the mode of a convolution cuts at both ends."""
     shorter, longer = sorted((np.size(a), np.size(v)))
-    cut = shorter + longer - 1 - out.shape[0]
-    before = (shorter - 1) // 2 if out.shape[0] == longer else cut // 2
-    if turned and np.size(v) > np.size(a):
-        before = cut - before
-    return before, cut - before
+    num_cut = shorter + longer - 1 - out.shape[0]
+    before = (shorter - 1) // 2 if out.shape[0] == longer else num_cut // 2
+    if is_correlation and np.size(v) > np.size(a):
+        before = num_cut - before
+    return before, num_cut - before
 
 
 def _correlate_full(g: NDArray[Any], other: Any) -> Any:
@@ -177,6 +177,6 @@ convolve_grad = multilinear(
 ).moves_elements()
 correlate_grad = multilinear(
     "correlate",
-    lambda g, out, a, v, mode="valid": np.convolve(_undo_mode(g, a, v, turned=True), np.conjugate(v), "valid"),
-    lambda g, out, a, v, mode="valid": np.conjugate(_correlate_full(_undo_mode(g, a, v, turned=True), a))[::-1],
+    lambda g, out, a, v, mode="valid": np.convolve(_undo_mode(g, a, v, is_correlation=True), np.conjugate(v), "valid"),
+    lambda g, out, a, v, mode="valid": np.conjugate(_correlate_full(_undo_mode(g, a, v, is_correlation=True), a))[::-1],
 ).moves_elements()

@@ -20,18 +20,18 @@ def flat_positions(x: NDArray[Any]) -> Any:
     return np.arange(math.prod(x.shape)).reshape(x.shape)
 
 
-def gather_or_zero(t: NDArray[Any], places: Any) -> Any:
+def gather_or_zero(t: NDArray[Any], positions: Any) -> Any:
     """Return the elements at flat positions, 0 where a position is negative."""
     if not math.prod(np.shape(t)):
-        return np.zeros(places.shape, t.dtype)
-    return np.where(places >= 0, np.ravel(t)[np.maximum(places, 0)], 0)
+        return np.zeros(positions.shape, t.dtype)
+    return np.where(positions >= 0, np.ravel(t)[np.maximum(positions, 0)], 0)
 
 
-def scatter_back(g: NDArray[Any], x: NDArray[Any], places: Any) -> Any:
+def scatter_back(g: NDArray[Any], x: NDArray[Any], positions: Any) -> Any:
     """Add `g` at flat positions to zeros like `x`: the transpose of `gather_or_zero`."""
-    there = places >= 0
+    is_element = positions >= 0
     g = np.real(g) if g.dtype.kind == "c" and np.result_type(x).kind != "c" else g
-    return np.reshape(bind(scatter, (np.ravel(x), g[there], places[there]), {"layout": (1,)}), np.shape(x))
+    return np.reshape(bind(scatter, (np.ravel(x), g[is_element], positions[is_element]), {"layout": (1,)}), np.shape(x))
 
 
 # ------------------------------------------------------------------------------------------- positions
@@ -67,8 +67,8 @@ def _trace(
     g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, **_: Any
 ) -> Any:
     """Repeat the cotangent along the diagonal."""
-    places = np.diagonal(flat_positions(x), offset, axis1, axis2)
-    return scatter_back(np.broadcast_to(np.expand_dims(g, -1), places.shape), x, places)
+    positions = np.diagonal(flat_positions(x), offset, axis1, axis2)
+    return scatter_back(np.broadcast_to(np.expand_dims(g, -1), positions.shape), x, positions)
 
 
 trace_grad = linear("trace", _trace).moves_elements()
@@ -162,15 +162,16 @@ def _end_weights(x: NDArray[Any], widths: list[int], mode: Any, lengths: list[An
         reach = [count, count] if max(widths) >= count else [min(count, width + 1) for width in widths]
         both = [widths, widths] if max(widths) >= count else [[widths[0], 0], [0, widths[1]]]
         left, right = (
-            np.pad(np.eye(near), (pair, (0, 0)), mode, reflect_type=reflect_type) for near, pair in zip(reach, both, strict=True)
+            np.pad(np.eye(length), (pair, (0, 0)), mode, reflect_type=reflect_type)
+            for length, pair in zip(reach, both, strict=True)
         )
         return [(left[: widths[0]], slice(0, reach[0])), (right[len(right) - widths[1] :], slice(count - reach[1], count))]
     if mode == "linear_ramp":
         left, right = (np.arange(width)[:, None] / max(width, 1) for width in widths)
         return [(left, slice(0, 1)), (right[::-1], slice(count - 1, count))]
     reach = [count if length is None else min(count, length) for length in lengths]
-    places = [slice(0, reach[0]), slice(count - reach[1], count)]
-    return [(_statistic_weights(x[..., place], mode), place) for place in places]
+    sources = [slice(0, reach[0]), slice(count - reach[1], count)]
+    return [(_statistic_weights(x[..., source], mode), source) for source in sources]
 
 
 def _padded_axes(
@@ -188,16 +189,16 @@ def _padded_axes(
 def _pad(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
         return g[_inner_slices(x, pad_width)]
-    places = _pad_positions(x, pad_width, mode, **options)
-    if places is not None:
-        return scatter_back(g, x, places)
+    positions = _pad_positions(x, pad_width, mode, **options)
+    if positions is not None:
+        return scatter_back(g, x, positions)
     for axis, widths, ends in reversed([*_padded_axes(out, x, pad_width, mode, **options)]):
         g = np.moveaxis(g, axis, -1)
         left, count = widths[0], x.shape[axis]
         total = g[..., left : left + count]
-        for end, (weights, near) in zip((g[..., :left], g[..., left + count :]), ends, strict=True):
+        for end, (weights, source) in zip((g[..., :left], g[..., left + count :]), ends, strict=True):
             part = np.sum(weights * end[..., None], axis=-2)
-            total = total + np.pad(part, [*[(0, 0)] * (g.ndim - 1), (near.start, count - near.stop)])
+            total = total + np.pad(part, [*[(0, 0)] * (g.ndim - 1), (source.start, count - source.stop)])
         g = np.moveaxis(total, -1, axis)
     return g
 
@@ -205,14 +206,14 @@ def _pad(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], *, pad_width: Any,
 def _pad_tangent(t: NDArray[Any], out: Any, x: Any, *, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if mode in ("constant", "empty"):
         return np.pad(t, pad_width)
-    places = _pad_positions(x, pad_width, mode, **options)
-    if places is not None:
-        return gather_or_zero(t, places)
+    positions = _pad_positions(x, pad_width, mode, **options)
+    if positions is not None:
+        return gather_or_zero(t, positions)
     for axis, widths, ends in _padded_axes(out, x, pad_width, mode, **options):
         t = np.moveaxis(t, axis, -1)
         left, right = (
-            np.broadcast_to(np.sum(weights * t[..., None, near], axis=-1), (*t.shape[:-1], width))
-            for width, (weights, near) in zip(widths, ends, strict=True)
+            np.broadcast_to(np.sum(weights * t[..., None, source], axis=-1), (*t.shape[:-1], width))
+            for width, (weights, source) in zip(widths, ends, strict=True)
         )
         t = np.moveaxis(np.concatenate([left, t, right], axis=-1), -1, axis)
     return t

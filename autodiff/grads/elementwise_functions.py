@@ -15,7 +15,7 @@ from compgraph.graph import to_values
 from compgraph.scipy import zero_to_order
 
 from ..rules import Formula, elementwise, general
-from .corners import choice_formula, choice_tangent, length_formula, safe_quotient
+from .corners import choice_formula, choice_tangent, norm_formula, safe_quotient
 
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
@@ -121,9 +121,9 @@ logaddexp2_grad = elementwise(
 # On a branch cut, only the value of an inverse function determines the side.
 
 
-def _inverse_root(out: Any, root: Any, of_value: Any) -> Any:
+def _inverse_root(out: Any, root: Any, root_of_value: Any) -> Any:
     """Return the root in the derivative of an inverse function: from the operand if real, from the complex value otherwise."""
-    return of_value(out) if out.dtype.kind == "c" else root()
+    return root_of_value(out) if out.dtype.kind == "c" else root()
 
 
 sin_grad = elementwise("sin", lambda g, out, x: g * np.cos(x)).with_formula("cos(a)")
@@ -177,13 +177,13 @@ def _is_tie(x: Any, y: Any) -> Any:
     return np.asarray(to_values(x)) == np.asarray(to_values(y))
 
 
-def _choice_of_two(opname: str, of_first: Any, of_second: Any) -> Any:
+def _choice_of_two(opname: str, first_share: Any, second_share: Any) -> Any:
     """Declare a choice between two operands, whose shares jump at a tie."""
 
     def back(formula: Any, position: int) -> Any:
         def of(g: Any, out: Any, x: Any, y: Any) -> Any:
-            mine = y if position else x
-            return choice_formula(formula(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (mine - out), opname)
+            operand = y if position else x
+            return choice_formula(formula(g, out, x, y), g, out, lambda: _is_tie(x, y), lambda: 0.5 * (operand - out), opname)
 
         return of
 
@@ -193,8 +193,8 @@ def _choice_of_two(opname: str, of_first: Any, of_second: Any) -> Any:
 
         return of
 
-    rule = elementwise(opname, back(of_first, 0), back(of_second, 1))
-    return rule.tangent(push(of_first), push(of_second)).selects_elements()
+    rule = elementwise(opname, back(first_share, 0), back(second_share, 1))
+    return rule.tangent(push(first_share), push(second_share)).selects_elements()
 
 
 def _is_zero(x: Any) -> Any:
@@ -206,7 +206,7 @@ def _abs_formulas(of: str) -> tuple[Any, Any]:
 
     def back(g: Any, out: Any, x: Any) -> Any:
         if x.dtype.kind == "c":
-            return length_formula(g, out, np.conjugate(x), of)
+            return norm_formula(g, out, np.conjugate(x), of)
         return choice_formula(g * np.sign(x), g, out, lambda: _is_zero(x), lambda: x, of)
 
     def push(t: Any, out: Any, x: Any) -> Any:
@@ -227,7 +227,7 @@ complex_sign_grad = general("complex_sign", lambda g, out, z: (g - np.real(g * o
 )
 hypot_grad = (
     elementwise(
-        "hypot", lambda g, out, x, y: length_formula(g, out, x, "hypot"), lambda g, out, x, y: length_formula(g, out, y, "hypot")
+        "hypot", lambda g, out, x, y: norm_formula(g, out, x, "hypot"), lambda g, out, x, y: norm_formula(g, out, y, "hypot")
     )
     .tangent(
         lambda t, out, x, y: t * safe_quotient(x, out, "hypot"),
@@ -275,9 +275,9 @@ def _is_at_bound(x: Any, low: Any, high: Any) -> Any:
 
 def _clip_formula(formula: Any, position: int) -> Any:
     def back(g: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
-        mine = (x, low, high)[position]
+        operand = (x, low, high)[position]
         cotangent = formula(g, out, x, low, high)
-        return choice_formula(cotangent, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (mine - out), "clip")
+        return choice_formula(cotangent, g, out, lambda: _is_at_bound(x, low, high), lambda: 0.5 * (operand - out), "clip")
 
     return back
 
@@ -285,8 +285,10 @@ def _clip_formula(formula: Any, position: int) -> Any:
 def _clip_tangent(formula: Any) -> Any:
     def push(t: Any, out: Any, x: Any, low: Any = None, high: Any = None) -> Any:
         tangent = formula(t, out, x, low, high)
-        at = _is_at_bound(x, low, high)
-        return choice_tangent(tangent, t, lambda: at, lambda: np.where(at, x - np.asarray(to_values(x)), 1), "clip")
+        is_at_bound = _is_at_bound(x, low, high)
+        return choice_tangent(
+            tangent, t, lambda: is_at_bound, lambda: np.where(is_at_bound, x - np.asarray(to_values(x)), 1), "clip"
+        )
 
     return push
 
@@ -308,8 +310,8 @@ def _sinc(g: Any, out: Any, x: Any) -> Any:
     t = math.pi * x
     near = np.abs(t) < 1
     small, large = np.where(near, t, 0), np.where(near, 1, t)
-    closed = (np.cos(large) - np.sin(large) / large) / large
-    return g * (math.pi * np.where(near, small * series(small * small, _SINC), closed))
+    closed_form = (np.cos(large) - np.sin(large) / large) / large
+    return g * (math.pi * np.where(near, small * series(small * small, _SINC), closed_form))
 
 
 def _i0(g: Any, out: Any, x: Any) -> Any:
@@ -350,11 +352,11 @@ i0_grad = elementwise("i0", _i0)
 angle_grad = elementwise("angle", _angle)
 
 
-def _lower_order(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
+def _lower_order(g: Any, out: Any, x: Any, order: int, description: str) -> Any:
     """Differentiate a value that is exact up to a given order of derivatives."""
     if order == 0:
-        raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
-    return g * zero_to_order(x, order - 1, what)
+        raise TypeError(f"{description} has no derivatives of a higher order than this: its steps are exact to this one alone")
+    return g * zero_to_order(x, order - 1, description)
 
 
 zero_to_order_grad = elementwise("zero_to_order", _lower_order)

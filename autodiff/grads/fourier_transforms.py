@@ -23,10 +23,10 @@ def _inverse_norm(norm: Any) -> Any:
 def _cut_or_pad(g: NDArray[Any], length: int, axis: int) -> Any:
     """Cut or zero-pad to a length along an axis, as transforms do; the operation is its own transpose."""
     axis %= g.ndim
-    have = g.shape[axis]
-    if have >= length:
+    current = g.shape[axis]
+    if current >= length:
         return g[(slice(None),) * axis + (slice(length),)]
-    zeros = np.zeros((*g.shape[:axis], length - have, *g.shape[axis + 1 :]), g.dtype)
+    zeros = np.zeros((*g.shape[:axis], length - current, *g.shape[axis + 1 :]), g.dtype)
     return np.concatenate([g, zeros], axis=axis)
 
 

@@ -58,22 +58,22 @@ histogram_bin_edges_grad = general("histogram_bin_edges", _edges_back).tangent(_
 
 def _bin_indices(columns: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
     """Return the flat index of the bin of each sample, and whether the sample is in a bin."""
-    places, inside = 0, True
+    bin_indices, inside = 0, True
     for column, edge in zip(map(ensure_array, columns), map(ensure_array, edges), strict=True):
-        place = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
-        places = places * (edge.shape[0] - 1) + place
+        bin_index = np.where(column == edge[-1], edge.shape[0] - 2, np.searchsorted(edge, column, side="right") - 1)
+        bin_indices = bin_indices * (edge.shape[0] - 1) + bin_index
         inside = (column >= edge[0]) & (column <= edge[-1]) & inside
-    return np.where(inside, places, 0), inside
+    return np.where(inside, bin_indices, 0), inside
 
 
-def _lay_along(values: Any, axis: int, count: int) -> Any:
+def _reshape_along(values: Any, axis: int, count: int) -> Any:
     """Reshape a vector to an array of `count` axes along one of them."""
     return np.reshape(values, (-1, *[1] * (count - 1 - axis)))
 
 
 def _bin_volumes(edges: Sequence[Any]) -> Any:
     """Return the volumes of the bins."""
-    widths = [_lay_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
+    widths = [_reshape_along(np.diff(edge), axis, len(edges)) for axis, edge in enumerate(edges)]
     return functools.reduce(operator.mul, widths)
 
 
@@ -84,42 +84,47 @@ def _columns_back(g: Any, out: Any, columns: Sequence[Any], density: Any, bins: 
         total = np.zeros(edge.shape, edge.dtype) if g[1 + axis] is None else g[1 + axis]
         if density and g[0] is not None:
             others = tuple([i for i, _ in enumerate(columns) if i != axis])
-            fall, nothing = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
-            total = total + np.concatenate([fall, nothing]) - np.concatenate([nothing, fall])
+            decrease, zero = np.sum(g[0] * out[0], axis=others) / np.diff(edge), np.zeros(1)
+            total = total + np.concatenate([decrease, zero]) - np.concatenate([zero, decrease])
         cotangents.append(_edges_back(total, edge, column, bins[axis], range[axis]))
     return cotangents
 
 
 def _columns_tangent(t: Sequence[Any], out: Any, columns: Sequence[Any], density: Any, bins: Any, range: Any) -> tuple[Any, ...]:
     """Return the tangents of the bins and edges from those of the columns."""
-    moved = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
+    edge_tangents = [_edges_tangent(t[i], out[1 + i], x, bins[i], range[i]) for i, x in enumerate(columns)]
     if not density:
-        return (None, *moved)
-    wider = [
-        _lay_along(np.diff(m) / np.diff(edge), i, len(moved)) for i, (m, edge) in enumerate(zip(moved, out[1:], strict=True))
+        return (None, *edge_tangents)
+    relative_widening = [
+        _reshape_along(np.diff(m) / np.diff(edge), i, len(edge_tangents))
+        for i, (m, edge) in enumerate(zip(edge_tangents, out[1:], strict=True))
     ]
-    return (-out[0] * functools.reduce(operator.add, wider), *moved)
+    return (-out[0] * functools.reduce(operator.add, relative_widening), *edge_tangents)
 
 
 def _weights_back(g: Any, out: Any, columns: Sequence[Any], weights: Any, density: Any) -> Any:
     """Return the cotangent of the weights from that of the bins."""
     if g[0] is None:
         return np.zeros_like(weights)
-    places, inside = _bin_indices(columns, out[1:])
-    of_bins = g[0]
+    bin_indices, inside = _bin_indices(columns, out[1:])
+    bin_cotangent = g[0]
     if density:
-        of_bins = (g[0] / _bin_volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
-    return np.where(inside, record_getitem(np.ravel(of_bins), places), 0)
+        bin_cotangent = (g[0] / _bin_volumes(out[1:]) - np.sum(g[0] * out[0])) / np.sum(np.where(inside, weights, 0))
+    return np.where(inside, record_getitem(np.ravel(bin_cotangent), bin_indices), 0)
 
 
 def _weights_tangent(t: NDArray[Any], out: Any, columns: Sequence[Any], weights: Any, density: Any) -> tuple[Any, ...]:
     """Return the tangent of the bins from that of the weights."""
-    places, inside = _bin_indices(columns, out[1:])
-    moved = np.where(inside, t, 0)
-    like = np.zeros(math.prod(out[0].shape), moved.dtype)
-    bin_tangent = np.reshape(bind(scatter, (like, np.ravel(moved), np.ravel(places)), {"layout": (1,)}), out[0].shape)
+    bin_indices, inside = _bin_indices(columns, out[1:])
+    weight_tangent = np.where(inside, t, 0)
+    like = np.zeros(math.prod(out[0].shape), weight_tangent.dtype)
+    bin_tangent = np.reshape(
+        bind(scatter, (like, np.ravel(weight_tangent), np.ravel(bin_indices)), {"layout": (1,)}), out[0].shape
+    )
     if density:
-        bin_tangent = (bin_tangent / _bin_volumes(out[1:]) - out[0] * np.sum(moved)) / np.sum(np.where(inside, weights, 0))
+        bin_tangent = (bin_tangent / _bin_volumes(out[1:]) - out[0] * np.sum(weight_tangent)) / np.sum(
+            np.where(inside, weights, 0)
+        )
     return (bin_tangent, *[None for _ in columns])
 
 

@@ -45,22 +45,22 @@ linspace_grad = linear(
 )
 
 
-def _geomspace(which: int) -> tuple[Any, Any]:
+def _geomspace(position: int) -> tuple[Any, Any]:
     """Return formula and tangent for start (0) or stop (1): each point is ``start**(1 - share) * stop**share``."""
 
     def formula(
         g: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
-        return _weighted_sum_along(g * out, shares if which else 1 - shares, axis) / knots[which]
+        return _weighted_sum_along(g * out, shares if position else 1 - shares, axis) / knots[position]
 
     def tangent(
         t: NDArray[Any], out: NDArray[Any], *knots: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
     ) -> Any:
         shares, _ = _grid_fractions(num, endpoint)
-        place = axis % out.ndim
-        relative = np.broadcast_to(t / knots[which], out.shape[:place] + out.shape[place + 1 :])
-        weights = np.reshape(shares if which else 1 - shares, (-1, *[1] * (out.ndim - 1 - place)))
+        axis_position = axis % out.ndim
+        relative = np.broadcast_to(t / knots[position], out.shape[:axis_position] + out.shape[axis_position + 1 :])
+        weights = np.reshape(shares if position else 1 - shares, (-1, *[1] * (out.ndim - 1 - axis_position)))
         return np.expand_dims(relative, axis) * weights * out
 
     return formula, tangent
@@ -100,8 +100,8 @@ class _PiecewiseLine:
             laps = np.concatenate([[-1], np.zeros(len(order)), [1]]) * abs(period)
             x, knots = np.remainder(x, abs(period)), record_getitem(np.remainder(xp, abs(period)), self.order) + laps
         last = knots.shape[0] - 1
-        left_of, right_of = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
-        low = np.clip(right_of - 1, 0, max(last - 1, 0))
+        left_index, right_index = (np.searchsorted(knots, x, side=side) for side in ("left", "right"))
+        low = np.clip(right_index - 1, 0, max(last - 1, 0))
         high = np.minimum(low + 1, last)
         self.knots = record_getitem(self.order, low), record_getitem(self.order, high)
         length = record_getitem(knots, high) - record_getitem(knots, low)
@@ -109,7 +109,7 @@ class _PiecewiseLine:
         lengths = np.diff(knots)
         slopes = np.diff(record_getitem(fp, self.order)) / np.where(lengths == 0, 1, lengths)
         slopes = np.concatenate([np.zeros(1), slopes, np.zeros(1)])
-        slope = (record_getitem(slopes, left_of) + record_getitem(slopes, right_of)) / 2
+        slope = (record_getitem(slopes, left_index) + record_getitem(slopes, right_index)) / 2
         self.slope = np.where(np.isnan(x), np.nan, slope)
         self.below = (x < knots[0]) & (left is not None and period is None)
         self.above = (x > knots[-1]) & (right is not None and period is None)

@@ -116,12 +116,12 @@ def _flip_kernel(kernel: Any) -> Any:
     return np.flip(kernel, places(kernel))
 
 
-def _trilinear(compute: Formula, place: int, *others: int) -> Formula:
+def _trilinear(compute: Formula, position: int, *others: int) -> Formula:
     """Return a formula that calls `compute` with the cotangent or tangent inserted at `place` among some of the operands."""
 
     def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any, **options: Any) -> Any:
-        chosen = [operands[i] for i in others]
-        return compute(*chosen[:place], g, *chosen[place:], **options)
+        selected = [operands[i] for i in others]
+        return compute(*selected[:position], g, *selected[position:], **options)
 
     return formula
 

@@ -39,12 +39,12 @@ def _to_rows(x: Any, axis: Any) -> tuple[Any, list[int], tuple[int, ...]]:
     """Merge the axes of a reduction into a last one; return also the order of axes and the shape before merging."""
     axes = [i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     order = [i for i in range(x.ndim) if i not in axes] + axes
-    turned = np.transpose(x, order)
-    shape = turned.shape
-    return np.reshape(turned, (*shape[: x.ndim - len(axes)], math.prod(shape[x.ndim - len(axes) :]))), order, shape
+    transposed = np.transpose(x, order)
+    shape = transposed.shape
+    return np.reshape(transposed, (*shape[: x.ndim - len(axes)], math.prod(shape[x.ndim - len(axes) :]))), order, shape
 
 
-def _quantile_places(function: Any, counts: Any, options: dict[str, Any]) -> Any:
+def _quantile_positions(function: Any, counts: Any, options: dict[str, Any]) -> Any:
     """Return the place of each quantile in sorted rows of `counts` numbers; the axis of quantiles is first."""
     sizes, which = np.unique(np.maximum(counts, 1), return_inverse=True)
     positions_by_size = [np.ravel(function(np.arange(float(size)), **options)) for size in sizes]
@@ -62,12 +62,12 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
     counts = np.sum(~np.isnan(rows), axis=-1) if skips else np.full(rows.shape[:-1], rows.shape[-1])
     rank = np.sort(rows, axis=-1)
     weights = []
-    for result, place in zip(results, _quantile_places(function, counts, options), strict=True):
-        low = np.floor(place).astype(int)
-        above, upper = place - low, np.minimum(low + 1, np.maximum(counts - 1, 0))
+    for result, position in zip(results, _quantile_positions(function, counts, options), strict=True):
+        low = np.floor(position).astype(int)
+        fraction, upper = position - low, np.minimum(low + 1, np.maximum(counts - 1, 0))
         ends = [np.take_along_axis(rank, end[..., None], axis=-1)[..., 0] for end in (low, upper)]
-        of_low, of_upper = (_tie_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
-        weights.append(of_low * (1 - above)[..., None] + of_upper * above[..., None])
+        low_share, upper_share = (_tie_shares(rows, np.where(np.isnan(result), np.nan, end)) for end in ends)
+        weights.append(low_share * (1 - fraction)[..., None] + upper_share * fraction[..., None])
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
 
@@ -115,8 +115,8 @@ def _order_statistic(opname: str, function: Any, skips: bool = False) -> Any:
             values = np.reshape(out, (len(weights), *elements.shape[:-1], 1))
             for k, weight in enumerate(weights):
                 tied = _find_ties(elements, values[k], weight)
-                moved = functools.partial(np.where, tied(), elements - values[k], 1)
-                chosen[k] = chosen[k] + np.sum(mark_corner(rows, moved(), opname), axis=-1)
+                deviation = functools.partial(np.where, tied(), elements - values[k], 1)
+                chosen[k] = chosen[k] + np.sum(mark_corner(rows, deviation(), opname), axis=-1)
         return np.reshape(np.stack(chosen), out.shape)
 
     return general(opname, formula).tangent(tangent).selects_elements()

@@ -127,8 +127,8 @@ def _polyint_constants(sign: int, g: NDArray[Any], out: Any, p: Any, m: int = 1,
     k = np.ravel(k)
     weights = 1 / np.cumprod(np.maximum(np.arange(m), 1.0))[::-1]
     if sign > 0:
-        used: Any = np.ravel(g)[:m] * weights
-        return np.concatenate([np.zeros(len(out) - m, out.dtype), used])
+        contribution: Any = np.ravel(g)[:m] * weights
+        return np.concatenate([np.zeros(len(out) - m, out.dtype), contribution])
     back = g[len(out) - m :] * weights
     if len(k) == 1:
         return np.sum(back)
@@ -161,18 +161,18 @@ def _poly(g: NDArray[Any], out: NDArray[Any], roots: Any) -> Any:
     if z.size < 2:
         return -g[1:] if z.size else np.zeros_like(z)
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    return np.stack([-np.sum(g[1:] * _monic_from_roots(kept)) for kept in others])
+    return np.stack([-np.sum(g[1:] * _monic_from_roots(other_roots)) for other_roots in others])
 
 
 def _poly_tangent(t: NDArray[Any], out: Any, roots: Any) -> Any:
     if roots.ndim == 2:
-        moved = [np.sum(slope * t) for slope in _characteristic_derivatives(out, roots)]
-        return np.stack([np.zeros_like(moved[0]), *moved])
+        coefficient_tangents = [np.sum(slope * t) for slope in _characteristic_derivatives(out, roots)]
+        return np.stack([np.zeros_like(coefficient_tangents[0]), *coefficient_tangents])
     z, t = np.ravel(roots), np.ravel(t)
     if z.size < 2:
         return np.concatenate([np.zeros(1), -t]) if z.size else _poly(t, out, roots) + 0.0
     others = [np.concatenate([z[:i], z[i + 1 :]]) for i in range(z.size)]
-    slopes = np.stack([np.concatenate([np.zeros(1), -_monic_from_roots(kept)]) for kept in others])
+    slopes = np.stack([np.concatenate([np.zeros(1), -_monic_from_roots(other_roots)]) for other_roots in others])
     return np.sum(t[:, None] * slopes, axis=0)
 
 

@@ -14,7 +14,7 @@ from compgraph.graph import to_values
 from compgraph.ops import ensure_array
 
 from ..rules import Formula, reduction
-from .corners import of_lengths, safe_quotient, with_corners
+from .corners import as_norm, safe_quotient, with_corners
 from .cumulative import replace_nan
 
 
@@ -109,10 +109,10 @@ def _prod(out: Any, x: Any, axis: Any = None, where: Any = True, initial: Any = 
     axes = tuple(i % x.ndim for i in axes) if x.ndim else ()
     last = tuple(range(x.ndim - len(axes), x.ndim))
     x = x if where is True else np.where(where, x, 1)
-    moved = np.moveaxis(x, axes, last)
-    flat = np.reshape(moved, (*moved.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
+    trailing = np.moveaxis(x, axes, last)
+    flat = np.reshape(trailing, (*trailing.shape[: x.ndim - len(axes)], -1 if x.size else math.prod(x.shape[i] for i in axes)))
     others = _exclusive_products(flat) * _exclusive_products(flat[..., ::-1])[..., ::-1]
-    return _masked(np.moveaxis(np.reshape(others, moved.shape), last, axes) * initial, where)
+    return _masked(np.moveaxis(np.reshape(others, trailing.shape), last, axes) * initial, where)
 
 
 def _exclusive_products(x: Any) -> Any:
@@ -127,12 +127,12 @@ def _exclusive_products(x: Any) -> Any:
     return products
 
 
-def _negated(weights: Formula) -> Formula:
+def _negate_weights(weights: Formula) -> Formula:
     """Return the weights with respect to a given mean, which is subtracted from every element."""
     return lambda *operands, **options: -weights(*operands, **options)
 
 
-_var_mean, _std_mean = _negated(_var), _negated(_std)
+_var_mean, _std_mean = _negate_weights(_var), _negate_weights(_std)
 
 # Weights of the initial value of a reduction.
 
@@ -148,8 +148,8 @@ def _prod_initial(out: Any, x: Any, axis: Any = None, where: Any = True, **_: An
 def _extremum_initial(losing: Any, out: Any, x: Any, axis: Any, initial: Any, where: Any = True, **_: Any) -> Any:
     """Return the share of the initial value among all elements that are not losing."""
     winners = np.add.reduce(_masked(np.logical_not(losing).astype(x.dtype), where), axis=axis, keepdims=True)
-    begins = _equals_initial(initial, out)
-    return begins / np.maximum(winners + begins, 1)
+    is_initial = _equals_initial(initial, out)
+    return is_initial / np.maximum(winners + is_initial, 1)
 
 
 def _max_initial(out: Any, x: Any, axis: Any = None, **options: Any) -> Any:
@@ -176,9 +176,7 @@ max_grad = with_corners(reduction("max", _max, initial=_max_initial), _max).sele
 min_grad = with_corners(reduction("min", _min, initial=_min_initial), _min).selects_elements()
 prod_grad = reduction("prod", _prod, initial=_prod_initial).selects_elements(_selected, _is_masked).with_formula("y / a")
 var_grad = reduction("var", _var, None, _var_mean).selects_elements(_selected, _is_masked)
-std_grad = of_lengths(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(
-    _selected, _is_masked
-)
+std_grad = as_norm(reduction("std", _std, None, _std_mean), _std_numerator, _std_length).selects_elements(_selected, _is_masked)
 
 
 # ---------------------------------------------------------------------- reductions that pass over nan

@@ -56,7 +56,7 @@ class Fold:
             self.steps.append((further, previous, elements[i]))
             self.masks.append(mask)
 
-    def back(self, rule: Rule, adjoints: list[Any]) -> tuple[Any, list[Any]]:
+    def pull(self, rule: Rule, adjoints: list[Any]) -> tuple[Any, list[Any]]:
         """Return the cotangents of the start and of the elements, given those of the results (None for zero)."""
         element_cotangents: list[Any] = []
         g = adjoints[-1]
@@ -70,7 +70,7 @@ class Fold:
             element_cotangents.append(g)
         return g, element_cotangents[::-1]
 
-    def along(self, rule: Rule, tangents: Any, start: Any = None) -> list[Any]:
+    def push(self, rule: Rule, tangents: Any, start: Any = None) -> list[Any]:
         """Return the tangents of the results, given those of the elements and of the start (None for zero)."""
         moving = list(tangents)
         zero = np.zeros_like(self.results[0])
@@ -83,13 +83,13 @@ class Fold:
             result_tangents.append(total if mask is True else np.where(mask, total, result_tangents[-1]))
         return result_tangents
 
-    def verified(self, method: str, value: Any, by_numpy: Any) -> Fold:
+    def verify(self, method: str, value: Any, numpy_result: Any) -> Fold:
         """Return the fold if its value equals that of NumPy up to rounding, else raise."""
-        value, by_numpy = np.asarray(to_values(value)), np.asarray(to_values(by_numpy))
+        value, numpy_result = np.asarray(to_values(value)), np.asarray(to_values(numpy_result))
         eps = np.finfo(value.dtype).eps
         sizes = np.abs(np.asarray(to_values([*self.elements, self.results[0]])))
         rounding = 1e3 * eps * np.max(sizes, initial=0, where=np.isfinite(sizes))
-        if not np.allclose(value, by_numpy, rtol=float(np.sqrt(eps)), atol=float(rounding), equal_nan=True):
+        if not np.allclose(value, numpy_result, rtol=float(np.sqrt(eps)), atol=float(rounding), equal_nan=True):
             name = f"np.{self.ufunc.__name__}"
             raise RuntimeError(
                 f"the value of {name}.{method} differs from that of its steps, so its derivative is unknown. NumPy's "
@@ -119,12 +119,12 @@ class ReductionFold:
     ) -> None:  # fmt: skip
         self.axes = tuple(i % x.ndim for i in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)))
         self.shape = x.shape
-        self.kept = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
+        self.result_shape = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape)) if keepdims else None
         start = f.identity if initial is NO_VALUE else initial
         masks = None if where is True else self.to_steps(np.broadcast_to(where, x.shape))
         self.fold = Fold(f, self.to_steps(x.astype(out.dtype)), start, masks)
         last = self.fold.results[-1]
-        self.fold.verified("reduce", last, np.reshape(out, last.shape))
+        self.fold.verify("reduce", last, np.reshape(out, last.shape))
 
     def to_steps(self, x: NDArray[Any]) -> Any:
         """Return the elements of an array in the order of the fold."""
@@ -136,18 +136,18 @@ class ReductionFold:
         moved = np.reshape(x, (*[self.shape[i] for i in self.axes], *x.shape[1:]))
         return np.moveaxis(moved, range(len(self.axes)), self.axes)
 
-    def back(self, rule: Rule, g: NDArray[Any]) -> tuple[Any, Any]:
+    def pull(self, rule: Rule, g: NDArray[Any]) -> tuple[Any, Any]:
         """Return the cotangents of the start and of the elements."""
         results = self.fold.results
-        start, elements = self.fold.back(rule, [None] * (len(results) - 1) + [np.reshape(g, results[-1].shape)])
+        start, elements = self.fold.pull(rule, [None] * (len(results) - 1) + [np.reshape(g, results[-1].shape)])
         element_cotangents = np.stack(elements) if elements else np.zeros((0, *results[-1].shape), results[-1].dtype)
         return start, self.from_steps(element_cotangents)
 
-    def along(self, rule: Rule, t: Any, start: Any) -> Any:
+    def push(self, rule: Rule, t: Any, start: Any) -> Any:
         """Return the tangent of the result, given that of the elements or that of the start."""
         moving = self.to_steps(np.zeros(self.shape, self.fold.results[-1].dtype) if t is None else t)
-        last = self.fold.along(rule, moving, start)[-1]
-        return last if self.kept is None else np.reshape(last, self.kept)
+        last = self.fold.push(rule, moving, start)[-1]
+        return last if self.result_shape is None else np.reshape(last, self.result_shape)
 
 
 def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
@@ -156,33 +156,33 @@ def reduce_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     def steps(out: NDArray[Any], x: NDArray[Any], **options: Any) -> Any:
         return ReductionFold(rule, f, out, x, **options)
 
-    formulas = [lambda g, *arguments, **options: steps(*arguments, **options).back(rule, g)[1]]
-    formulas += [lambda g, *arguments, **options: steps(*arguments, **options).back(rule, g)[0]]
-    tangents = [lambda t, *arguments, **options: steps(*arguments, **options).along(rule, t, None)]
-    tangents += [lambda t, *arguments, **options: steps(*arguments, **options).along(rule, None, t)]
+    formulas = [lambda g, *arguments, **options: steps(*arguments, **options).pull(rule, g)[1]]
+    formulas += [lambda g, *arguments, **options: steps(*arguments, **options).pull(rule, g)[0]]
+    tangents = [lambda t, *arguments, **options: steps(*arguments, **options).push(rule, t, None)]
+    tangents += [lambda t, *arguments, **options: steps(*arguments, **options).push(rule, None, t)]
     return formulas, tangents
 
 
 def _fold_accumulate(rule: Rule, f: Any, out: NDArray[Any], x: NDArray[Any], axis: int) -> Fold:
     fold = Fold(f, np.moveaxis(x.astype(out.dtype), axis, 0))
-    return fold.verified("accumulate", fold.results, np.moveaxis(out, axis, 0))
+    return fold.verify("accumulate", fold.results, np.moveaxis(out, axis, 0))
 
 
 def accumulate_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return formula and tangent of ``accumulate``."""
 
-    def back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
+    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(x)
         adjoints = list(np.moveaxis(g, axis, 0))
-        return np.stack(_fold_accumulate(rule, f, out, x, axis).back(rule, adjoints)[1], axis=axis)
+        return np.stack(_fold_accumulate(rule, f, out, x, axis).pull(rule, adjoints)[1], axis=axis)
 
-    def along(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
+    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], axis: int = 0, **_: Any) -> Any:
         if not x.shape[axis]:
             return np.zeros_like(out)
-        return np.stack(_fold_accumulate(rule, f, out, x, axis).along(rule, np.moveaxis(t, axis, 0)), axis=axis)
+        return np.stack(_fold_accumulate(rule, f, out, x, axis).push(rule, np.moveaxis(t, axis, 0)), axis=axis)
 
-    return [back], [along]
+    return [pull], [push]
 
 
 def _segments(indices: Any, length: int) -> list[slice]:
@@ -191,31 +191,31 @@ def _segments(indices: Any, length: int) -> list[slice]:
     return [slice(a, b if b > a else a + 1) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
-def _fold_segment(rule: Rule, f: Any, elements: Any, by_numpy: Any) -> Fold:
-    fold = Fold(f, elements.astype(by_numpy.dtype))
-    return fold.verified("reduceat", fold.results[-1], by_numpy)
+def _fold_segment(rule: Rule, f: Any, elements: Any, numpy_result: Any) -> Fold:
+    fold = Fold(f, elements.astype(numpy_result.dtype))
+    return fold.verify("reduceat", fold.results[-1], numpy_result)
 
 
 def reduceat_formulas(rule: Rule, f: Any) -> tuple[Any, Any]:
     """Return formula and tangent of ``reduceat``."""
 
-    def back(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
+    def pull(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, adjoints, results = (np.moveaxis(y, axis, 0) for y in (x, g, out))
         pieces: list[Any] = []
         for i, part in enumerate(_segments(indices, len(steps))):
             fold = _fold_segment(rule, f, steps[part], results[i])
-            pieces += [np.stack(fold.back(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1]), part]
+            pieces += [np.stack(fold.pull(rule, [None] * (len(fold.results) - 1) + [adjoints[i]])[1]), part]
         like = np.zeros(steps.shape, out.dtype)
         total = bind(scatter, (like, *pieces), {"layout": (1,) * (len(pieces) // 2)}) if pieces else like
         return np.moveaxis(total, 0, axis)
 
-    def along(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
+    def push(t: NDArray[Any], out: NDArray[Any], x: NDArray[Any], indices: Any, axis: int = 0, **_: Any) -> Any:
         steps, moving, results = (np.moveaxis(y, axis, 0) for y in (x, t, out))
         parts = _segments(indices, len(steps))
-        tangents = [_fold_segment(rule, f, steps[part], results[i]).along(rule, moving[part])[-1] for i, part in enumerate(parts)]
+        tangents = [_fold_segment(rule, f, steps[part], results[i]).push(rule, moving[part])[-1] for i, part in enumerate(parts)]
         return np.moveaxis(np.stack(tangents) if tangents else np.zeros_like(results), 0, axis)
 
-    return [back], [along]
+    return [pull], [push]
 
 
 METHODS: dict[str, Any] = {"reduce": reduce_formulas, "accumulate": accumulate_formulas, "reduceat": reduceat_formulas}

@@ -32,25 +32,25 @@ def cofactors(out: NDArray[Any], x: NDArray[Any]) -> Any:
     zero = stop_gradient(out) == 0
     inverse = np.linalg.inv(np.where(zero, np.eye(x.shape[-1]), x) if np.any(zero) else x)
     sizes = [np.max(np.abs(stop_gradient(m)), axis=(-2, -1), keepdims=True, initial=0) for m in (x, inverse)]
-    doubtful = np.logical_or(zero, sizes[0] * sizes[1] * _SMALL > 1)
-    return _cofactors_near_singular(x, doubtful) if np.any(doubtful) else out * transpose(inverse)
+    is_near_singular = np.logical_or(zero, sizes[0] * sizes[1] * _SMALL > 1)
+    return _cofactors_near_singular(x, is_near_singular) if np.any(is_near_singular) else out * transpose(inverse)
 
 
-def _cofactors_near_singular(x: NDArray[Any], doubtful: Any) -> Any:
+def _cofactors_near_singular(x: NDArray[Any], is_near_singular: Any) -> Any:
     """Return the cofactors of matrices, some of which seem to have small singular values."""
-    n, doubtful = x.shape[-1], guarded_value(doubtful, "which matrices are almost singular")
-    regular = np.where(doubtful, np.eye(n), x)
+    n, is_near_singular = x.shape[-1], guarded_value(is_near_singular, "which matrices are almost singular")
+    regular = np.where(is_near_singular, np.eye(n), x)
     flat = np.reshape(x, (-1, n, n))
-    of_each = [np.reshape(np.linalg.det(regular)[..., None, None] * transpose(np.linalg.inv(regular)), flat.shape)]
-    hard = np.flatnonzero(doubtful)
-    places, counts = np.arange(len(flat)), _count_small(flat[hard])
+    blocks = [np.reshape(np.linalg.det(regular)[..., None, None] * transpose(np.linalg.inv(regular)), flat.shape)]
+    near_singular_indices = np.flatnonzero(is_near_singular)
+    positions, counts = np.arange(len(flat)), _count_small(flat[near_singular_indices])
     end = len(flat)
     for small in np.unique(counts):
-        chosen = hard[counts == small]
-        of_each.append(_cofactors_by_blocks(flat[chosen], int(small)))
-        places[chosen] = np.arange(end, end + len(chosen))
+        chosen = near_singular_indices[counts == small]
+        blocks.append(_cofactors_by_blocks(flat[chosen], int(small)))
+        positions[chosen] = np.arange(end, end + len(chosen))
         end += len(chosen)
-    return np.reshape(np.concatenate(of_each)[places], x.shape)
+    return np.reshape(np.concatenate(blocks)[positions], x.shape)
 
 
 def _count_small(x: NDArray[Any]) -> Any:
@@ -76,16 +76,16 @@ def _adjugate_of_blocks(x: NDArray[Any], k: int) -> Any:
     """Return the adjugates of matrices whose leading `k` by `k` block is regular, by its Schur complement."""
     inverse = np.linalg.inv(x[..., :k, :k])
     right, below = np.matmul(inverse, x[..., :k, k:]), np.matmul(x[..., k:, :k], inverse)
-    left = x[..., k:, k:] - np.matmul(x[..., k:, :k], right)
-    if left.shape[-1] <= _FEW:
-        of_left, corner = _faddeev_leverrier(left)
+    schur_complement = x[..., k:, k:] - np.matmul(x[..., k:, :k], right)
+    if schur_complement.shape[-1] <= _FEW:
+        schur_determinant, schur_adjugate = _faddeev_leverrier(schur_complement)
     else:
-        of_left = np.linalg.det(left)[..., None, None]
-        corner = transpose(cofactors(of_left, left))
-    beside = np.matmul(right, corner)
+        schur_determinant = np.linalg.det(schur_complement)[..., None, None]
+        schur_adjugate = transpose(cofactors(schur_determinant, schur_complement))
+    beside = np.matmul(right, schur_adjugate)
     rows = [
-        np.concatenate([of_left * inverse + np.matmul(beside, below), -beside], axis=-1),
-        np.concatenate([-np.matmul(corner, below), corner], axis=-1),
+        np.concatenate([schur_determinant * inverse + np.matmul(beside, below), -beside], axis=-1),
+        np.concatenate([-np.matmul(schur_adjugate, below), schur_adjugate], axis=-1),
     ]
     return np.linalg.det(x[..., :k, :k])[..., None, None] * np.concatenate(rows, axis=-2)
 
@@ -111,8 +111,8 @@ linalg_det_grad = function_of_matrices("linalg_det", cofactors)
 
 def _slogdet(g: Any, out: Any, a: NDArray[Any]) -> Any:
     """The derivative of the logarithm is the transposed inverse; a complex sign rotates by its imaginary part."""
-    turn = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
-    parts = [part for part in (turn, g[1]) if part is not None]
+    phase = None if g[0] is None or out[0].dtype.kind != "c" else np.multiply(1j, np.imag(g[0] * out[0]))
+    parts = [part for part in (phase, g[1]) if part is not None]
     if not parts:
         return 0 * a
     return sum(parts[1:], parts[0])[..., None, None] * transpose(inverse_or_inf(a, (out[0] == 0)[..., None, None]))

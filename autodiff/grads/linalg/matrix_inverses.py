@@ -92,14 +92,14 @@ def _solve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any
 
 def _solve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     single, (g,) = _columns(a, b, g)
-    solved = np.linalg.solve(transpose(a), g)
-    return solved[..., 0] if single else solved
+    solution = np.linalg.solve(transpose(a), g)
+    return solution[..., 0] if single else solution
 
 
 def _solve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
     single, (x,) = _columns(a, b, out)
-    solved = -np.linalg.solve(a, np.matmul(t, x))
-    return solved[..., 0] if single else solved
+    solution = -np.linalg.solve(a, np.matmul(t, x))
+    return solution[..., 0] if single else solution
 
 
 linalg_solve_grad = general("linalg_solve", _solve_a, _solve_b).tangent(
@@ -155,13 +155,13 @@ def _tensorsolve_b(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArr
 
 def _tensorsolve_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
     order = _tensorsolve_order(a, axes)
-    moved = -np.tensordot(_tensorsolve_b(g, out, a, b, axes), out, axes=0)
-    return np.transpose(np.reshape(moved, [a.shape[i] for i in order]), np.argsort(order).tolist())
+    cotangent = -np.tensordot(_tensorsolve_b(g, out, a, b, axes), out, axes=0)
+    return np.transpose(np.reshape(cotangent, [a.shape[i] for i in order]), np.argsort(order).tolist())
 
 
 def _tensorsolve_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], axes: Any = None) -> Any:
-    moved = np.transpose(t, _tensorsolve_order(a, axes))
-    slope = np.tensordot(moved, out, axes=out.ndim)
+    tangent = np.transpose(t, _tensorsolve_order(a, axes))
+    slope = np.tensordot(tangent, out, axes=out.ndim)
     return -np.linalg.tensorsolve(a, np.reshape(slope, b.shape), axes=axes)
 
 

@@ -16,7 +16,7 @@ from compgraph.ops import NO_VALUE
 from compgraph.values import Value
 
 from ...rules import general, reduction
-from ..corners import of_lengths, safe_quotient, with_corners
+from ..corners import as_norm, safe_quotient, with_corners
 from ..reductions import _shares
 from .matrix_inverses import (
     conj_transpose,
@@ -199,7 +199,7 @@ def norm_corner(out: Any, x: Any, share: Any, axis: Any = None, ord: Any = None,
     return np.broadcast_to((x == 0) if ord == 1 else (out == 0), x.shape)
 
 
-linalg_norm_grad = of_lengths(with_corners(reduction("linalg_norm", norm), norm, norm_corner), length)
+linalg_norm_grad = as_norm(with_corners(reduction("linalg_norm", norm), norm, norm_corner), length)
 
 
 def _cond(out: Any, x: Any, p: Any = None) -> Any:

@@ -104,7 +104,7 @@ def _warn(opname: str, what: str) -> None:
 _MISSING = "in functions of both values and vectors, the part between vectors of equal values is missing"
 
 
-def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any = None) -> None:
+def check_cotangent(opname: str, w: Any, value_cotangent: Any, turn: Any, against: Any = None) -> None:
     """Warn of cotangents that do not determine the derivative.
 
     Parameters
@@ -113,7 +113,7 @@ def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any
         The decomposition.
     w : array_like
         Its values.
-    of_values : array_like or None
+    value_cotangent : array_like or None
         The cotangent of the values.
     turn : array_like or None
         The product of the vectors and their cotangent; for singular vectors, the sum for both sides.
@@ -123,10 +123,10 @@ def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any
     where = _equal_off_diagonal(w)
     if not where.any():
         return
-    if of_values is not None and turn is not None:
+    if value_cotangent is not None and turn is not None:
         _warn(opname, _MISSING)
-    elif of_values is not None:
-        weights = np.asarray(to_values(of_values))
+    elif value_cotangent is not None:
+        weights = np.asarray(to_values(value_cotangent))
         if _matters(weights[..., None, :] - weights[..., :, None], where, weights):
             _warn(opname, "it depends on which of the equal values comes first, so it is one of many")
     elif turn is not None:
@@ -135,7 +135,7 @@ def check_cotangent(opname: str, w: Any, of_values: Any, turn: Any, against: Any
             _warn(opname, "it depends on the basis chosen for their vectors, so it is infinite")
 
 
-def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = ()) -> None:
+def check_rank(s: Any, a: Any, value_cotangent: Any = None, moved: tuple[Any, ...] = ()) -> None:
     """Warn if a rectangular matrix has lost rank: the vectors of zero values change discontinuously.
 
     Parameters
@@ -144,7 +144,7 @@ def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
         Singular values, with some vectors in use.
     a : array_like
         The matrix.
-    of_values : array_like or None
+    value_cotangent : array_like or None
         The cotangent of the values.
     moved : tuple of array_like
         The change of the vectors towards vectors without a singular value, one column per value.
@@ -154,7 +154,7 @@ def check_rank(s: Any, a: Any, of_values: Any = None, moved: tuple[Any, ...] = (
     zero = zero_values(s)
     if not np.any(zero):
         return
-    if of_values is not None and _matters(of_values, zero, of_values):
+    if value_cotangent is not None and _matters(value_cotangent, zero, value_cotangent):
         _warn_of_zeros("in functions of both values and vectors, the part beside vectors of zero is missing")
     elif any(_matters(part, zero[..., None, :], part) for part in moved):
         _warn_of_zeros("the vectors of zero are discontinuous, or are missing in functions of both values and vectors")

@@ -236,5 +236,5 @@ class TestRules:
             grad(lambda x: np.sum(halved(x)))(X)
         with pytest.raises(ValueError, match=r"takes any number of operands\. Pass formulas"):
             own(lambda *xs: xs[0], numerically=True)
-        with pytest.raises(TypeError, match=r"decorate it with cg\.primitive first"):
+        with pytest.raises(TypeError, match=r"Decorate it with cg\.primitive first"):
             rule(np.sin, derivative=np.cos)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....rules import general, reduction
-from ...corners import of_lengths, with_corners
+from ...corners import as_norm, with_corners
 from ...linalg import (
     adjoint,
     cofactors,
@@ -32,7 +32,7 @@ def _weights(out: NDArray[Any], a: NDArray[Any], ord: Any = None, axis: Any = No
     return norm(out, a, axis, ord)
 
 
-scipy_linalg_norm_grad = of_lengths(
+scipy_linalg_norm_grad = as_norm(
     with_corners(reduction("scipy_linalg_norm", _weights), _weights, norm_corner),
     lambda a, axis=None, ord=None, **_: length(a, axis, ord),
 )
