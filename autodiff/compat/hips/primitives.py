@@ -16,7 +16,7 @@ from compgraph.graph import as_operands, to_values
 from compgraph.values import Value
 
 from ...arguments import flatten, unflatten
-from ...custom import Opaque, has_node, instantiate_zeros, transposed
+from ...custom import Opaque, has_node, instantiate_zeros, transpose_pull
 from .boxes import getval, holds_box, isbox
 from .vspaces import dense, vspace
 
@@ -141,7 +141,7 @@ class _Call:
         maker = primitive_jvps.get(self.function)
         if maker is None:
             self._require_transposable(position)
-            return transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
+            return transpose_pull(lambda g: self.pull(g, out, *operands)[position], out, tangent)
         tangents = [tangent if k == position else np.zeros_like(x) for k, x in enumerate(operands)]
         counts = itertools.accumulate(child.num_leaves for child in self.structure.children())
         k = next(k for k, end in enumerate(counts) if position < end)
@@ -160,7 +160,7 @@ class _Call:
         parts = [rng.normal(size=np.shape(part)).astype(part.dtype)[()] for part in (out if several else (out,))]
         tangent = rng.normal(size=np.shape(operands[position])).astype(operands[position].dtype)[()]
         pulled = self.pull(tuple(parts) if several else parts[0], out, *operands)[position]
-        pushed = transposed(lambda g: self.pull(g, out, *operands)[position], out, tangent)
+        pushed = transpose_pull(lambda g: self.pull(g, out, *operands)[position], out, tangent)
         terms = [part * t for part, t in zip(parts, pushed if several else (pushed,), strict=True)]
         actual, expected = sum(np.sum(term) for term in terms), np.sum(pulled * tangent)
         size = sum(np.sum(np.abs(term)) for term in terms) + np.sum(np.abs(pulled * tangent))

@@ -21,7 +21,7 @@ def _axes(x: NDArray[Any], axes: Any) -> tuple[int, ...]:
     return tuple([int(axis) % x.ndim for axis in np.ravel(axes)])
 
 
-def _whole(g: NDArray[Any], first: Any, second: Any, mode: str, axes: Any) -> Any:
+def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: Any) -> Any:
     """Return the cotangent of the full result; the result is a part of it."""
     before = [(0, 0)] * g.ndim
     for axis in axes:
@@ -32,7 +32,7 @@ def _whole(g: NDArray[Any], first: Any, second: Any, mode: str, axes: Any) -> An
     return np.pad(g, before) if any(map(any, before)) else g
 
 
-def _against(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: Any) -> Any:
+def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: Any) -> Any:
     """The transpose of the full convolution with a kernel."""
     turned = np.flip(kernel, axes)
     if name == "fftconvolve":
@@ -61,7 +61,7 @@ def _convolution(name: str, acting: str) -> Rule:
             if out.ndim == 0 or not g.size:
                 return g * other if out.ndim == 0 else np.zeros_like(in2 if position else in1)
             axis_numbers = _axes(g, axes)
-            return _against(acting, _whole(g, in1, in2, mode, axis_numbers), other, axis_numbers, method)
+            return _convolve_transposed(acting, _full_cotangent(g, in1, in2, mode, axis_numbers), other, axis_numbers, method)
 
         return formula
 
@@ -78,10 +78,10 @@ def _correlation(
         one, two = (g * np.conjugate(in2), np.conjugate(g * in1)) if out.ndim == 0 else (np.zeros_like(in1), np.zeros_like(in2))
         return two if position else one
     axes = _axes(g, None)
-    g = _whole(g, in1, in2, mode, axes)
+    g = _full_cotangent(g, in1, in2, mode, axes)
     if position == 0:
-        return _against("convolve", g, turned, axes, method)
-    return np.conjugate(np.flip(_against("convolve", g, in1, axes, method)))
+        return _convolve_transposed("convolve", g, turned, axes, method)
+    return np.conjugate(np.flip(_convolve_transposed("convolve", g, in1, axes, method)))
 
 
 scipy_signal_convolve_grad = _convolution("convolve", "convolve")
@@ -100,12 +100,12 @@ scipy_signal_correlate_grad = multilinear(
 _MANY = 64  # more lags than these are computed by a Fourier transform
 
 
-def _backwards(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: int) -> Any:
+def _transposed_filter(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: int) -> Any:
     """The transpose of a filter."""
     return np.flip(scipy.signal.lfilter(b, a, np.flip(g, axis), axis), axis)
 
 
-def _lagged(g: NDArray[Any], u: Any, count: int) -> Any:
+def _lagged_products(g: NDArray[Any], u: Any, count: int) -> Any:
     """``sum over n of g[n] u[n - k]`` along the last axis, and over all others, for k from 0 on."""
     length = g.shape[-1]
     if count <= _MANY:
@@ -118,14 +118,14 @@ def _lagged(g: NDArray[Any], u: Any, count: int) -> Any:
 def _recursive(g: NDArray[Any], a: NDArray[Any], signal: Any, count: int, axis: int) -> Any:
     """The adjoint of coefficients that meet a signal before the recursive part does."""
     through = scipy.signal.lfilter(np.ones(1, a.dtype), a, signal, axis)
-    return _lagged(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
+    return _lagged_products(np.moveaxis(g, axis, -1), np.moveaxis(through, axis, -1), count)
 
 
 scipy_signal_lfilter_grad = general(
     "scipy_signal_lfilter",
     lambda g, out, b, a, x, axis=-1: _recursive(g, ensure_array(a), x, len(b), axis),
     lambda g, out, b, a, x, axis=-1: -_recursive(g, ensure_array(a), out, len(a), axis),
-    lambda g, out, b, a, x, axis=-1: _backwards(b, a, g, axis),
+    lambda g, out, b, a, x, axis=-1: _transposed_filter(b, a, g, axis),
 ).tangent(
     lambda t, out, b, a, x, axis=-1: scipy.signal.lfilter(t, a, x, axis),
     lambda t, out, b, a, x, axis=-1: -scipy.signal.lfilter(t, a, out, axis),
@@ -133,16 +133,16 @@ scipy_signal_lfilter_grad = general(
 )
 
 
-def _of_length(x: NDArray[Any], length: int) -> Any:
+def _cut_or_pad(x: NDArray[Any], length: int) -> Any:
     """Cut, or padded with zeros, along the last axis."""
     missing = length - x.shape[-1]
     return x[..., :length] if missing <= 0 else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
 
-def _spread(x: NDArray[Any], up: int, length: int) -> Any:
+def _insert_zeros(x: NDArray[Any], up: int, length: int) -> Any:
     """With ``up - 1`` zeros after each element of the last axis, and of a length."""
     apart = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
-    return _of_length(np.reshape(apart, (*x.shape[:-1], -1)), length)
+    return _cut_or_pad(np.reshape(apart, (*x.shape[:-1], -1)), length)
 
 
 def _upfirdn_x(
@@ -153,15 +153,15 @@ def _upfirdn_x(
     before = -late % up
     turned = np.pad(np.flip(h), (before, 0))
     cotangent = np.moveaxis(scipy.signal.upfirdn(turned, g, down, up, axis), axis, -1)[..., (late + before) // up :]
-    return np.moveaxis(_of_length(cotangent, x.shape[axis]), -1, axis)
+    return np.moveaxis(_cut_or_pad(cotangent, x.shape[axis]), -1, axis)
 
 
 def _upfirdn_h(
     g: NDArray[Any], out: NDArray[Any], h: Any, x: NDArray[Any], up: int = 1, down: int = 1, axis: int = -1, **_: Any
 ) -> Any:
     length = max(g.shape[axis] * down, x.shape[axis] * up)
-    spread = _spread(np.moveaxis(g, axis, -1), down, length), _spread(np.moveaxis(x, axis, -1), up, length)
-    return _lagged(*spread, len(h))
+    spread = _insert_zeros(np.moveaxis(g, axis, -1), down, length), _insert_zeros(np.moveaxis(x, axis, -1), up, length)
+    return _lagged_products(*spread, len(h))
 
 
 scipy_signal_upfirdn_grad = general("scipy_signal_upfirdn", _upfirdn_h, _upfirdn_x).tangent(

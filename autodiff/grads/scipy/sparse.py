@@ -25,7 +25,7 @@ def _sparse() -> Any:
     return sparse
 
 
-def _at_places(g: NDArray[Any], x: NDArray[Any], pattern: Any) -> Any:
+def _at_positions(g: NDArray[Any], x: NDArray[Any], pattern: Any) -> Any:
     """Return ``outer(g, x)`` at the places of the elements; summed over the columns of matrices."""
     products = g[pattern.rows] * x[pattern.cols]
     return products if products.ndim == 1 else np.sum(products, axis=1)
@@ -35,7 +35,7 @@ scipy_sparse_times_grad = linear("scipy_sparse_times", lambda g, out, x, *, matr
 
 scipy_sparse_matmul_grad = multilinear(
     "scipy_sparse_matmul",
-    lambda g, out, data, x, *, pattern: _at_places(g, x, pattern),
+    lambda g, out, data, x, *, pattern: _at_positions(g, x, pattern),
     lambda g, out, data, x, *, pattern: _sparse().product(data, g, pattern=pattern.T),
 ).not_batchable()
 
@@ -46,7 +46,9 @@ scipy_sparse_toarray_grad = linear(
 scipy_sparse_solve_grad = (
     general(
         "scipy_sparse_solve",
-        lambda g, out, data, b, *, pattern, **o: -_at_places(_sparse().solution(data, g, pattern=pattern.T, **o), out, pattern),
+        lambda g, out, data, b, *, pattern, **o: (
+            -_at_positions(_sparse().solution(data, g, pattern=pattern.T, **o), out, pattern)
+        ),
         lambda g, out, data, b, *, pattern, **o: _sparse().solution(data, g, pattern=pattern.T, **o),
     )
     .tangent(
@@ -75,14 +77,14 @@ def _back(g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pat
     return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
 
 
-def _of_elements(
+def _pull_elements(
     g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
 ) -> Any:
     weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
-    return -_at_places(weights, out, pattern if trans == "N" else pattern.T)
+    return -_at_positions(weights, out, pattern if trans == "N" else pattern.T)
 
 
-def _along_elements(
+def _push_elements(
     t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
 ) -> Any:
     moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
@@ -90,8 +92,8 @@ def _along_elements(
 
 
 scipy_sparse_linalg_factored_grad = (
-    general("scipy_sparse_linalg_factored", _of_elements, _back)
-    .tangent(_along_elements, lambda t, out, data, b, **o: _sparse_linalg().factored(data, t, **o))
+    general("scipy_sparse_linalg_factored", _pull_elements, _back)
+    .tangent(_push_elements, lambda t, out, data, b, **o: _sparse_linalg().factored(data, t, **o))
     .not_batchable()
 )
 
@@ -136,7 +138,7 @@ def _require_simple(elements: Any, matrix: Any) -> None:
         )
 
 
-def _of_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Any) -> Any:
+def _pull_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, find: Any) -> Any:
     (gw, gv), (w, v) = g, out
     total: Any = 0
     for k in range(v.shape[1]):
@@ -145,11 +147,11 @@ def _of_pairs(g: NDArray[Any], out: NDArray[Any], data: Any, *, pattern: Any, fi
         if gv is not None:
             elements, places = _bordered(data, w[k], v[:, k], pattern)
             weights = _sparse().solution(elements, np.concatenate([gv[:, k], np.zeros(1)]), pattern=places.T)
-            total = total - _at_places(weights[:-1], v[:, k], pattern)
+            total = total - _at_positions(weights[:-1], v[:, k], pattern)
     return total
 
 
-def _along_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
+def _push_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: Any) -> Any:
     w, v = out
     pair_tangents = []
     for k in range(v.shape[1]):
@@ -159,4 +161,4 @@ def _along_pairs(t: NDArray[Any], out: Any, data: Any, *, pattern: Any, find: An
     return np.stack([f[-1] for f in pair_tangents]), np.stack([f[:-1] for f in pair_tangents], axis=1)
 
 
-scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _of_pairs).tangent(_along_pairs).not_batchable()
+scipy_sparse_linalg_eigenpairs_grad = general("scipy_sparse_linalg_eigenpairs", _pull_pairs).tangent(_push_pairs).not_batchable()

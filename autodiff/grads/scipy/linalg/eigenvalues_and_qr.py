@@ -17,28 +17,28 @@ from compgraph.values import Value
 
 from ....rules import Rule, general
 from ...linalg import (
-    adjoint,
+    batch_unless_equal,
     check_cotangent,
     check_tangent,
-    diagonal,
+    conj_transpose,
+    diagonals,
     eig,
     eig_tangent,
     inverse_gaps,
-    of_stacks,
+    matmul_chain,
     on_diagonal,
-    product,
     qr,
     qr_tangent,
     svd,
     svd_tangent,
-    swap,
+    transpose,
 )
-from .factorizations import _ordered
+from .factorizations import _take_order
 
 # ---------------------------------------------------------------------------------------- eigenvectors
 
 
-def _free(gv: Any, v: Any) -> Any:
+def _tangential_part(gv: Any, v: Any) -> Any:
     """The adjoint of vectors without the part along them, which their length undoes."""
     along = np.sum(gv * v, axis=-2, keepdims=True)
     size = np.max(np.abs(to_values(gv)), initial=0)
@@ -50,29 +50,29 @@ def _free(gv: Any, v: Any) -> Any:
     return gv - np.real(along) * np.conjugate(v)
 
 
-def _of_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def _pull_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """The adjoints of a and b from those of values and right vectors."""
     if b is None:
         return eig((gw, gv), (w, v), a), None
-    turn = None if gv is None else np.matmul(swap(v), _free(gv, v))
+    turn = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
     check_cotangent("linalg_eig", w, gw, turn)
     middle: Any = 0 if turn is None else inverse_gaps(w) * turn
     if gw is not None:
         middle = middle + on_diagonal(gw, w, "linalg_eig")
-    rows = swap(np.linalg.inv(np.matmul(b, v)))
-    return product(rows, middle, swap(v)), -product(rows, middle * w[..., None, :], swap(v))
+    rows = transpose(np.linalg.inv(np.matmul(b, v)))
+    return matmul_chain(rows, middle, transpose(v)), -matmul_chain(rows, middle * w[..., None, :], transpose(v))
 
 
-def _pair_tangent(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def _push_pair(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
     """The tangents of values and right vectors; of complex vectors of pairs only the former."""
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
-    moved = np.matmul(t, v)
-    inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -moved * w[..., None, :] if position else moved)
+    tv = np.matmul(t, v)
+    inner = np.matmul(np.linalg.inv(np.matmul(b, v)), -tv * w[..., None, :] if position else tv)
     check_tangent("linalg_eig", w, inner)
-    turned = np.matmul(v, inverse_gaps(w) * inner)
-    scale = np.real(np.sum(np.conjugate(v) * turned, axis=-2, keepdims=True))
-    return diagonal(inner), turned - v * scale
+    vector_tangent = np.matmul(v, inverse_gaps(w) * inner)
+    scale = np.real(np.sum(np.conjugate(v) * vector_tangent, axis=-2, keepdims=True))
+    return diagonals(inner), vector_tangent - v * scale
 
 
 def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -81,24 +81,26 @@ def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, An
         w, vl, vr = out, None, None
     else:
         w, vl, vr = (*out, None) if not right else (out[0], None, out[1]) if not left else out
-    return w, vl, _vectors_of(w, a, b) if vr is None else vr
+    return w, vl, _right_vectors(w, a, b) if vr is None else vr
 
 
-def _vectors_of(w: Any, a: Any, b: Any) -> Any:
+def _right_vectors(w: Any, a: Any, b: Any) -> Any:
     """The right vectors of values that are known, in their order."""
-    again, v = scipy.linalg.eig(a, b)
-    one, two = to_values(w), to_values(again)
-    if not np.allclose(one, two, rtol=0, atol=np.sqrt(np.finfo(one.dtype).eps) * np.max(np.abs(one), initial=1e-300)):
+    recomputed, v = scipy.linalg.eig(a, b)
+    values, recomputed_values = to_values(w), to_values(recomputed)
+    if not np.allclose(
+        values, recomputed_values, rtol=0, atol=np.sqrt(np.finfo(values.dtype).eps) * np.max(np.abs(values), initial=1e-300)
+    ):
         raise scipy.linalg.LinAlgError("the eigenvalues come in another order with vectors than without; use scipy.linalg.eig")
     return v
 
 
-def _refuse_homogeneous(options: dict[str, Any]) -> None:
+def _require_inhomogeneous(options: dict[str, Any]) -> None:
     if options.get("homogeneous_eigvals"):
         raise TypeError("scipy.linalg.eig: no derivative of homogeneous_eigvals is known; leave it out")
 
 
-def _refuse_left_alone(right: Any) -> None:
+def _require_right_vectors(right: Any) -> None:
     """Without right vectors, SciPy gives those on the left any length."""
     if not right:
         raise TypeError(
@@ -106,31 +108,31 @@ def _refuse_left_alone(right: Any) -> None:
         )
 
 
-def _flags(options: dict[str, Any], only: bool) -> tuple[Any, Any]:
-    return (False, False) if only else (options.get("left", False), options.get("right", True))
+def _flags(options: dict[str, Any], values_only: bool) -> tuple[Any, Any]:
+    return (False, False) if values_only else (options.get("left", False), options.get("right", True))
 
 
-def _eig_back(position: int, only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
-    _refuse_homogeneous(options)
-    left, right = _flags(options, only)
+def _pull_eig(position: int, values_only: bool, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    _require_inhomogeneous(options)
+    left, right = _flags(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
     gw, gl, gr = (g, None, None) if not (left or right) else (g[0], g[1] if left else None, g[-1] if right else None)
     total: Any = 0 * (b if position else a)
     if gw is not None or gr is not None:
-        total = total + _of_pair(gw, gr, w, vr, a, b)[position]
+        total = total + _pull_pair(gw, gr, w, vr, a, b)[position]
     if gl is not None and b is not None:
-        _refuse_left_alone(right)
+        _require_right_vectors(right)
     if gl is not None:  # the right vectors of the adjoint matrices
-        other = None if b is None else adjoint(b)
-        total = total + adjoint(_of_pair(None, gl, np.conjugate(w), vl, adjoint(a), other)[position])
+        other = None if b is None else conj_transpose(b)
+        total = total + conj_transpose(_pull_pair(None, gl, np.conjugate(w), vl, conj_transpose(a), other)[position])
     return total
 
 
-def _eig_forth(position: int, only: bool, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
-    _refuse_homogeneous(options)
-    left, right = _flags(options, only)
+def _push_eig(position: int, values_only: bool, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+    _require_inhomogeneous(options)
+    left, right = _flags(options, values_only)
     w, vl, vr = _eig_parts(out, left, right, a, b)
-    dw, dr = _pair_tangent(t, position, w, vr, a, b)
+    dw, dr = _push_pair(t, position, w, vr, a, b)
     if not (left or right):
         return dw
     if b is not None and (vr if right else vl).dtype.kind == "c":
@@ -140,39 +142,39 @@ def _eig_forth(position: int, only: bool, t: Any, out: Any, a: Any, b: Any = Non
         )
     tangents = [dw]
     if left and b is not None:
-        _refuse_left_alone(right)
+        _require_right_vectors(right)
     if left:
-        other = None if b is None else adjoint(b)
-        tangents.append(_pair_tangent(adjoint(t), position, np.conjugate(w), vl, adjoint(a), other)[1])
+        other = None if b is None else conj_transpose(b)
+        tangents.append(_push_pair(conj_transpose(t), position, np.conjugate(w), vl, conj_transpose(a), other)[1])
     return (*tangents, dr) if right else tuple(tangents)
 
 
-def _of_any(opname: str, only: bool) -> Rule:
+def _declare_eig(opname: str, values_only: bool) -> Rule:
     def formula(position: int) -> Any:
-        return lambda g, out, *operands, **options: _eig_back(position, only, g, out, *operands, **options)
+        return lambda g, out, *operands, **options: _pull_eig(position, values_only, g, out, *operands, **options)
 
     def tangent(position: int) -> Any:
-        return lambda t, out, *operands, **options: _eig_forth(position, only, t, out, *operands, **options)
+        return lambda t, out, *operands, **options: _push_eig(position, values_only, t, out, *operands, **options)
 
     return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).not_batchable()
 
 
-scipy_linalg_eig_grad = _of_any("scipy_linalg_eig", False)
-scipy_linalg_eigvals_grad = _of_any("scipy_linalg_eigvals", True)
+scipy_linalg_eig_grad = _declare_eig("scipy_linalg_eig", False)
+scipy_linalg_eigvals_grad = _declare_eig("scipy_linalg_eigvals", True)
 
 # ----------------------------------------------------------------------------------------- singular values
 
 
-def _svd_back(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+def _pull_svd(g: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
     return svd(g, out, a, full_matrices, compute_uv)
 
 
-def _svd_forth(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
+def _push_svd(t: Any, out: Any, a: Any, full_matrices: Any = True, compute_uv: Any = True, **_: Any) -> Any:
     return svd_tangent(t, out, a, full_matrices, compute_uv)
 
 
-scipy_linalg_svd_grad = of_stacks(general("scipy_linalg_svd", _svd_back).tangent(_svd_forth))
-scipy_linalg_svdvals_grad = of_stacks(
+scipy_linalg_svd_grad = batch_unless_equal(general("scipy_linalg_svd", _pull_svd).tangent(_push_svd))
+scipy_linalg_svdvals_grad = batch_unless_equal(
     general("scipy_linalg_svdvals", lambda g, out, a, **_: svd(g, out, a, compute_uv=False)).tangent(
         lambda t, out, a, **_: svd_tangent(t, out, a, compute_uv=False)
     )
@@ -181,7 +183,7 @@ scipy_linalg_svdvals_grad = of_stacks(
 # ---------------------------------------------------------------------------------------------------- QR
 
 
-def _refuse_beside(g: Any, name: str) -> None:
+def _require_reduced_part(g: Any, name: str) -> None:
     """Only columns, or rows, that the matrix settles may be used of a square q."""
     if g is not None and g.size and (isinstance(g, Value) or np.any(to_values(g) != 0)):
         raise TypeError(
@@ -190,7 +192,7 @@ def _refuse_beside(g: Any, name: str) -> None:
         )
 
 
-def _refuse_forward(name: str) -> None:
+def _raise_no_tangent(name: str) -> None:
     raise TypeError(
         f"scipy.linalg.{name}: the part of a square q that completes the basis has no tangent; use mode='economic' (or mode='r')"
     )
@@ -207,16 +209,16 @@ def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
     return (None if mode == "r" else parts[0]), parts[-1], order
 
 
-def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
-    _refuse_raw(mode)
+def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+    _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     gr, gq = g[len(g) - 2 if pivoting else -1], None if q is None else g[0]
     if not a.size:
         return 0 * a
     k = min(a.shape[-2:])
-    x = a if order is None else _ordered(a, order, -1)
+    x = a if order is None else _take_order(a, order, -1)
     if q is not None and gq is not None:
-        _refuse_beside(gq[..., k:], "qr")
+        _require_reduced_part(gq[..., k:], "qr")
     narrow = None if gr is None else gr[..., :k, :]
     if q is None:
         cotangent = 0 * a if narrow is None else qr(narrow, r[..., :k, :], x, "r")
@@ -224,23 +226,23 @@ def _qr_back(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
         cotangent = 0 * a
     else:
         cotangent = qr((None if gq is None else gq[..., :k], narrow), (q[..., :k], r[..., :k, :]), x, "reduced")
-    return cotangent if order is None else _ordered(cotangent, np.argsort(order, axis=-1), -1)
+    return cotangent if order is None else _take_order(cotangent, np.argsort(order, axis=-1), -1)
 
 
-def _refuse_raw(mode: str) -> None:
+def _require_not_raw(mode: str) -> None:
     if mode == "raw":
         raise TypeError("scipy.linalg.qr: no derivative of mode='raw' is known; use mode='economic'")
 
 
-def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
-    _refuse_raw(mode)
+def _push_qr(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
+    _require_not_raw(mode)
     q, r, order = _qr_split(out, mode, pivoting)
     if not a.size:
         return tuple([0 * part for part in out])
     k = min(a.shape[-2:])
     if q is not None and q.shape[-1] > k:
-        _refuse_forward("qr")
-    x, t = (a, t) if order is None else (_ordered(a, order, -1), _ordered(t, order, -1))
+        _raise_no_tangent("qr")
+    x, t = (a, t) if order is None else (_take_order(a, order, -1), _take_order(t, order, -1))
     tangents = (qr_tangent(t, r[..., :k, :], x, "r"),) if q is None else qr_tangent(t, (q, r), x, "reduced")
     missing = r.shape[-2] - tangents[-1].shape[-2]
     below = np.zeros((*r.shape[:-2], missing, r.shape[-1]), r.dtype)
@@ -248,50 +250,52 @@ def _qr_forth(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = Fals
     return tangents if order is None else (*tangents, None)
 
 
-scipy_linalg_qr_grad = general("scipy_linalg_qr", _qr_back).tangent(_qr_forth).not_batchable()
+scipy_linalg_qr_grad = general("scipy_linalg_qr", _pull_qr).tangent(_push_qr).not_batchable()
 
 # a = r q: the adjoint of a with its rows turned around is q~ r~, with the adjoints of both, turned around.
 
 
-def _turned(x: Any, rows: bool, columns: bool) -> Any:
-    return adjoint(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
+def _reversed_adjoint(x: Any, rows: bool, columns: bool) -> Any:
+    return conj_transpose(x[..., :: -1 if rows else 1, :: -1 if columns else 1])
 
 
-def _rq_back(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+def _pull_rq(g: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
     gr, gq = (g, None) if mode == "r" else g
     r, q = (out, None) if mode == "r" else out
     if not a.size or (gr is None and gq is None):
         return 0 * a
     k = min(a.shape[-2:])
     if gq is not None:
-        _refuse_beside(gq[..., : gq.shape[-2] - k, :], "rq")
-    x = _turned(a, True, False)
-    back = None if gr is None else _turned(gr[..., -k:], True, True)
-    cotangent = qr((None if gq is None else _turned(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced")
-    return adjoint(cotangent)[..., ::-1, :]
+        _require_reduced_part(gq[..., : gq.shape[-2] - k, :], "rq")
+    x = _reversed_adjoint(a, True, False)
+    back = None if gr is None else _reversed_adjoint(gr[..., -k:], True, True)
+    cotangent = qr(
+        (None if gq is None else _reversed_adjoint(gq[..., -k:, :], True, False), back), _rq_pair(q, r, x, k), x, "reduced"
+    )
+    return conj_transpose(cotangent)[..., ::-1, :]
 
 
 def _rq_pair(q: Any, r: Any, x: Any, k: int) -> tuple[Any, Any]:
     """Return q~ and r~; if q was not requested, the one that belongs to r, whose signs are LAPACK's."""
-    square = _turned(r[..., -k:], True, True)
+    square = _reversed_adjoint(r[..., -k:], True, True)
     if q is not None:
-        return _turned(q[..., -k:, :], True, False), square
+        return _reversed_adjoint(q[..., -k:, :], True, False), square
     return np.matmul(x[..., :k], np.linalg.inv(square[..., :k])), square
 
 
-def _rq_forth(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
+def _push_rq(t: Any, out: Any, a: Any, mode: str = "full", **_: Any) -> Any:
     r, q = (out, None) if mode == "r" else out
     if not a.size:
         return 0 * out if mode == "r" else tuple([0 * part for part in out])
     k = min(a.shape[-2:])
     if q is not None and q.shape[-2] > k:
-        _refuse_forward("rq")
-    x, moved = _turned(a, True, False), _turned(t, True, False)
+        _raise_no_tangent("rq")
+    x, moved = _reversed_adjoint(a, True, False), _reversed_adjoint(t, True, False)
     dq, dr = qr_tangent(moved, _rq_pair(q, r, x, k), x, "reduced")
-    dr = adjoint(dr)[..., ::-1, ::-1]
+    dr = conj_transpose(dr)[..., ::-1, ::-1]
     missing = r.shape[-1] - k
     dr = np.concatenate([np.zeros((*r.shape[:-1], missing), r.dtype), dr], axis=-1) if missing else dr
-    return dr if q is None else (dr, adjoint(dq)[..., ::-1, :])
+    return dr if q is None else (dr, conj_transpose(dq)[..., ::-1, :])
 
 
-scipy_linalg_rq_grad = general("scipy_linalg_rq", _rq_back).tangent(_rq_forth).not_batchable()
+scipy_linalg_rq_grad = general("scipy_linalg_rq", _pull_rq).tangent(_push_rq).not_batchable()

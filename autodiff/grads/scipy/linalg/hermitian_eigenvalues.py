@@ -23,17 +23,17 @@ from compgraph.scipy import banded_matrices
 
 from ....rules import Rule, general
 from ...linalg import (
-    adjoint,
     check_cotangent,
     check_tangent,
-    diagonal,
+    conj_transpose,
+    diagonals,
     equal_pairs,
-    folded,
+    fold_hermitian,
     inverse_gaps,
-    mirrored,
+    matmul_chain,
+    mirror_triangle,
     on_diagonal,
-    product,
-    swap,
+    transpose,
 )
 
 _NAME = "linalg_eigh"  # in warnings of `repeated_eigenvalues`
@@ -59,7 +59,7 @@ class _Pair:
                 self.v = self._among(v, self.v)
         else:
             self.w, self.v, self.first, self.count = w, v, 0, w.shape[-1]
-        whole: Any = None if b is None else mirrored(b, self.upper)
+        whole: Any = None if b is None else mirror_triangle(b, self.upper)
         self.whole: Any = whole
         self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
 
@@ -68,7 +68,7 @@ class _Pair:
         end = self.first + self.count
         return np.concatenate([whole[..., : self.first], part, whole[..., end:]], axis=-1)
 
-    def widened(self, part: Any) -> Any:
+    def widen(self, part: Any) -> Any:
         """The adjoint of a part of the values, or vectors, as that of all."""
         if part is None or self.count == self.w.shape[-1]:
             return part
@@ -77,7 +77,7 @@ class _Pair:
         behind = np.zeros((*shape, self.w.shape[-1] - self.first - self.count), part.dtype)
         return np.concatenate([before, part, behind], axis=-1)
 
-    def narrowed(self, whole: Any) -> Any:
+    def narrow(self, whole: Any) -> Any:
         """The tangents of the result, of those of all."""
         return whole[..., self.first : self.first + self.count]
 
@@ -86,38 +86,38 @@ class _Pair:
         """The vectors u of ``a u = w c u``, where c is b, or its inverse for the other types."""
         return np.matmul(self.whole, self.v) if self.type == 2 else self.v
 
-    def pulled(self, gw: Any, gv: Any) -> tuple[Any, Any]:
+    def pull(self, gw: Any, gv: Any) -> tuple[Any, Any]:
         """The adjoints of the matrices that are meant."""
-        gw, gv = self.widened(gw), self.widened(gv)
+        gw, gv = self.widen(gw), self.widen(gv)
         w, u = self.w, self.vectors
         beside: Any = 0
         if gv is not None and self.type == 2:  # v is c u
-            gv = np.matmul(swap(self.inverse), gv)
-            beside = -np.matmul(gv, swap(self.v))
-        turn = None if gv is None else np.matmul(swap(u), gv)
+            gv = np.matmul(transpose(self.inverse), gv)
+            beside = -np.matmul(gv, transpose(self.v))
+        turn = None if gv is None else np.matmul(transpose(u), gv)
         check_cotangent(_NAME, w, gw, turn)
         middle: Any = 0 if turn is None else inverse_gaps(w) * turn
         if gw is not None:
             middle = middle + on_diagonal(gw, w, _NAME)
-        of_a = product(np.conjugate(u), middle, swap(u))
+        of_a = matmul_chain(np.conjugate(u), middle, transpose(u))
         if self.b is None:
             return of_a, None
         inner = -middle * w[..., None, :]
         if turn is not None:
             inner = inner - np.where(equal_pairs(w), turn, 0) / 2
-        of_c = product(np.conjugate(u), inner, swap(u))
+        of_c = matmul_chain(np.conjugate(u), inner, transpose(u))
         if self.type == 1:
             return of_a, of_c
-        return of_a, beside - product(swap(self.inverse), of_c, swap(self.inverse))
+        return of_a, beside - matmul_chain(transpose(self.inverse), of_c, transpose(self.inverse))
 
-    def pushed(self, da: Any, db: Any) -> tuple[Any, Any]:
+    def push(self, da: Any, db: Any) -> tuple[Any, Any]:
         """The tangents of values and vectors."""
         w, u = self.w, self.vectors
-        dc = db if self.type == 1 or db is None else -product(self.inverse, db, self.inverse)
-        inner: Any = 0 if da is None else product(adjoint(u), da, u)
+        dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse, db, self.inverse)
+        inner: Any = 0 if da is None else matmul_chain(conj_transpose(u), da, u)
         change: Any = 0
         if dc is not None:
-            change = product(adjoint(u), dc, u)
+            change = matmul_chain(conj_transpose(u), dc, u)
             inner = inner - change * w[..., None, :]
         check_tangent(_NAME, w, inner)
         turn = inverse_gaps(w) * inner
@@ -126,7 +126,7 @@ class _Pair:
         dv: Any = np.matmul(u, turn)
         if self.type == 2:
             dv = np.matmul(self.inverse, dv if db is None else dv - np.matmul(db, self.v))
-        return np.real(diagonal(inner)), dv
+        return np.real(diagonals(inner)), dv
 
 
 def _first(w: NDArray[Any], by_index: Any, by_value: Any) -> int:
@@ -139,31 +139,31 @@ def _first(w: NDArray[Any], by_index: Any, by_value: Any) -> int:
     return int(np.max(counts, initial=0))
 
 
-def _apart(g: Any, eigvals_only: Any) -> tuple[Any, Any]:
+def _split_cotangents(g: Any, eigvals_only: Any) -> tuple[Any, Any]:
     return (g, None) if eigvals_only else g
 
 
-def _back(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _pull(position: int, g: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
     pair = _Pair(out, a, b, **options)
-    return folded(pair.pulled(*_apart(g, options.get("eigvals_only")))[position], pair.upper)
+    return fold_hermitian(pair.pull(*_split_cotangents(g, options.get("eigvals_only")))[position], pair.upper)
 
 
-def _forth(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
+def _push(position: int, t: Any, out: Any, a: Any, b: Any = None, **options: Any) -> Any:
     pair = _Pair(out, a, b, **options)
-    t = mirrored(t, pair.upper)
-    dw, dv = pair.pushed(*((t, None) if position == 0 else (None, t)))
-    dw = pair.narrowed(dw)
-    return dw if options.get("eigvals_only") else (dw, pair.narrowed(dv))
+    t = mirror_triangle(t, pair.upper)
+    dw, dv = pair.push(*((t, None) if position == 0 else (None, t)))
+    dw = pair.narrow(dw)
+    return dw if options.get("eigvals_only") else (dw, pair.narrow(dv))
 
 
-def _of_pairs(opname: str, **fixed: Any) -> Rule:
+def _declare_pair(opname: str, **fixed: Any) -> Rule:
     """Declare a decomposition of pairs of matrices; a stack of adjoints is passed at once unless values are equal."""
 
     def formula(position: int) -> Any:
-        return lambda g, out, *operands, **options: _back(position, g, out, *operands, **{**fixed, **options})
+        return lambda g, out, *operands, **options: _pull(position, g, out, *operands, **{**fixed, **options})
 
     def tangent(position: int) -> Any:
-        return lambda t, out, *operands, **options: _forth(position, t, out, *operands, **{**fixed, **options})
+        return lambda t, out, *operands, **options: _push(position, t, out, *operands, **{**fixed, **options})
 
     def alone(out: Any, options: dict[str, Any]) -> bool:
         w = out if fixed.get("eigvals_only") or options.get("eigvals_only") else out[0]
@@ -184,8 +184,8 @@ def _of_pairs(opname: str, **fixed: Any) -> Rule:
     return general(opname, formula(0), formula(1)).tangent(tangent(0), tangent(1)).not_batchable().batched(pull, push)
 
 
-scipy_linalg_eigh_grad = _of_pairs("scipy_linalg_eigh")
-scipy_linalg_eigvalsh_grad = _of_pairs("scipy_linalg_eigvalsh", eigvals_only=True)
+scipy_linalg_eigh_grad = _declare_pair("scipy_linalg_eigh")
+scipy_linalg_eigvalsh_grad = _declare_pair("scipy_linalg_eigvalsh", eigvals_only=True)
 
 # ------------------------------------------------------------------------------------- by their diagonals
 
@@ -214,14 +214,14 @@ def _diagonal_below(x: NDArray[Any]) -> Any:
     return x[..., np.arange(1, n), np.arange(n - 1)]
 
 
-def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
+def _declare_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
     def back(position: int) -> Any:
         def formula(
             g: NDArray[Any], out: NDArray[Any], d: Any, e: Any, select: Any = "a", select_range: Any = None, **options: Any
         ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
-            matrix_cotangent = _back(0, g, out, _tridiagonal(d, e), **chosen)
-            return _diagonal_below(matrix_cotangent) if position else diagonal(matrix_cotangent)
+            matrix_cotangent = _pull(0, g, out, _tridiagonal(d, e), **chosen)
+            return _diagonal_below(matrix_cotangent) if position else diagonals(matrix_cotangent)
 
         return formula
 
@@ -231,18 +231,18 @@ def _of_tridiagonal(opname: str, eigvals_only: bool) -> Rule:
         ) -> Any:
             chosen = _options(eigvals_only or options.get("eigvals_only"), select, select_range)
             moved = _tridiagonal(0 * d, t) if position else _tridiagonal(t, 0 * e)
-            return _forth(0, moved, out, _tridiagonal(d, e), **chosen)
+            return _push(0, moved, out, _tridiagonal(d, e), **chosen)
 
         return tangent
 
     return general(opname, back(0), back(1)).tangent(forth(0), forth(1)).not_batchable()
 
 
-scipy_linalg_eigh_tridiagonal_grad = _of_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
-scipy_linalg_eigvalsh_tridiagonal_grad = _of_tridiagonal("scipy_linalg_eigvalsh_tridiagonal", True)
+scipy_linalg_eigh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigh_tridiagonal", False)
+scipy_linalg_eigvalsh_tridiagonal_grad = _declare_tridiagonal("scipy_linalg_eigvalsh_tridiagonal", True)
 
 
-def _of_bands(opname: str, only: bool) -> Rule:
+def _declare_banded(opname: str, only: bool) -> Rule:
     def back(
         g: Any, out: Any, a: Any, lower: Any = False, eigvals_only: Any = False, select: Any = "a", select_range: Any = None,
         **_: Any,
@@ -250,7 +250,7 @@ def _of_bands(opname: str, only: bool) -> Rule:
         below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
         return banded_matrices.banded(
-            _back(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **chosen), below, above
+            _pull(0, g, out, banded_matrices.dense(a, below, above), lower=lower, **chosen), below, above
         )
 
     def forth(
@@ -259,12 +259,12 @@ def _of_bands(opname: str, only: bool) -> Rule:
     ) -> Any:  # fmt: skip
         below, above = banded_matrices.widths(a, lower)
         chosen = _options(only or eigvals_only, select, select_range)
-        return _forth(
+        return _push(
             0, banded_matrices.dense(t, below, above), out, banded_matrices.dense(a, below, above), lower=lower, **chosen
         )
 
     return general(opname, back).tangent(forth).not_batchable()
 
 
-scipy_linalg_eig_banded_grad = _of_bands("scipy_linalg_eig_banded", False)
-scipy_linalg_eigvals_banded_grad = _of_bands("scipy_linalg_eigvals_banded", True)
+scipy_linalg_eig_banded_grad = _declare_banded("scipy_linalg_eig_banded", False)
+scipy_linalg_eigvals_banded_grad = _declare_banded("scipy_linalg_eigvals_banded", True)

@@ -15,19 +15,19 @@ import scipy
 from numpy.typing import NDArray
 
 from ....rules import Rule, general
-from ...linalg import adjoint, product, swap
+from ...linalg import conj_transpose, matmul_chain, transpose
 
 # a x + x b = q
 
 
 def _sylvester(g: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> Any:
-    return scipy.linalg.solve_sylvester(swap(a), swap(b), g)
+    return scipy.linalg.solve_sylvester(transpose(a), transpose(b), g)
 
 
 scipy_linalg_solve_sylvester_grad = general(
     "scipy_linalg_solve_sylvester",
-    lambda g, out, a, b, q: -np.matmul(_sylvester(g, a, b), swap(out)),
-    lambda g, out, a, b, q: -np.matmul(swap(out), _sylvester(g, a, b)),
+    lambda g, out, a, b, q: -np.matmul(_sylvester(g, a, b), transpose(out)),
+    lambda g, out, a, b, q: -np.matmul(transpose(out), _sylvester(g, a, b)),
     lambda g, out, a, b, q: _sylvester(g, a, b),
 ).tangent(
     lambda t, out, a, b, q: scipy.linalg.solve_sylvester(a, b, -np.matmul(t, out)),
@@ -39,37 +39,37 @@ scipy_linalg_solve_sylvester_grad = general(
 
 
 def _lyapunov(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
-    solved = scipy.linalg.solve_continuous_lyapunov(swap(a), g)
-    return -np.matmul(solved, swap(out)) - np.conjugate(np.matmul(swap(solved), out))
+    solution = scipy.linalg.solve_continuous_lyapunov(transpose(a), g)
+    return -np.matmul(solution, transpose(out)) - np.conjugate(np.matmul(transpose(solution), out))
 
 
 def _lyapunov_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any) -> Any:
-    return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, adjoint(t)))
+    return scipy.linalg.solve_continuous_lyapunov(a, -np.matmul(t, out) - np.matmul(out, conj_transpose(t)))
 
 
 scipy_linalg_solve_continuous_lyapunov_grad = general(
     "scipy_linalg_solve_continuous_lyapunov",
     _lyapunov,
-    lambda g, out, a, q: scipy.linalg.solve_continuous_lyapunov(swap(a), g),
+    lambda g, out, a, q: scipy.linalg.solve_continuous_lyapunov(transpose(a), g),
 ).tangent(_lyapunov_tangent, lambda t, out, a, q: scipy.linalg.solve_continuous_lyapunov(a, t))
 
 # a x a^H - x + q = 0
 
 
 def _stein(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
-    solved = scipy.linalg.solve_discrete_lyapunov(swap(a), g, method=method)
-    return product(solved, np.conjugate(a), swap(out)) + np.conjugate(product(swap(solved), a, out))
+    solution = scipy.linalg.solve_discrete_lyapunov(transpose(a), g, method=method)
+    return matmul_chain(solution, np.conjugate(a), transpose(out)) + np.conjugate(matmul_chain(transpose(solution), a, out))
 
 
 def _stein_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], q: Any, method: Any = None) -> Any:
-    right = product(t, out, adjoint(a)) + product(a, out, adjoint(t))
+    right = matmul_chain(t, out, conj_transpose(a)) + matmul_chain(a, out, conj_transpose(t))
     return scipy.linalg.solve_discrete_lyapunov(a, right, method=method)
 
 
 scipy_linalg_solve_discrete_lyapunov_grad = general(
     "scipy_linalg_solve_discrete_lyapunov",
     _stein,
-    lambda g, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(swap(a), g, method=method),
+    lambda g, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(transpose(a), g, method=method),
 ).tangent(_stein_tangent, lambda t, out, a, q, method=None: scipy.linalg.solve_discrete_lyapunov(a, t, method=method))
 
 # Riccati: with k = R^-1 (b^H x m + s^H) and the closed loop c = a - b k, where
@@ -85,67 +85,67 @@ class _Riccati:
     ) -> None:
         self.discrete, self.x, self.b = discrete, x, b
         self.e = np.eye(a.shape[-1]) if e is None else e
-        middle = r + product(adjoint(b), x, b) if discrete else r
-        right = product(adjoint(b), x, a if discrete else self.e)
-        self.k = np.linalg.solve(middle, right if s is None else right + adjoint(s))
+        middle = r + matmul_chain(conj_transpose(b), x, b) if discrete else r
+        right = matmul_chain(conj_transpose(b), x, a if discrete else self.e)
+        self.k = np.linalg.solve(middle, right if s is None else right + conj_transpose(s))
         self.loop = a - np.matmul(b, self.k)
         self.beside = np.matmul(x, self.loop if discrete else self.e)  # what the derivatives of a and b meet
 
     def solved(self, right: Any) -> Any:
         """The dx for which the terms with dx are minus `right`."""
         inverse = np.linalg.inv(self.e)
-        turned = adjoint(np.matmul(self.loop, inverse))
-        right = product(adjoint(inverse), right, inverse)
+        turned = conj_transpose(np.matmul(self.loop, inverse))
+        right = matmul_chain(conj_transpose(inverse), right, inverse)
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
-    def pulled(self, g: NDArray[Any]) -> Any:
+    def pull(self, g: NDArray[Any]) -> Any:
         """The adjoint of the equation; that of x counts by its Hermitian part, since x is Hermitian."""
         inverse = np.linalg.inv(self.e)
         turned = np.conjugate(np.matmul(inverse, self.loop))
-        right = product(np.conjugate(inverse), (g + adjoint(g)) / 2, swap(inverse))
+        right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))
         if self.discrete:
             return scipy.linalg.solve_discrete_lyapunov(turned, right)
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
-    def adjoint(self, position: int, g: NDArray[Any]) -> Any:
+    def pull_equation(self, position: int, g: NDArray[Any]) -> Any:
         """The adjoint of an operand from that of the solution."""
-        equation_cotangent, k = self.pulled(g), self.k
+        equation_cotangent, k = self.pull(g), self.k
         if position == 0:
             return 2 * np.matmul(np.conjugate(self.beside), equation_cotangent)
         if position == 1:
-            return -2 * product(np.conjugate(self.beside), equation_cotangent, swap(k))
+            return -2 * matmul_chain(np.conjugate(self.beside), equation_cotangent, transpose(k))
         if position == 2:
             return equation_cotangent
         if position == 3:
-            return product(np.conjugate(k), equation_cotangent, swap(k))
+            return matmul_chain(np.conjugate(k), equation_cotangent, transpose(k))
         if position == 4:
             if self.discrete:
                 return -2 * np.matmul(np.conjugate(np.matmul(self.x, self.e)), equation_cotangent)
             return 2 * np.matmul(np.conjugate(np.matmul(self.x, self.loop)), equation_cotangent)
-        return -2 * np.matmul(equation_cotangent, swap(k))
+        return -2 * np.matmul(equation_cotangent, transpose(k))
 
     def tangent(self, position: int, t: NDArray[Any]) -> Any:
         """The tangent of the solution from that of an operand."""
         if position == 2:
             return self.solved(t)
         if position == 3:
-            return self.solved(product(adjoint(self.k), t, self.k))
+            return self.solved(matmul_chain(conj_transpose(self.k), t, self.k))
         if position == 0:
-            half = np.matmul(adjoint(self.beside), t)
+            one_side = np.matmul(conj_transpose(self.beside), t)
         elif position == 1:
-            half = -product(adjoint(self.beside), t, self.k)
+            one_side = -matmul_chain(conj_transpose(self.beside), t, self.k)
         elif position == 4:
-            half = np.matmul(adjoint(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
+            one_side = np.matmul(conj_transpose(-np.matmul(self.x, self.e) if self.discrete else np.matmul(self.x, self.loop)), t)
         else:
-            half = -np.matmul(t, self.k)
-        return self.solved(half + adjoint(half))
+            one_side = -np.matmul(t, self.k)
+        return self.solved(one_side + conj_transpose(one_side))
 
 
 def _riccati(opname: str, discrete: bool) -> Rule:
     def formula(position: int) -> Any:
-        return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).adjoint(position, g)
+        return lambda g, out, *operands, balanced=True: _Riccati(discrete, out, *operands).pull_equation(position, g)
 
     def tangent(position: int) -> Any:
         return lambda t, out, *operands, balanced=True: _Riccati(discrete, out, *operands).tangent(position, t)

@@ -19,7 +19,7 @@ from compgraph.guards import evaluate_guarded
 from compgraph.protocols import stop_gradient
 
 from ....rules import Rule, general
-from ...linalg import product, swap
+from ...linalg import matmul_chain, transpose
 
 Function = Callable[[Any], Any]
 
@@ -28,10 +28,10 @@ def _size(x: NDArray[Any]) -> Any:
     return float(np.max(np.abs(x), initial=0)) or 1.0
 
 
-def along(function: Function, a: NDArray[Any], e: Any) -> Any:
+def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
     """The derivative of a function of matrices along `e`."""
     if a.dtype.kind != "c" and e.dtype.kind == "c":  # it is linear; a complex matrix may lie on the other side of a cut
-        return along(function, a, np.real(e)) + np.multiply(1j, along(function, a, np.imag(e)))
+        return frechet_derivative(function, a, np.real(e)) + np.multiply(1j, frechet_derivative(function, a, np.imag(e)))
     if not e.size:
         return np.zeros(np.broadcast_shapes(a.shape, e.shape), e.dtype)
     scale = _size(stop_gradient(e)) / _size(stop_gradient(a))
@@ -42,26 +42,26 @@ def along(function: Function, a: NDArray[Any], e: Any) -> Any:
     return function(np.concatenate(rows, axis=-2))[..., :n, n:] * scale
 
 
-def _checked_along(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
-    """As `along`; where the function has a branch, that it is the one that was taken."""
+def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
+    """As `frechet_derivative`; where the function has a branch, that it is the one that was taken."""
     block_values: list[Any] = []
 
     def kept(block: Any) -> Any:
         block_values.append(function(block))
         return block_values[-1]
 
-    refusal = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
+    error = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
     try:
-        result = along(kept, a, e)
+        result = frechet_derivative(kept, a, e)
     except ValueError:  # SciPy divides by the distance of eigenvalues, and raises for infinities
         if not (np.all(np.isfinite(stop_gradient(a))) and np.all(np.isfinite(stop_gradient(e)))):
             raise
-        raise refusal from None
+        raise error from None
     room = np.sqrt(np.finfo(a.dtype).eps)
     for value in map(stop_gradient, block_values):
         mine = value[..., : a.shape[-1], : a.shape[-1]]
         if not np.allclose(mine, stop_gradient(out), rtol=room, atol=room):
-            raise refusal
+            raise error
     return result
 
 
@@ -71,7 +71,7 @@ def _is_singular(a: NDArray[Any]) -> bool:
     return bool(np.any(size <= size.shape[-1] * np.finfo(size.dtype).eps * np.max(size, axis=-1, keepdims=True, initial=0)))
 
 
-def _of_function(opname: str, function: Callable[..., Any], checked: bool = False) -> Rule:
+def _declare_function(opname: str, function: Callable[..., Any], checked: bool = False) -> Rule:
     """Declare an analytic function of matrices, ``function(a, *parameters)``."""
     name = opname.removeprefix("scipy_linalg_")
 
@@ -80,24 +80,24 @@ def _of_function(opname: str, function: Callable[..., Any], checked: bool = Fals
             raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not checked:
-            return along(run, a, e)
+            return frechet_derivative(run, a, e)
         if options.get("t", 0) < 1 and evaluate_guarded("whether a matrix is singular", _is_singular, a):
             raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
-        return _checked_along(name, run, a, e, out)
+        return _checked_derivative(name, run, a, e, out)
 
     return (
-        general(opname, lambda g, out, a, /, **o: moved(swap(a), g, swap(out), o))
+        general(opname, lambda g, out, a, /, **o: moved(transpose(a), g, transpose(out), o))
         .tangent(lambda t, out, a, /, **o: moved(a, t, out, o))
         .batched(
-            lambda position, g, out, a, /, **o: moved(swap(a), g, swap(out), o),
+            lambda position, g, out, a, /, **o: moved(transpose(a), g, transpose(out), o),
             lambda tangents, out, a, /, **o: moved(a, tangents[0], out, o),
         )
     )
 
 
-scipy_linalg_expm_grad = _of_function("scipy_linalg_expm", lambda x: scipy.linalg.expm(x))
-scipy_linalg_logm_grad = _of_function("scipy_linalg_logm", lambda x: scipy.linalg.logm(x), checked=True)
-scipy_linalg_fractional_matrix_power_grad = _of_function(
+scipy_linalg_expm_grad = _declare_function("scipy_linalg_expm", lambda x: scipy.linalg.expm(x))
+scipy_linalg_logm_grad = _declare_function("scipy_linalg_logm", lambda x: scipy.linalg.logm(x), checked=True)
+scipy_linalg_fractional_matrix_power_grad = _declare_function(
     "scipy_linalg_fractional_matrix_power", lambda x, t: scipy.linalg.fractional_matrix_power(x, t), checked=True
 )
 
@@ -109,7 +109,7 @@ def _exponential(e: Any) -> Function:
 
     def derivative(a: NDArray[Any]) -> Any:
         count = a.shape[-1] // e.shape[-1]
-        return along(scipy.linalg.expm, a, np.kron(np.eye(count), e) if count > 1 else e)
+        return frechet_derivative(scipy.linalg.expm, a, np.kron(np.eye(count), e) if count > 1 else e)
 
     return derivative
 
@@ -122,24 +122,24 @@ def _frechet_a(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **op
     of_value, of_derivative = g if _frechet_parts(out, options) else (None, g)
     total = 0 * a
     if of_value is not None:
-        total = total + along(scipy.linalg.expm, swap(a), of_value)
+        total = total + frechet_derivative(scipy.linalg.expm, transpose(a), of_value)
     if of_derivative is not None:
-        total = total + along(_exponential(swap(e)), swap(a), of_derivative)
+        total = total + frechet_derivative(_exponential(transpose(e)), transpose(a), of_derivative)
     return total
 
 
 def _frechet_e(g: Any, out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
     of_derivative = g[1] if _frechet_parts(out, options) else g
-    return 0 * e if of_derivative is None else along(scipy.linalg.expm, swap(a), of_derivative)
+    return 0 * e if of_derivative is None else frechet_derivative(scipy.linalg.expm, transpose(a), of_derivative)
 
 
 def _frechet_tangent_a(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
-    moved = along(_exponential(e), a, t)
-    return (along(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
+    moved = frechet_derivative(_exponential(e), a, t)
+    return (frechet_derivative(scipy.linalg.expm, a, t), moved) if _frechet_parts(out, options) else moved
 
 
 def _frechet_tangent_e(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], e: Any, **options: Any) -> Any:
-    moved = along(scipy.linalg.expm, a, t)
+    moved = frechet_derivative(scipy.linalg.expm, a, t)
     return (None, moved) if _frechet_parts(out, options) else moved
 
 
@@ -150,18 +150,18 @@ scipy_linalg_expm_frechet_grad = general("scipy_linalg_expm_frechet", _frechet_a
 # ---------------------------------------------------------------------------------- Sylvester equations
 
 
-def _nearest(x: NDArray[Any]) -> Any:
+def _has_opposite_eigenvalues(x: NDArray[Any]) -> Any:
     """Whether two eigenvalues of a matrix have a sum of 0 within rounding."""
     w = np.linalg.eigvals(x)
     sums = np.abs(w[..., :, None] + w[..., None, :])
     return np.any(sums <= w.shape[-1] * np.finfo(w.dtype).eps * np.max(np.abs(w), axis=-1, initial=0)[..., None, None])
 
 
-def balanced(name: str, a: NDArray[Any], right: Any) -> Any:
+def solve_sum_equation(name: str, a: NDArray[Any], right: Any) -> Any:
     """The solution x of ``a x + x a = right``; an error where the equation has none, or many."""
     if not right.size:
         return right
-    if evaluate_guarded("whether a derivative is infinite", _nearest, a):
+    if evaluate_guarded("whether a derivative is infinite", _has_opposite_eigenvalues, a):
         raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
     return scipy.linalg.solve_sylvester(a, a, right)
 
@@ -173,25 +173,27 @@ def _without_disp(name: str, options: dict[str, Any]) -> None:
 
 def _sqrtm(t: NDArray[Any], root: Any, options: dict[str, Any]) -> Any:
     _without_disp("sqrtm", options)
-    return balanced("sqrtm", root, t)
+    return solve_sum_equation("sqrtm", root, t)
 
 
 scipy_linalg_sqrtm_grad = (
-    general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, swap(out), o))
+    general("scipy_linalg_sqrtm", lambda g, out, a, **o: _sqrtm(g, transpose(out), o))
     .tangent(lambda t, out, a, **o: _sqrtm(t, out, o))
-    .batched(lambda position, g, out, a, **o: _sqrtm(g, swap(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o))
+    .batched(
+        lambda position, g, out, a, **o: _sqrtm(g, transpose(out), o), lambda tangents, out, a, **o: _sqrtm(tangents[0], out, o)
+    )
 )
 
 
 def _signm(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
     _without_disp("signm", options)
-    solved = balanced("signm", swap(np.matmul(out, a)), g)
-    return solved - product(swap(out), solved, swap(out))
+    solved = solve_sum_equation("signm", transpose(np.matmul(out, a)), g)
+    return solved - matmul_chain(transpose(out), solved, transpose(out))
 
 
 def _signm_tangent(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **options: Any) -> Any:
     _without_disp("signm", options)
-    return balanced("signm", np.matmul(out, a), t - product(out, t, out))
+    return solve_sum_equation("signm", np.matmul(out, a), t - matmul_chain(out, t, out))
 
 
 scipy_linalg_signm_grad = general("scipy_linalg_signm", _signm).tangent(_signm_tangent)

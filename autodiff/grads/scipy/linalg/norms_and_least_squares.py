@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from ....rules import general, reduction
 from ...corners import as_norm, with_corners
 from ...linalg import (
-    adjoint,
     cofactors,
+    conj_transpose,
+    function_of_matrices,
     length,
     lstsq_a,
     lstsq_b,
@@ -19,13 +20,12 @@ from ...linalg import (
     lstsq_tangent_b,
     norm,
     norm_corner,
-    of_matrices,
     pinv,
     pinv_tangent,
-    swap,
+    transpose,
 )
 
-scipy_linalg_det_grad = of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
+scipy_linalg_det_grad = function_of_matrices("scipy_linalg_det", lambda out, a, check_finite=True: cofactors(out, a))
 
 
 def _weights(out: NDArray[Any], a: NDArray[Any], ord: Any = None, axis: Any = None, check_finite: Any = True) -> Any:
@@ -51,76 +51,76 @@ def _plain(a: NDArray[Any]) -> Any:
     return getattr(a, "raw_value", a)
 
 
-def _pinv_back(g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _pull_pinv(g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
     return 0 * a if g[0] is None else pinv(g[0], out[0], a, rtol=_cutoff(_plain(a), atol, rtol))
 
 
-def _pinv_forth(t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
+def _push_pinv(t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, check_finite: Any = True) -> Any:
     return pinv_tangent(t, out[0], a, rtol=_cutoff(_plain(a), atol, rtol)), None
 
 
-scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pinv_back).tangent(_pinv_forth).not_batchable()
+scipy_linalg_pinv_grad = general("scipy_linalg_pinv", _pull_pinv).tangent(_push_pinv).not_batchable()
 
 
-def _pinvh_back(
+def _pull_pinvh(
     g: Any, out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
 ) -> Any:
     """The upper triangle of a matrix is the lower one of its adjoint."""
     if g[0] is None:
         return 0 * a
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    cotangent = pinv(g[0], out[0], a if lower else adjoint(a), hermitian=True, rtol=cut)
-    return cotangent if lower else adjoint(cotangent)
+    cotangent = pinv(g[0], out[0], a if lower else conj_transpose(a), hermitian=True, rtol=cut)
+    return cotangent if lower else conj_transpose(cotangent)
 
 
-def _pinvh_forth(
+def _push_pinvh(
     t: NDArray[Any], out: Any, a: NDArray[Any], atol: Any = None, rtol: Any = None, lower: Any = True, check_finite: Any = True
 ) -> Any:
     cut = _cutoff_of_triangle(_plain(a), atol, rtol, lower)
-    a, t = (a, t) if lower else (adjoint(a), adjoint(t))
+    a, t = (a, t) if lower else (conj_transpose(a), conj_transpose(t))
     return pinv_tangent(t, out[0], a, hermitian=True, rtol=cut), None
 
 
 def _cutoff_of_triangle(a: NDArray[Any], atol: Any, rtol: Any, lower: Any) -> Any:
-    half = np.tril(a, -1) if lower else np.triu(a, 1)
-    return _cutoff(half + adjoint(half) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
+    triangle = np.tril(a, -1) if lower else np.triu(a, 1)
+    return _cutoff(triangle + conj_transpose(triangle) + np.real(a) * np.eye(a.shape[-1]), atol, rtol)
 
 
-scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pinvh_back).tangent(_pinvh_forth).not_batchable()
+scipy_linalg_pinvh_grad = general("scipy_linalg_pinvh", _pull_pinvh).tangent(_push_pinvh).not_batchable()
 
 # The basis n of a null space is one of many: what does not depend on the choice has the derivative that follows from the
 # smallest turn, dn = -pinv(a) da n.
 
 
-def _null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
+def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
     if not out.size or not a.size:
         return 0 * a
     if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
         raise TypeError(
             "scipy.linalg.null_space: where a matrix has lost rank there is no derivative, the next has a smaller one"
         )
-    turn = np.matmul(adjoint(np.conjugate(_plain(out))), _plain(g))
-    if np.max(np.abs(turn - adjoint(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
+    turn = np.matmul(conj_transpose(np.conjugate(_plain(out))), _plain(g))
+    if np.max(np.abs(turn - conj_transpose(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
         raise TypeError(
             "scipy.linalg.null_space: the basis is one of many, and what depends on the choice has no derivative; use what "
             "does not, as the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
         )
-    return -np.matmul(swap(np.linalg.pinv(a)), np.matmul(g, swap(out)))
+    return -np.matmul(transpose(np.linalg.pinv(a)), np.matmul(g, transpose(out)))
 
 
-def _null_space_forth(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
+def _push_null_space(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
     raise TypeError(
         "scipy.linalg.null_space: the basis is one of many, and has no tangent; use the projection on the space, "
         "np.eye(n) - np.linalg.pinv(a) @ a"
     )
 
 
-scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _null_space).tangent(_null_space_forth).not_batchable()
+scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _pull_null_space).tangent(_push_null_space).not_batchable()
 
 # ----------------------------------------------------------------------------------------- least squares
 
 
-def _as_numpy(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
+def _numpy_results(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
     """The results in NumPy's shapes, and the cutoff."""
     x, residues, rank, *values = out
     if not values and int(_plain(rank)) < min(a.shape):
@@ -129,28 +129,28 @@ def _as_numpy(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
     return (x, np.reshape(residues, (-1,)), rank, values[0] if values else np.linalg.svd(a, compute_uv=False)), cond
 
 
-def _back(formula: Any) -> Any:
-    def pulled(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
-        shaped, cond = _as_numpy(out, a, cond)
+def _pull(formula: Any) -> Any:
+    def pull(g: Any, out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
+        shaped, cond = _numpy_results(out, a, cond)
         residues, values = None, g[3] if len(g) > 3 else None
         if g[1] is not None:  # real, whatever their dtype is
             residues = np.reshape(np.real(g[1]) + 0 * np.real(out[1]), (-1,))
         return formula((g[0], residues, None, values), shaped, a, b, rcond=cond)
 
-    return pulled
+    return pull
 
 
-def _forth(formula: Any) -> Any:
-    def pushed(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
-        shaped, cond = _as_numpy(out, a, cond)
+def _push(formula: Any) -> Any:
+    def push(t: NDArray[Any], out: Any, a: NDArray[Any], b: NDArray[Any], cond: Any = None, **_: Any) -> Any:
+        shaped, cond = _numpy_results(out, a, cond)
         dx, left, _, ds = formula(t, shaped, a, b, rcond=cond)
         return (dx, None if left is None else np.reshape(left, out[1].shape), None, ds)[: len(out)]
 
-    return pushed
+    return push
 
 
 scipy_linalg_lstsq_grad = (
-    general("scipy_linalg_lstsq", _back(lstsq_a), _back(lstsq_b))
-    .tangent(_forth(lstsq_tangent_a), _forth(lstsq_tangent_b))
+    general("scipy_linalg_lstsq", _pull(lstsq_a), _pull(lstsq_b))
+    .tangent(_push(lstsq_tangent_a), _push(lstsq_tangent_b))
     .not_batchable()
 )

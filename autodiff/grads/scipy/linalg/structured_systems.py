@@ -20,32 +20,32 @@ from compgraph.scipy import banded_matrices
 
 from ....batching import pad_ndim, sum_over_operands
 from ....rules import Rule, general
-from ...linalg import adjoint, folded, half, mirrored, product, swap
+from ...linalg import conj_transpose, fold_hermitian, matmul_chain, mirror_triangle, transpose, triangle_weights
 
 Formula = Callable[..., Any]
 
 
-def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pulled: Formula) -> Rule:
-    """Declare the solution of systems with one matrix.
+def _declare_solver(opname: str, solve: Formula, solve_transposed: Formula, apply: Formula, pull_matrix: Formula) -> Rule:
+    """Declare a solver of linear systems with one matrix.
 
     Parameters
     ----------
     opname : str
         The operation.
-    forth, back : callable
-        ``(a, right, **options)`` solves for columns with the matrix that is meant, and with it transposed.
+    solve, solve_transposed : callable
+        ``(a, right, **options)`` solves for columns with the assumed matrix, and with its transpose.
     apply : callable
-        ``(t, x, **options)`` multiplies the tangent of the matrix that is meant with columns.
-    pulled : callable
-        ``(y, x, a, **options)`` gives the adjoint of `a` from that of the matrix that is meant, ``-y @ x.T``.
+        ``(t, x, **options)`` multiplies the tangent of the assumed matrix by columns.
+    pull_matrix : callable
+        ``(y, x, a, **options)`` returns the adjoint of `a`, given that of the assumed matrix, ``-y @ x.T``.
     """
 
     def pull(position: int, g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], **options: Any) -> Any:
         single, (g, x) = as_columns(b, g, out)
-        solved = side_by_side(lambda right: back(a, right, **options), a.ndim, g)
+        solution = side_by_side(lambda right: solve_transposed(a, right, **options), a.ndim, g)
         if position == 0:
-            return pulled(solved, x, a, **options)
-        return solved[..., 0] if single else solved
+            return pull_matrix(solution, x, a, **options)
+        return solution[..., 0] if single else solution
 
     def push(
         position: int, t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], b: NDArray[Any], batched: bool = False, **options: Any
@@ -54,8 +54,8 @@ def _of_systems(opname: str, forth: Formula, back: Formula, apply: Formula, pull
         t = t[..., None] if single and position else t
         t = pad_ndim(t, x.ndim) if batched else t
         right = t if position else -apply(t, x, **options)
-        solved = side_by_side(lambda right: forth(a, right, **options), a.ndim, right)
-        return solved[..., 0] if single else solved
+        solution = side_by_side(lambda right: solve(a, right, **options), a.ndim, right)
+        return solution[..., 0] if single else solution
 
     return (
         general(opname, lambda *args, **o: pull(0, *args, **o), lambda *args, **o: pull(1, *args, **o))
@@ -71,10 +71,12 @@ def _solve(a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False
     return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a, transposed=transposed)
 
 
-def _solve_back(a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any) -> Any:
+def _solve_transposed(
+    a: NDArray[Any], right: Any, assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
+) -> Any:
     if transposed:
         return scipy.linalg.solve(a, right, lower=lower, assume_a=assume_a)
-    return scipy.linalg.solve(swap(a), right, lower=not lower, assume_a=across(assume_a))
+    return scipy.linalg.solve(transpose(a), right, lower=not lower, assume_a=across(assume_a))
 
 
 def _solve_apply(
@@ -83,20 +85,20 @@ def _solve_apply(
     if t.shape[-1] == 1:  # SciPy divides by it, however many rows there are
         return t * x
     t = Structure(assume_a, lower).read(t)
-    return np.matmul(swap(t) if transposed else t, x)
+    return np.matmul(transpose(t) if transposed else t, x)
 
 
-def _solve_pulled(
+def _pull_matrix_solve(
     y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, transposed: Any = False, **_: Any
 ) -> Any:
     if a.size == 1:
         before = y.ndim - max(x.ndim, a.ndim)
         return np.reshape(-np.sum(y * x, axis=tuple(range(before, y.ndim))), (*y.shape[:before], *a.shape))
-    total = -np.matmul(x, swap(y)) if transposed else -np.matmul(y, swap(x))
-    return Structure(assume_a, lower).folded(total)
+    total = -np.matmul(x, transpose(y)) if transposed else -np.matmul(y, transpose(x))
+    return Structure(assume_a, lower).fold(total)
 
 
-scipy_linalg_solve_grad = _of_systems("scipy_linalg_solve", _solve, _solve_back, _solve_apply, _solve_pulled)
+scipy_linalg_solve_grad = _declare_solver("scipy_linalg_solve", _solve, _solve_transposed, _solve_apply, _pull_matrix_solve)
 
 
 # `trans` of SciPy's, as a number: a, its transpose, its adjoint
@@ -107,7 +109,7 @@ def _triangular(a: NDArray[Any], right: Any, trans: Any = 0, lower: Any = False,
     return scipy.linalg.solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _triangular_back(a: NDArray[Any], right: Any, trans: Any = 0, **options: Any) -> Any:
+def _triangular_transposed(a: NDArray[Any], right: Any, trans: Any = 0, **options: Any) -> Any:
     trans = _TRANS.get(trans, trans)
     if trans == 2:
         return np.conjugate(_triangular(a, np.conjugate(right), 0, **options))
@@ -124,19 +126,19 @@ def _triangular_apply(
 ) -> Any:
     trans = _TRANS.get(trans, trans)
     t = _triangle(t, lower, unit_diagonal)
-    return np.matmul((t, swap(t), adjoint(t))[trans], x)
+    return np.matmul((t, transpose(t), conj_transpose(t))[trans], x)
 
 
-def _triangular_pulled(
+def _pull_matrix_triangular(
     y: NDArray[Any], x: NDArray[Any], a: NDArray[Any], trans: Any = 0, lower: Any = False, unit_diagonal: Any = False, **_: Any
 ) -> Any:
-    total = -np.matmul(y, swap(x))
+    total = -np.matmul(y, transpose(x))
     trans = _TRANS.get(trans, trans)
-    return _triangle((total, swap(total), adjoint(total))[trans], lower, unit_diagonal)
+    return _triangle((total, transpose(total), conj_transpose(total))[trans], lower, unit_diagonal)
 
 
-scipy_linalg_solve_triangular_grad = _of_systems(
-    "scipy_linalg_solve_triangular", _triangular, _triangular_back, _triangular_apply, _triangular_pulled
+scipy_linalg_solve_triangular_grad = _declare_solver(
+    "scipy_linalg_solve_triangular", _triangular, _triangular_transposed, _triangular_apply, _pull_matrix_triangular
 )
 
 
@@ -149,20 +151,20 @@ def _structure(assume_a: Any, lower: Any) -> Structure:
     return Structure(assume_a, lower)
 
 
-def _inv_pulled(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
-    return _structure(assume_a, lower).folded(-product(swap(out), g, swap(out)))
+def _pull_inv(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+    return _structure(assume_a, lower).fold(-matmul_chain(transpose(out), g, transpose(out)))
 
 
-def _inv_pushed(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
-    return -product(out, _structure(assume_a, lower).read(t), out)
+def _push_inv(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], assume_a: Any = None, lower: Any = False, **_: Any) -> Any:
+    return -matmul_chain(out, _structure(assume_a, lower).read(t), out)
 
 
 scipy_linalg_inv_grad = (
-    general("scipy_linalg_inv", _inv_pulled)
-    .tangent(_inv_pushed)
+    general("scipy_linalg_inv", _pull_inv)
+    .tangent(_push_inv)
     .batched(
-        lambda position, g, out, a, **options: _inv_pulled(g, out, a, **options),
-        lambda tangents, out, a, **options: _inv_pushed(tangents[0], out, a, **options),
+        lambda position, g, out, a, **options: _pull_inv(g, out, a, **options),
+        lambda tangents, out, a, **options: _push_inv(tangents[0], out, a, **options),
     )
 )
 
@@ -173,14 +175,14 @@ def _banded(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
     return scipy.linalg.solve_banded(l_and_u, ab, right)
 
 
-def _banded_back(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
+def _banded_transposed(ab: Any, right: Any, l_and_u: tuple[int, int], **_: Any) -> Any:
     return scipy.linalg.solve_banded(l_and_u[::-1], banded_matrices.transposed(ab, *l_and_u), right)
 
 
-scipy_linalg_solve_banded_grad = _of_systems(
+scipy_linalg_solve_banded_grad = _declare_solver(
     "scipy_linalg_solve_banded",
     _banded,
-    _banded_back,
+    _banded_transposed,
     lambda t, x, l_and_u, **_: banded_matrices.product(t, x, *l_and_u),
     lambda y, x, ab, l_and_u, **_: -banded_matrices.outer(y, x, *l_and_u),
 )
@@ -188,34 +190,34 @@ scipy_linalg_solve_banded_grad = _of_systems(
 
 def _half_bands(n: int, below: int, above: int) -> Any:
     """1 on the diagonals that are stored, 1/2 on the main one."""
-    half = np.ones((below + above + 1, n))
-    half[above] = 0.5
-    return half
+    half_bands = np.ones((below + above + 1, n))
+    half_bands[above] = 0.5
+    return half_bands
 
 
 def _hermitian(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
     return scipy.linalg.solveh_banded(ab, right, lower=lower)
 
 
-def _hermitian_back(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
+def _hermitian_transposed(ab: Any, right: Any, lower: Any = False, **_: Any) -> Any:
     return np.conjugate(scipy.linalg.solveh_banded(ab, np.conjugate(right), lower=lower))
 
 
 def _hermitian_apply(t: NDArray[Any], x: NDArray[Any], lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(t, lower)
-    half = t * _half_bands(t.shape[-1], below, above)
-    other = np.conjugate(banded_matrices.transposed(half, below, above))
-    return banded_matrices.product(half, x, below, above) + banded_matrices.product(other, x, above, below)
+    half_bands = t * _half_bands(t.shape[-1], below, above)
+    other = np.conjugate(banded_matrices.transposed(half_bands, below, above))
+    return banded_matrices.product(half_bands, x, below, above) + banded_matrices.product(other, x, above, below)
 
 
-def _hermitian_pulled(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
+def _pull_matrix_hermitian(y: NDArray[Any], x: NDArray[Any], ab: Any, lower: Any = False, **_: Any) -> Any:
     below, above = banded_matrices.widths(ab, lower)
     both = banded_matrices.outer(y, x, below, above) + np.conjugate(banded_matrices.outer(x, y, below, above))
     return -both * _half_bands(ab.shape[-1], below, above)
 
 
-scipy_linalg_solveh_banded_grad = _of_systems(
-    "scipy_linalg_solveh_banded", _hermitian, _hermitian_back, _hermitian_apply, _hermitian_pulled
+scipy_linalg_solveh_banded_grad = _declare_solver(
+    "scipy_linalg_solveh_banded", _hermitian, _hermitian_transposed, _hermitian_apply, _pull_matrix_hermitian
 )
 
 # The first element of r is ignored: that of c is in the corner.
@@ -233,7 +235,7 @@ def _cornered(c: NDArray[Any], r: Any) -> Any:
     return np.concatenate([np.broadcast_arrays(c[..., :1], r[..., :1])[0], r[..., 1:]], axis=-1)
 
 
-def _toeplitz_solved(g: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _solve_toeplitz(g: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     single, (g,) = as_columns(b, g)
     return single, scipy.linalg.solve_toeplitz((_cornered(c, r), c), g)
 
@@ -241,20 +243,20 @@ def _toeplitz_solved(g: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) 
 def _toeplitz_matrix(position: int, g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     if not out.size:
         return 0 * (r if position else c)
-    _, y = _toeplitz_solved(g, c, r, b)
+    _, y = _solve_toeplitz(g, c, r, b)
     _, (x,) = as_columns(b, out)
-    outer = -np.matmul(y, swap(x))
+    outer = -np.matmul(y, transpose(x))
     if position == 0:
         return _along_diagonals(outer)
-    return _along_diagonals(swap(outer)) * (np.arange(r.shape[-1]) > 0)
+    return _along_diagonals(transpose(outer)) * (np.arange(r.shape[-1]) > 0)
 
 
 def _toeplitz_right(g: NDArray[Any], out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any], **_: Any) -> Any:
-    single, y = _toeplitz_solved(g, c, r, b) if out.size else (False, g)
+    single, y = _solve_toeplitz(g, c, r, b) if out.size else (False, g)
     return y[..., 0] if single else y
 
 
-def _toeplitz_pushed(change: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
+def _push_toeplitz(change: Any, out: NDArray[Any], c: NDArray[Any], r: Any, b: NDArray[Any]) -> Any:
     single, (x,) = as_columns(b, out)
     if not out.size:
         return 0 * out
@@ -268,8 +270,8 @@ scipy_linalg_solve_toeplitz_grad = general(
     lambda g, out, c, r, b, **_: _toeplitz_matrix(1, g, out, c, r, b),
     _toeplitz_right,
 ).tangent(
-    lambda t, out, c, r, b, **_: _toeplitz_pushed(scipy.linalg.toeplitz(t, _cornered(t, 0 * r)), out, c, r, b),
-    lambda t, out, c, r, b, **_: _toeplitz_pushed(scipy.linalg.toeplitz(0 * c, _cornered(0 * c, t)), out, c, r, b),
+    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(t, _cornered(t, 0 * r)), out, c, r, b),
+    lambda t, out, c, r, b, **_: _push_toeplitz(scipy.linalg.toeplitz(0 * c, _cornered(0 * c, t)), out, c, r, b),
     lambda t, out, c, r, b, **_: scipy.linalg.solve_toeplitz((c, r), t),
 )
 
@@ -301,20 +303,20 @@ class Structure:
         """The matrix that is meant."""
         n = a.shape[-1]
         if self.kind == "hermitian":
-            return mirrored(a, self.upper)
+            return mirror_triangle(a, self.upper)
         if self.kind == "symmetric":
-            triangle = a * half(n, self.upper)
-            return triangle + swap(triangle)
+            triangle = a * triangle_weights(n, self.upper)
+            return triangle + transpose(triangle)
         mask = self._mask(n)
         return a if mask is None else a * mask
 
-    def folded(self, g: NDArray[Any]) -> Any:
+    def fold(self, g: NDArray[Any]) -> Any:
         """Return the cotangent of the elements that are read, from that of the assumed matrix."""
         n = g.shape[-1]
         if self.kind == "hermitian":
-            return folded(g, self.upper)
+            return fold_hermitian(g, self.upper)
         if self.kind == "symmetric":
-            return (g + swap(g)) * half(n, self.upper)
+            return (g + transpose(g)) * triangle_weights(n, self.upper)
         mask = self._mask(n)
         return g if mask is None else g * mask
 

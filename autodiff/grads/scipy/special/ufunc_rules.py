@@ -37,15 +37,15 @@ def special(name: str, *arguments: Formula | str | None) -> Rule:
     """
     opname = ufunc_opname("scipy.special", name)
     _note(opname, arguments)
-    return elementwise(opname, *[_unknown(name, a) if isinstance(a, str) else a for a in arguments])
+    return elementwise(opname, *[_unknown_derivative(name, a) if isinstance(a, str) else a for a in arguments])
 
 
 def several(name: str, *arguments: Sequence[Formula] | str) -> Rule:
     """The same for a ufunc of several results: for each argument, ``(out, *arguments) -> derivative`` of each result."""
     opname = ufunc_opname("scipy.special", name)
     _note(opname, arguments)
-    formulas = [_unknown(name, a) if isinstance(a, str) else _gathering(a) for a in arguments]
-    tangents = [_unknown(name, a) if isinstance(a, str) else _spreading(a) for a in arguments]
+    formulas = [_unknown_derivative(name, a) if isinstance(a, str) else _pull_arguments(a) for a in arguments]
+    tangents = [_unknown_derivative(name, a) if isinstance(a, str) else _push_argument(a) for a in arguments]
     return general(opname, *formulas).tangent(*tangents)
 
 
@@ -54,18 +54,18 @@ def _note(opname: str, arguments: Sequence[Any]) -> None:
         UNKNOWN.add(opname)
 
 
-def _gathering(slopes: Sequence[Formula]) -> Formula:
+def _pull_arguments(slopes: Sequence[Formula]) -> Formula:
     def formula(g: Any, out: NDArray[Any], *operands: Any) -> Any:
         return sum(adjoint * slope(out, *operands) for adjoint, slope in zip(g, slopes, strict=True) if adjoint is not None)
 
     return formula
 
 
-def _spreading(slopes: Sequence[Formula]) -> Formula:
+def _push_argument(slopes: Sequence[Formula]) -> Formula:
     return lambda t, out, *operands: tuple([t * slope(out, *operands) for slope in slopes])
 
 
-def _unknown(name: str, argument: str) -> Formula:
+def _unknown_derivative(name: str, argument: str) -> Formula:
     def formula(*_: Any, **__: Any) -> Any:
         raise TypeError(
             f"scipy.special.{name.strip('_')}: no derivative with respect to its argument {argument} is known; give a "
