@@ -26,7 +26,7 @@ Axes = tuple[int, ...]
 
 
 def places(x: NDArray[Any], s: Any, axes: Any) -> tuple[Axes, list[int]]:
-    """The axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
+    """Return the axes, counted from the end, and the lengths to which `x` is cut or padded along them."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - np.size(s), x.ndim)
     negative_axes = tuple([int(axis) % x.ndim - x.ndim for axis in np.ravel(axes).astype(int)])
@@ -47,7 +47,7 @@ def fit(g: NDArray[Any], like: Any, axes: Axes) -> Any:
 
 
 def along(weights: Any, axis: int) -> Any:
-    """A vector, of length 1 along all axes but one, which is counted from the end."""
+    """Reshape a vector to broadcast along one axis, which is counted from the end."""
     return np.reshape(weights, (-1, *[1] * (-1 - axis)))
 
 
@@ -57,12 +57,12 @@ _OTHER = {"forward": "backward", "ortho": "ortho"}
 
 
 def _other(norm: Any) -> str:
-    """The `norm` with which an inverse transform has the factor that the transform has with this one."""
+    """Return the `norm` for which an inverse transform has the factor of the forward transform with this one."""
     return _OTHER.get(norm, "forward")
 
 
 def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
-    """One for frequency zero and the highest of an even number, `inner` for those between."""
+    """Return 1 for frequency zero and the highest of an even number, `inner` for those between."""
     weights = np.full(n // 2 + 1, inner, np.finfo(dtype).dtype)
     weights[0] = 1
     if n % 2 == 0:
@@ -71,13 +71,13 @@ def _weights(n: int, axis: int, inner: float, dtype: Any) -> Any:
 
 
 def _from_half(g: NDArray[Any], n: int, axis: int, norm: Any) -> Any:
-    """The transpose of ``rfft`` of length n."""
+    """Compute the transpose of ``rfft`` of length n."""
     halved = np.conjugate(g) * _weights(n, axis, 0.5, g.dtype)
     return scipy.fft.irfft(halved, n, axis, norm=_other(norm))
 
 
 def _to_half(g: NDArray[Any], axis: int, norm: Any) -> Any:
-    """The transpose of ``irfft``."""
+    """Compute the transpose of ``irfft``."""
     return np.conjugate(scipy.fft.rfft(g, axis=axis, norm=_other(norm))) * _weights(g.shape[axis], axis, 2, g.dtype)
 
 
@@ -116,7 +116,7 @@ _Transpose = Callable[[Any, Axes, list[int], Any], Any]
 
 
 def _along_axis(name: str, transpose: _Transpose) -> Rule:
-    """The rule of a transform along one axis."""
+    """Declare the rule of a transform along one axis."""
 
     def formula(
         g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], n: Any = None, axis: int = -1, norm: Any = None, **_: Any
@@ -128,7 +128,7 @@ def _along_axis(name: str, transpose: _Transpose) -> Rule:
 
 
 def _along_axes(name: str, transpose: _Transpose, default: Any = None) -> Rule:
-    """The rule of a transform along several axes."""
+    """Declare the rule of a transform along several axes."""
 
     def formula(g: Any, out: Any, x: Any, s: Any = None, axes: Any = default, norm: Any = None, **_: Any) -> Any:
         negative_axes, lengths = places(x, s, axes)
@@ -178,7 +178,7 @@ _ENDS = {
 
 
 def _weighted(g: NDArray[Any], axes: Any, ends: tuple[float, float], inner: float = 1.0) -> Any:
-    """With factors at both ends along axes, and for all between; an only element has those of both ends."""
+    """Multiply by factors at both ends of axes, and between them; a single element has the factors of both ends."""
     for axis in axes:
         weights = np.full(g.shape[axis], inner, np.finfo(g.dtype).dtype)
         if len(weights) > 1:
@@ -190,7 +190,7 @@ def _weighted(g: NDArray[Any], axes: Any, ends: tuple[float, float], inner: floa
 
 
 def _transposed(name: str, g: NDArray[Any], axes: Any, kind: int, norm: Any, orthogonalize: Any, workers: Any) -> Any:
-    """The transposed transform along axes."""
+    """Compute the transposed transform along axes."""
     function = getattr(scipy.fft, f"{name}n")
     options = {"axes": axes, "norm": norm, "orthogonalize": orthogonalize, "workers": workers}
     if norm == "ortho" if orthogonalize is None else orthogonalize:
@@ -203,7 +203,7 @@ def _transposed(name: str, g: NDArray[Any], axes: Any, kind: int, norm: Any, ort
 
 
 def _real_along_axis(name: str) -> Rule:
-    """The rule of a transform along one axis."""
+    """Declare the rule of a transform along one axis."""
 
     def formula(
         g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], type: int = 2, n: Any = None, axis: int = -1, norm: Any = None,
@@ -216,7 +216,7 @@ def _real_along_axis(name: str) -> Rule:
 
 
 def _real_along_axes(name: str) -> Rule:
-    """The rule of a transform along several axes."""
+    """Declare the rule of a transform along several axes."""
 
     def formula(
         g: Any, out: Any, x: Any, type: int = 2, s: Any = None, axes: Any = None, norm: Any = None,

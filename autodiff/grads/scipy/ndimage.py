@@ -28,18 +28,18 @@ from ...rules import general, linear, scatter
 
 
 def _ends(size: int, origin: int) -> dict[str, int]:
-    """How far a line is extended for weights of a size."""
+    """Return the extension of a line at both ends for weights of a size."""
     return {"before": size // 2 + origin, "after": size - size // 2 - 1 - origin}
 
 
 def _lines(x: NDArray[Any], axis: int) -> Any:
-    """All lines along an axis, each with its only channel."""
+    """Reshape an array to lines along an axis, with one channel each."""
     moved = np.moveaxis(x, axis, -1)
     return np.reshape(moved, (-1, 1, moved.shape[-1]))
 
 
 def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
-    """Return an extended array, with its constant if it is one."""
+    """Return the extended array, including constant values outside."""
     extended_array = kernels.extended(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return extended_array
@@ -48,7 +48,7 @@ def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval:
 
 
 def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) -> Any:
-    """The transpose of a correlation along an axis."""
+    """Compute the transpose of a correlation along an axis."""
     ends = _ends(weights.shape[0], origin)
     length = g.shape[axis] + weights.shape[0] - 1
     lines = cross_correlate_back(_lines(g, axis), weights[None, None], np.zeros((1, 1, length)))
@@ -64,7 +64,7 @@ def _weights1d(
 
 
 def _changed(t: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The options for a tangent, in which there is no constant."""
+    """Return the options for a tangent, which is zero outside."""
     return {**options, "cval": 0.0, "dtype": t.dtype}
 
 
@@ -135,7 +135,7 @@ def _end_weights(x: NDArray[Any], axis: int, mode: int) -> Any:
 
 
 def _spline_transposed(g: NDArray[Any], out: NDArray[Any], x: NDArray[Any], order: int, axis: int, mode: int) -> Any:
-    """The filter is its own transpose over a period of the extended line; of short reflected lines see there."""
+    """Compute the transpose of the filter, which is symmetric over a period of the extended line."""
     if mode in (kernels.REFLECT, kernels.NEAREST):
         return kernels.spline_filter1d_back(g, order=order, axis=axis, mode=mode)
     weights = _end_weights(g, axis, mode)
@@ -187,7 +187,7 @@ def _b_spline(u: Any, order: int, derivative: int = 0) -> Any:
 
 
 class _Places:
-    """Where values are interpolated: for each axis which coefficients, at which distances."""
+    """The interpolation points: for each axis, the indices of coefficients and the distances to them."""
 
     def __init__(self, c: NDArray[Any], coordinates: Any, order: int, mode: int, padding: int) -> None:
         self.c, self.order, self.mode = c, order, mode
@@ -228,7 +228,7 @@ class _Places:
             yield weight, flat, there
 
     def value(self, c: NDArray[Any], slope: int | None = None, cval: float = 0.0) -> Any:
-        """The interpolated values, or their slopes."""
+        """Return the interpolated values, or their slopes."""
         flat_c = np.ravel(c)
         total: Any = 0.0
         for weight, flat, there in self.terms(slope):
@@ -236,7 +236,7 @@ class _Places:
         return total
 
     def transposed(self, g: NDArray[Any]) -> Any:
-        """Each element of `g` spread over the coefficients it came from."""
+        """Scatter each element of `g` to its coefficients: the transpose of the interpolation."""
         pieces, indices = [], []
         for weight, flat, there in self.terms():
             pieces.append(np.ravel(weight * g)[np.ravel(there)])

@@ -33,7 +33,7 @@ def _full_cotangent(g: NDArray[Any], first: Any, second: Any, mode: str, axes: A
 
 
 def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, method: Any) -> Any:
-    """The transpose of the full convolution with a kernel."""
+    """Compute the transpose of the full convolution with a kernel."""
     turned = np.flip(kernel, axes)
     if name == "fftconvolve":
         return scipy.signal.fftconvolve(g, turned, "valid", axes)
@@ -43,7 +43,7 @@ def _convolve_transposed(name: str, g: NDArray[Any], kernel: Any, axes: Any, met
 
 
 def _convolution(name: str, acting: str) -> Rule:
-    """The rule of a convolution; `acting` is the one that its adjoints are computed by."""
+    """Declare the rule of a convolution; its formulas use the convolution function `acting`."""
 
     def operand(position: int) -> Any:
         def formula(
@@ -71,7 +71,7 @@ def _convolution(name: str, acting: str) -> Rule:
 def _correlation(
     position: int, g: NDArray[Any], out: NDArray[Any], in1: Any, in2: Any, mode: str = "full", method: str = "auto"
 ) -> Any:
-    """A correlation is the convolution with the kernel turned around and conjugated."""
+    """Convert a correlation to a convolution: the kernel is reversed and conjugated."""
     in1, in2 = ensure_array(in1), ensure_array(in2)
     turned = np.conjugate(np.flip(in2))
     if out.ndim == 0 or not g.size:
@@ -101,7 +101,7 @@ _MANY = 64  # more lags than these are computed by a Fourier transform
 
 
 def _transposed_filter(b: NDArray[Any], a: NDArray[Any], g: NDArray[Any], axis: int) -> Any:
-    """The transpose of a filter."""
+    """Apply the transpose of a filter."""
     return np.flip(scipy.signal.lfilter(b, a, np.flip(g, axis), axis), axis)
 
 
@@ -134,13 +134,13 @@ scipy_signal_lfilter_grad = general(
 
 
 def _cut_or_pad(x: NDArray[Any], length: int) -> Any:
-    """Cut, or padded with zeros, along the last axis."""
+    """Cut or zero-pad along the last axis."""
     missing = length - x.shape[-1]
     return x[..., :length] if missing <= 0 else np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
 
 
 def _insert_zeros(x: NDArray[Any], up: int, length: int) -> Any:
-    """With ``up - 1`` zeros after each element of the last axis, and of a length."""
+    """Insert ``up - 1`` zeros after each element of the last axis, and cut or pad to a length."""
     apart = np.pad(x[..., None], [(0, 0)] * x.ndim + [(0, up - 1)])
     return _cut_or_pad(np.reshape(apart, (*x.shape[:-1], -1)), length)
 

@@ -19,7 +19,7 @@ from ...rules import general, linear, multilinear
 
 
 def _sparse() -> Any:
-    """The operations, which were there when their node was made; SciPy is not imported before."""
+    """Import the operations late, because importing them imports SciPy."""
     from compgraph.scipy import sparse
 
     return sparse
@@ -67,7 +67,7 @@ TRANSPOSED = {"N": "T", "T": "N"}
 
 
 def _sparse_linalg() -> Any:
-    """The operations, which were there when their node was made; SciPy is not imported before."""
+    """Import the operations late, because importing them imports SciPy."""
     from compgraph.scipy.sparse import linalg
 
     return linalg.sparse_systems
@@ -112,7 +112,7 @@ scipy_sparse_linalg_expm_multiply_grad = linear(
 
 
 def _bordered(data: Any, w: NDArray[Any], v: NDArray[Any], pattern: Any) -> tuple[Any, Any]:
-    """The elements of K, and where they stand."""
+    """Return the elements of K and their positions."""
     n = pattern.shape[0]
     numbers, last = np.arange(n), np.full(n, n)
     rows = np.concatenate([pattern.rows, numbers, numbers, last])
@@ -133,8 +133,8 @@ def _require_simple(elements: Any, matrix: Any) -> None:
         size = np.inf
     if not size < 1e11 * float(np.linalg.norm(probe)):
         raise np.linalg.LinAlgError(
-            "an eigenvalue or singular value of a sparse matrix is repeated: it has no derivative by itself; use np.linalg.eigh "
-            "or np.linalg.svd of the dense matrix for what is symmetric in the repeated ones"
+            "an eigenvalue or singular value of a sparse matrix is repeated: it has no derivative. Use np.linalg.eigh or "
+            "np.linalg.svd of the dense matrix for functions that are symmetric in the repeated values"
         )
 
 

@@ -1,7 +1,7 @@
 """Rules of eigenvalues of any matrices and pairs, of singular values, and of QR and RQ.
 
-Singular values and QR have the formulas of NumPy's functions, and so have eigenvectors of one matrix. Those of a pair SciPy
-gives the length one; of complex ones the phase is LAPACK's own, so that only what does not depend on it has a derivative.
+Singular values, QR and eigenvectors of one matrix have the formulas of NumPy's functions. SciPy normalizes eigenvectors of a pair
+to length one. The phase of complex ones is LAPACK's choice, so only functions that do not depend on it have a derivative.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from .factorizations import _take_order
 
 
 def _tangential_part(gv: Any, v: Any) -> Any:
-    """The adjoint of vectors without the part along them, which their length undoes."""
+    """Return the adjoint of normalized vectors without the part along them, which has no effect."""
     along = np.sum(gv * v, axis=-2, keepdims=True)
     size = np.max(np.abs(to_values(gv)), initial=0)
     if v.dtype.kind == "c" and np.any(np.abs(np.imag(to_values(along))) > 1e3 * np.finfo(v.dtype).eps * max(size, 1e-300)):
         raise TypeError(
-            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so is the derivative of what "
-            "depends on it; use what does not (np.abs, projections), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
+            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, so functions that depend on it have no "
+            "derivative. Use np.abs or projections of the vectors, or scipy.linalg.eig(scipy.linalg.solve(b, a))"
         )
     return gv - np.real(along) * np.conjugate(v)
 
 
 def _pull_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The adjoints of a and b from those of values and right vectors."""
+    """Return the adjoints of a and b, given those of values and right vectors."""
     if b is None:
         return eig((gw, gv), (w, v), a), None
     turn = None if gv is None else np.matmul(transpose(v), _tangential_part(gv, v))
@@ -64,7 +64,7 @@ def _pull_pair(gw: Any, gv: Any, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, A
 
 
 def _push_pair(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """The tangents of values and right vectors; of complex vectors of pairs only the former."""
+    """Return the tangents of values and right vectors; the latter are not valid for complex vectors of pairs."""
     if b is None:
         return eig_tangent(t, (w, v), a)  # type: ignore[no-any-return]
     tv = np.matmul(t, v)
@@ -76,7 +76,7 @@ def _push_pair(t: Any, position: int, w: Any, v: Any, a: Any, b: Any) -> tuple[A
 
 
 def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Values, left and right vectors; the right ones in any case."""
+    """Return values, left and right vectors; the right ones are computed if they are missing."""
     if not (left or right):
         w, vl, vr = out, None, None
     else:
@@ -85,27 +85,25 @@ def _eig_parts(out: Any, left: Any, right: Any, a: Any, b: Any) -> tuple[Any, An
 
 
 def _right_vectors(w: Any, a: Any, b: Any) -> Any:
-    """The right vectors of values that are known, in their order."""
+    """Return the right vectors in the order of the values."""
     recomputed, v = scipy.linalg.eig(a, b)
     values, recomputed_values = to_values(w), to_values(recomputed)
     if not np.allclose(
         values, recomputed_values, rtol=0, atol=np.sqrt(np.finfo(values.dtype).eps) * np.max(np.abs(values), initial=1e-300)
     ):
-        raise scipy.linalg.LinAlgError("the eigenvalues come in another order with vectors than without; use scipy.linalg.eig")
+        raise scipy.linalg.LinAlgError("the order of the eigenvalues differs with and without vectors. Use scipy.linalg.eig")
     return v
 
 
 def _require_inhomogeneous(options: dict[str, Any]) -> None:
     if options.get("homogeneous_eigvals"):
-        raise TypeError("scipy.linalg.eig: no derivative of homogeneous_eigvals is known; leave it out")
+        raise TypeError("scipy.linalg.eig: homogeneous_eigvals is not differentiable. Omit it")
 
 
 def _require_right_vectors(right: Any) -> None:
-    """Without right vectors, SciPy gives those on the left any length."""
+    """Raise without right vectors, because SciPy then does not normalize left ones."""
     if not right:
-        raise TypeError(
-            "scipy.linalg.eig(a, b): no derivative of left vectors alone is known; ask for both, left=True, right=True"
-        )
+        raise TypeError("scipy.linalg.eig(a, b): left vectors alone have no derivative. Pass left=True and right=True")
 
 
 def _flags(options: dict[str, Any], values_only: bool) -> tuple[Any, Any]:
@@ -137,7 +135,7 @@ def _push_eig(position: int, values_only: bool, t: Any, out: Any, a: Any, b: Any
         return dw
     if b is not None and (vr if right else vl).dtype.kind == "c":
         raise TypeError(
-            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, and so are their tangents; use "
+            "scipy.linalg.eig(a, b): the phase of complex vectors of a pair is arbitrary, so they have no tangents. Use "
             "scipy.linalg.eigvals(a, b), or scipy.linalg.eig(scipy.linalg.solve(b, a))"
         )
     tangents = [dw]
@@ -184,22 +182,22 @@ scipy_linalg_svdvals_grad = batch_unless_equal(
 
 
 def _require_reduced_part(g: Any, name: str) -> None:
-    """Only columns, or rows, that the matrix settles may be used of a square q."""
+    """Raise if columns or rows of a square q have an adjoint that the matrix does not determine."""
     if g is not None and g.size and (isinstance(g, Value) or np.any(to_values(g) != 0)):
         raise TypeError(
-            f"scipy.linalg.{name}: the part of a square q that completes the basis is one of many, and has no derivative; "
-            "use mode='economic'"
+            f"scipy.linalg.{name}: the part of a square q that completes the basis is not unique, so it has no derivative. "
+            "Use mode='economic'"
         )
 
 
 def _raise_no_tangent(name: str) -> None:
     raise TypeError(
-        f"scipy.linalg.{name}: the part of a square q that completes the basis has no tangent; use mode='economic' (or mode='r')"
+        f"scipy.linalg.{name}: the part of a square q that completes the basis has no tangent. Use mode='economic' or mode='r'"
     )
 
 
 def _qr_split(out: Any, mode: str, pivoting: Any) -> tuple[Any, Any, Any]:
-    """q or None, r, and the order of the columns or None."""
+    """Return q or None, r, and the order of the columns or None."""
     parts = out[:-1] if pivoting else out
     order = (
         None
@@ -231,7 +229,7 @@ def _pull_qr(g: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
 
 def _require_not_raw(mode: str) -> None:
     if mode == "raw":
-        raise TypeError("scipy.linalg.qr: no derivative of mode='raw' is known; use mode='economic'")
+        raise TypeError("scipy.linalg.qr: mode='raw' is not differentiable. Use mode='economic'")
 
 
 def _push_qr(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False, **_: Any) -> Any:
@@ -252,7 +250,7 @@ def _push_qr(t: Any, out: Any, a: Any, mode: str = "full", pivoting: Any = False
 
 scipy_linalg_qr_grad = general("scipy_linalg_qr", _pull_qr).tangent(_push_qr).not_batchable()
 
-# a = r q: the adjoint of a with its rows turned around is q~ r~, with the adjoints of both, turned around.
+# a = r q: the conjugate transpose of `a` with reversed rows is q~ r~, the reversed conjugate transposes of both.
 
 
 def _reversed_adjoint(x: Any, rows: bool, columns: bool) -> Any:

@@ -1,6 +1,6 @@
 """Rules of decompositions into triangles, and of the polar decomposition.
 
-Of Cholesky's and QR the formulas are those of NumPy's functions; LU after M. Giles, "Collected matrix derivative results
+Cholesky and QR factorizations have the formulas of NumPy's functions; LU follows M. Giles, "Collected matrix derivative results
 for forward and reverse mode algorithmic differentiation" (2008), for matrices that are not square as well.
 """
 
@@ -43,7 +43,7 @@ def _triangle(x: NDArray[Any], lower: Any) -> Any:
 
 @functools.cache
 def _keeps_other_triangle() -> bool:
-    """Whether SciPy leaves the other triangle as it is: newer versions fill in zeros."""
+    """Whether SciPy leaves the other triangle unchanged; newer versions set it to zero."""
     return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0])
 
 
@@ -100,13 +100,13 @@ def _above(x: NDArray[Any]) -> Any:
 
 
 def _take_order(x: NDArray[Any], order: Any, axis: int = -2) -> Any:
-    """Rows, or columns, in another order."""
+    """Permute rows or columns."""
     order = order[..., None] if axis == -2 else order[..., None, :]
     return np.take_along_axis(x, np.broadcast_to(order, (*x.shape[:-2], *order.shape[-2:])), axis)
 
 
 def _lu(gl: Any, gu: Any, lower: Any, upper: Any) -> Any:
-    """The adjoint of ``lower @ upper``."""
+    """Return the adjoint of ``lower @ upper``."""
     k = lower.shape[-1]
     square = (np.linalg.inv(lower[..., :k, :k]), np.linalg.inv(upper[..., :k, :k]))
     inner = np.matmul(transpose(lower), gl) - np.matmul(gu, transpose(upper))
@@ -151,7 +151,7 @@ scipy_linalg_lu_grad = general("scipy_linalg_lu", _lu_apart).tangent(_lu_apart_t
 
 
 def _parts(both: Any) -> tuple[Any, Any]:
-    """L and U, which LAPACK keeps in one matrix."""
+    """Split LAPACK's matrix into L and U."""
     k = min(both.shape[-2:])
     return _below(both)[..., :k] + np.eye(both.shape[-2], k), _above(both)[..., :k, :]
 
@@ -180,7 +180,7 @@ scipy_linalg_lu_factor_grad = general("scipy_linalg_lu_factor", _lu_factor).tang
 
 
 def _ldl_parts(out: Any) -> tuple[Any, Any, Any, Any]:
-    """The triangle, its inverse, that of d, and the blocks."""
+    """Return the triangle, its inverse, the inverse of d, and the mask of its blocks."""
     triangle = np.linalg.inv(_take_order(out[0], _rows(out[2])))
     blocks = guarded_value(out[1] != 0, "the blocks of a decomposition") | np.eye(out[1].shape[-1], dtype=bool)
     return _take_order(out[0], _rows(out[2])), triangle, np.linalg.inv(out[1]), blocks
@@ -229,7 +229,7 @@ scipy_linalg_ldl_grad = general("scipy_linalg_ldl", _ldl).tangent(_ldl_tangent)
 
 
 def _pull_polar(gu: Any, u: Any, a: NDArray[Any]) -> Any:
-    """The adjoint of a from that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
+    """Return the adjoint of a, given that of the unitary factor: with u^H du = x, ``x p + p x = u^H da - da^H u``."""
     if a.shape[-2] < a.shape[-1]:
         return conj_transpose(_pull_polar(conj_transpose(gu), conj_transpose(u), conj_transpose(a)))
     p = np.matmul(conj_transpose(u), a)
@@ -253,7 +253,7 @@ def _push_polar(t: NDArray[Any], u: Any, a: NDArray[Any]) -> Any:
 
 
 def _polar(g: Any, out: Any, a: NDArray[Any], side: Any = "right") -> Any:
-    """With ``p = u^H a``, or ``a u^H``, the adjoint of p goes to both."""
+    """With ``p = u^H a``, or ``a u^H``, pass the adjoint of p to both."""
     u, total, gu = out[0], 0 * a, g[0]
     if g[1] is not None:
         hermitian = (g[1] + conj_transpose(g[1])) / 2
@@ -281,7 +281,7 @@ scipy_linalg_polar_grad = general("scipy_linalg_polar", _polar).tangent(_polar_t
 
 
 def _balance(g: Any, out: Any, a: NDArray[Any], separate: Any = False, **_: Any) -> Any:
-    """The scales are powers of two, which stay as they are."""
+    """The scales are powers of two, which are piecewise constant."""
     turn = out[1]
     return 0 * a if g[0] is None else matmul_chain(transpose(np.linalg.inv(turn)), g[0], transpose(turn))
 

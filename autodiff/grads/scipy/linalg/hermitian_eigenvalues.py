@@ -64,12 +64,12 @@ class _Pair:
         self.inverse: Any = np.linalg.inv(whole) if self.type > 1 else None
 
     def _among(self, part: Any, whole: Any) -> Any:
-        """Vectors with those of the result in their places."""
+        """Return all vectors, with those of the result inserted."""
         end = self.first + self.count
         return np.concatenate([whole[..., : self.first], part, whole[..., end:]], axis=-1)
 
     def widen(self, part: Any) -> Any:
-        """The adjoint of a part of the values, or vectors, as that of all."""
+        """Pad the adjoint of the requested values or vectors to that of all."""
         if part is None or self.count == self.w.shape[-1]:
             return part
         shape = part.shape[:-1]
@@ -78,7 +78,7 @@ class _Pair:
         return np.concatenate([before, part, behind], axis=-1)
 
     def narrow(self, whole: Any) -> Any:
-        """The tangents of the result, of those of all."""
+        """Select the requested tangents from those of all."""
         return whole[..., self.first : self.first + self.count]
 
     @property
@@ -87,7 +87,7 @@ class _Pair:
         return np.matmul(self.whole, self.v) if self.type == 2 else self.v
 
     def pull(self, gw: Any, gv: Any) -> tuple[Any, Any]:
-        """The adjoints of the matrices that are meant."""
+        """Return the adjoints of the Hermitian matrices."""
         gw, gv = self.widen(gw), self.widen(gv)
         w, u = self.w, self.vectors
         beside: Any = 0
@@ -111,7 +111,7 @@ class _Pair:
         return of_a, beside - matmul_chain(transpose(self.inverse), of_c, transpose(self.inverse))
 
     def push(self, da: Any, db: Any) -> tuple[Any, Any]:
-        """The tangents of values and vectors."""
+        """Return the tangents of values and vectors."""
         w, u = self.w, self.vectors
         dc = db if self.type == 1 or db is None else -matmul_chain(self.inverse, db, self.inverse)
         inner: Any = 0 if da is None else matmul_chain(conj_transpose(u), da, u)
@@ -201,7 +201,7 @@ def _options(eigvals_only: Any, select: Any, select_range: Any) -> dict[str, Any
 
 
 def _tridiagonal(d: Any, e: Any) -> Any:
-    """The matrix whose lower triangle has two diagonals."""
+    """Return the matrix whose lower triangle consists of two diagonals."""
     n = d.shape[-1]
     if n == 1:
         return d[..., None]

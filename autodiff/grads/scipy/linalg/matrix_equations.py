@@ -92,7 +92,7 @@ class _Riccati:
         self.beside = np.matmul(x, self.loop if discrete else self.e)  # what the derivatives of a and b meet
 
     def solved(self, right: Any) -> Any:
-        """The dx for which the terms with dx are minus `right`."""
+        """Solve the linearized equation for dx with right-hand side ``-right``."""
         inverse = np.linalg.inv(self.e)
         turned = conj_transpose(np.matmul(self.loop, inverse))
         right = matmul_chain(conj_transpose(inverse), right, inverse)
@@ -101,7 +101,7 @@ class _Riccati:
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
     def pull(self, g: NDArray[Any]) -> Any:
-        """The adjoint of the equation; that of x counts by its Hermitian part, since x is Hermitian."""
+        """Return the adjoint of the equation. Only the Hermitian part of that of x matters, because x is Hermitian."""
         inverse = np.linalg.inv(self.e)
         turned = np.conjugate(np.matmul(inverse, self.loop))
         right = matmul_chain(np.conjugate(inverse), (g + conj_transpose(g)) / 2, transpose(inverse))
@@ -110,7 +110,7 @@ class _Riccati:
         return scipy.linalg.solve_continuous_lyapunov(turned, -right)
 
     def pull_equation(self, position: int, g: NDArray[Any]) -> Any:
-        """The adjoint of an operand from that of the solution."""
+        """Return the adjoint of an operand, given that of the solution."""
         equation_cotangent, k = self.pull(g), self.k
         if position == 0:
             return 2 * np.matmul(np.conjugate(self.beside), equation_cotangent)
@@ -127,7 +127,7 @@ class _Riccati:
         return -2 * np.matmul(equation_cotangent, transpose(k))
 
     def tangent(self, position: int, t: NDArray[Any]) -> Any:
-        """The tangent of the solution from that of an operand."""
+        """Return the tangent of the solution, given that of an operand."""
         if position == 2:
             return self.solved(t)
         if position == 3:

@@ -29,8 +29,8 @@ def _size(x: NDArray[Any]) -> Any:
 
 
 def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
-    """The derivative of a function of matrices along `e`."""
-    if a.dtype.kind != "c" and e.dtype.kind == "c":  # it is linear; a complex matrix may lie on the other side of a cut
+    """Return the Fréchet derivative of a function of matrices along `e`."""
+    if a.dtype.kind != "c" and e.dtype.kind == "c":  # linear in e; a complex block matrix might cross a branch cut
         return frechet_derivative(function, a, np.real(e)) + np.multiply(1j, frechet_derivative(function, a, np.imag(e)))
     if not e.size:
         return np.zeros(np.broadcast_shapes(a.shape, e.shape), e.dtype)
@@ -43,14 +43,14 @@ def frechet_derivative(function: Function, a: NDArray[Any], e: Any) -> Any:
 
 
 def _checked_derivative(name: str, function: Function, a: NDArray[Any], e: Any, out: NDArray[Any]) -> Any:
-    """As `frechet_derivative`; where the function has a branch, that it is the one that was taken."""
+    """Compute `frechet_derivative`; raise if it belongs to a different branch of the function."""
     block_values: list[Any] = []
 
     def kept(block: Any) -> Any:
         block_values.append(function(block))
         return block_values[-1]
 
-    error = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, since an eigenvalue is on the branch cut, or 0")
+    error = scipy.linalg.LinAlgError(f"scipy.linalg.{name}: an eigenvalue is on the branch cut or 0, so there is no derivative")
     try:
         result = frechet_derivative(kept, a, e)
     except ValueError:  # SciPy divides by the distance of eigenvalues, and raises for infinities
@@ -77,12 +77,12 @@ def _declare_function(opname: str, function: Callable[..., Any], checked: bool =
 
     def moved(a: NDArray[Any], e: Any, out: NDArray[Any], options: dict[str, Any]) -> Any:
         if options.get("disp", True) is False:
-            raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
+            raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
         run = functools.partial(function, **{k: v for k, v in options.items() if k == "t"})
         if not checked:
             return frechet_derivative(run, a, e)
         if options.get("t", 0) < 1 and evaluate_guarded("whether a matrix is singular", _is_singular, a):
-            raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
+            raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: the matrix is singular, so the derivative is infinite")
         return _checked_derivative(name, run, a, e, out)
 
     return (
@@ -158,17 +158,17 @@ def _has_opposite_eigenvalues(x: NDArray[Any]) -> Any:
 
 
 def solve_sum_equation(name: str, a: NDArray[Any], right: Any) -> Any:
-    """The solution x of ``a x + x a = right``; an error where the equation has none, or many."""
+    """Solve ``a x + x a = right`` for x; raise if the solution does not exist or is not unique."""
     if not right.size:
         return right
     if evaluate_guarded("whether a derivative is infinite", _has_opposite_eigenvalues, a):
-        raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: no derivative, which would be infinite: a singular matrix")
+        raise scipy.linalg.LinAlgError(f"scipy.linalg.{name}: the matrix is singular, so the derivative is infinite")
     return scipy.linalg.solve_sylvester(a, a, right)
 
 
 def _without_disp(name: str, options: dict[str, Any]) -> None:
     if options.get("disp", True) is False:
-        raise TypeError(f"scipy.linalg.{name}: with disp=False no derivative is known; leave it out")
+        raise TypeError(f"scipy.linalg.{name}: disp=False is not differentiable. Omit it")
 
 
 def _sqrtm(t: NDArray[Any], root: Any, options: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Rules of norms, determinants, pseudo-inverses and least squares, which share the formulas of NumPy's."""
+"""Rules of norms, determinants, pseudo-inverses and least squares, with the formulas of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ scipy_linalg_norm_grad = as_norm(
 
 
 def _cutoff(a: NDArray[Any], atol: Any, rtol: Any) -> Any:
-    """Up to which part of the largest singular value SciPy takes others for 0."""
+    """Return the fraction of the largest singular value below which SciPy treats others as 0."""
     largest = np.linalg.norm(a, 2, axis=(-2, -1)) if a.size else np.zeros(a.shape[:-2])
     rtol = max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
     return rtol + (atol or 0.0) / np.where(largest > 0, largest, 1)
@@ -97,20 +97,21 @@ def _pull_null_space(g: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: A
         return 0 * a
     if a.shape[-1] - out.shape[-1] < min(a.shape[-2:]):
         raise TypeError(
-            "scipy.linalg.null_space: where a matrix has lost rank there is no derivative, the next has a smaller one"
+            "scipy.linalg.null_space: the matrix is rank-deficient, so the basis has no derivative. Nearby matrices have a "
+            "smaller null space"
         )
     turn = np.matmul(conj_transpose(np.conjugate(_plain(out))), _plain(g))
     if np.max(np.abs(turn - conj_transpose(turn))) > 1e3 * np.finfo(turn.dtype).eps * np.max(np.abs(turn)):
         raise TypeError(
-            "scipy.linalg.null_space: the basis is one of many, and what depends on the choice has no derivative; use what "
-            "does not, as the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
+            "scipy.linalg.null_space: the basis is not unique, and functions that depend on its choice have no derivative. "
+            "Use the projection on the space, np.eye(n) - np.linalg.pinv(a) @ a"
         )
     return -np.matmul(transpose(np.linalg.pinv(a)), np.matmul(g, transpose(out)))
 
 
 def _push_null_space(t: NDArray[Any], out: NDArray[Any], a: NDArray[Any], **_: Any) -> Any:
     raise TypeError(
-        "scipy.linalg.null_space: the basis is one of many, and has no tangent; use the projection on the space, "
+        "scipy.linalg.null_space: the basis is not unique, so it has no tangent. Use the projection on the space, "
         "np.eye(n) - np.linalg.pinv(a) @ a"
     )
 
@@ -121,10 +122,10 @@ scipy_linalg_null_space_grad = general("scipy_linalg_null_space", _pull_null_spa
 
 
 def _numpy_results(out: Any, a: NDArray[Any], cond: Any) -> tuple[Any, float]:
-    """The results in NumPy's shapes, and the cutoff."""
+    """Return the results in NumPy's shapes, and the cutoff."""
     x, residues, rank, *values = out
     if not values and int(_plain(rank)) < min(a.shape):
-        raise TypeError("scipy.linalg.lstsq: with lapack_driver='gelsy' the derivative is known for full rank; use 'gelsd'")
+        raise TypeError("scipy.linalg.lstsq: lapack_driver='gelsy' is differentiable only for full rank. Use 'gelsd'")
     cond = float(np.finfo(x.dtype).eps) if cond is None else cond
     return (x, np.reshape(residues, (-1,)), rank, values[0] if values else np.linalg.svd(a, compute_uv=False)), cond
 

@@ -145,7 +145,7 @@ scipy_linalg_solve_triangular_grad = _declare_solver(
 def _structure(assume_a: Any, lower: Any) -> Structure:
     if assume_a == "diagonal":
         raise TypeError(
-            "scipy.linalg.inv: with assume_a='diagonal' SciPy leaves what stands beside the diagonal; for a derivative use "
+            "scipy.linalg.inv: with assume_a='diagonal' SciPy does not clear the other elements, so there is no derivative. Use "
             "np.diag(1 / np.diag(a))"
         )
     return Structure(assume_a, lower)
@@ -189,7 +189,7 @@ scipy_linalg_solve_banded_grad = _declare_solver(
 
 
 def _half_bands(n: int, below: int, above: int) -> Any:
-    """1 on the diagonals that are stored, 1/2 on the main one."""
+    """Return 1 for the stored diagonals, 1/2 for the main one."""
     half_bands = np.ones((below + above + 1, n))
     half_bands[above] = 0.5
     return half_bands
@@ -224,7 +224,7 @@ scipy_linalg_solveh_banded_grad = _declare_solver(
 
 
 def _along_diagonals(m: Any) -> Any:
-    """The sums along the main diagonal and each below it."""
+    """Return the sums along the main diagonal and each diagonal below it."""
     n = m.shape[-1]
     columns = np.arange(n)
     rows = columns + columns[:, None]
@@ -300,7 +300,7 @@ class Structure:
         return np.tri(n).T if self.kind == "upper triangular" else None
 
     def read(self, a: NDArray[Any]) -> Any:
-        """The matrix that is meant."""
+        """Return the assumed matrix."""
         n = a.shape[-1]
         if self.kind == "hermitian":
             return mirror_triangle(a, self.upper)
@@ -327,13 +327,13 @@ def across(assume_a: str | None) -> str | None:
 
 
 def as_columns(b: NDArray[Any], *vectors: Any) -> tuple[bool, list[Any]]:
-    """Whether a right-hand side is one vector; if so, vectors as columns."""
+    """Return whether the right-hand side is one vector, and the vectors as columns if it is."""
     single = b.ndim == 1
     return single, [v[..., None] if single else v for v in vectors]
 
 
 def side_by_side(solve: Callable[[Any], Any], ndim: int, right: Any) -> Any:
-    """Solutions for a stack of right-hand sides; those of one matrix (of `ndim` 2) as columns side by side."""
+    """Solve for a stack of right-hand sides; for a single matrix (`ndim` 2), these become columns of one matrix."""
     if ndim > 2 or right.ndim == 2:
         return solve(right)
     columns = np.moveaxis(right, -2, 0)

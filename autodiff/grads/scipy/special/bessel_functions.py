@@ -1,4 +1,4 @@
-"""Rules of SciPy's Bessel functions and their kin."""
+"""Rules of SciPy's Bessel functions and related functions."""
 
 from __future__ import annotations
 
