@@ -233,7 +233,7 @@ REFUSED: dict[str, Any] = {
     "left vectors alone": lambda a: np.sum(sl.eig(np.diag(a[:, 0] ** 2), np.eye(4), left=True, right=False)[1]),
     "eig or eigh": lambda a: np.sum(sl.schur(a[:2])[0]),
     "projection": lambda a: np.sum(sl.null_space(a.T)),
-    "lost rank": lambda a: np.sum(sl.null_space(a.T * np.array([[1.0], [0.0]])) ** 2),
+    "rank-deficient": lambda a: np.sum(sl.null_space(a.T * np.array([[1.0], [0.0]])) ** 2),
     "infinite": lambda a: np.sum(sl.polar(a * np.array([1.0, 0.0]))[0]),
     "equal eigenvalues": lambda a: np.sum(sl.eigh(a.T @ a * 0 + np.eye(2))[1][0]),
 }
