@@ -357,7 +357,7 @@ def _writable_buffer(buffer: Any, value: object) -> Any:
         return buffer
     if type(value) is BatchNode:
         if type(buffer) is BatchNode and buffer.level >= value.level:
-            return buffer  # its own write adds what is needed
+            return buffer  # its own write adds missing batch axes, tangents and graph
         return BatchNode.create_using(broadcast_buffer(buffer, value.batch_size), value.level, is_array=True)
     if isinstance(buffer, Value) and (not value.level or buffer.level):
         return buffer

@@ -32,7 +32,7 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
     f : callable
         A function of nested arrays that returns ``(value, pull)``. The value is nested arrays. ``pull(adjoint)`` maps the
         adjoint of the value, which nests as the value, to the adjoint of the argument, which nests as the argument; for
-        several arguments, to a sequence of adjoints. None stands for the zero adjoint of an array or of an argument. Keyword
+        several arguments, to a sequence of adjoints. None means a zero adjoint of an array or of an argument. Keyword
         arguments have no derivative.
 
     Returns

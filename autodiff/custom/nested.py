@@ -23,7 +23,7 @@ class Problem(NamedTuple):
     function : callable
         A function of the unknown as one array, the arguments between unknown and parameters, and the leaves of the parameters.
     start : array_like or Node
-        The start value: unchanged if it is one array, otherwise a vector.
+        The start value: unchanged for a single array, otherwise a vector.
     leaves : tuple
         The leaves of the parameters.
     restore : callable

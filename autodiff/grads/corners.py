@@ -24,8 +24,8 @@ from compgraph.values import Value
 from ..batching import base_of, pull_reduction, push_reduction, reduced_axes
 from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_at_corner
 
-# Choices whose corners occur only by accident. The corners of others are common: padding, buffers of zeros and inactive units
-# make ties of constants. For them the mean of both sides is used.
+# Choices whose corners are rare. The corners of others are common, because padding, buffers of zeros and inactive units are ties
+# of constants; they use the mean of both sides.
 RARE_CORNERS = frozenset({"abs", "fabs"})
 
 

@@ -1,6 +1,6 @@
 """Rules of Fourier transforms.
 
-A Fourier transform is linear and its matrix symmetric, so the cotangent is the same transform of the cotangent, without
+A Fourier transform is linear and its matrix is symmetric, so the contribution is the same transform of the cotangent, without
 conjugation, cut or padded to the length of the operand. In transforms between real numbers and half a spectrum, each frequency
 strictly between zero and the highest represents two.
 """

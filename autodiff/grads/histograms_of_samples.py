@@ -1,7 +1,7 @@
 """Rules of histograms with respect to weights, and to samples that determine the edges of the bins.
 
-The number of samples in a bin is piecewise constant. The edges depend on the least and the greatest sample, between which they
-are evenly spaced. So do densities, which decrease as their bin widens.
+The number of samples in a bin is piecewise constant. The edges are evenly spaced between the least and the greatest sample, so
+they depend on both. Densities also depend on them, because they decrease as their bin widens.
 """
 
 from __future__ import annotations

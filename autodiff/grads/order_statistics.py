@@ -75,7 +75,7 @@ ops.enter_piecewise(_row_weights, "row_weights")
 
 
 def _tie_shares(rows: Any, values: Any) -> Any:
-    """Return even shares for all elements of a row that equal its value; nan if there are none."""
+    """Return even shares for all elements of a row that equal its value; nan without such an element."""
     equal = rows == values[..., None]
     return equal / np.sum(equal, axis=-1, keepdims=True)
 

@@ -30,7 +30,7 @@ class Fold:
     elements : array or Node
         The elements.
     results : list
-        ``r_0, r_1, ...``; the first is `start` if there is one.
+        ``r_0, r_1, ...``, including `start` as the first if it is not None.
     steps : list
         For each result except the first, the value and the operands of the ufunc.
     has_start : bool

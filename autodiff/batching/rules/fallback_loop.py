@@ -109,7 +109,7 @@ def map_elements(name: str, f: Callable[..., Any], args: Sequence[Any], kwargs: 
     f : callable
         Called as ``f(*args, **kwargs)`` with one element of each batched leaf.
     args, kwargs : sequence, dict
-        The arguments: trees, some leaves of which are batched.
+        The nested arguments, with some batched leaves.
     """
     leaves, structure = flatten((args, kwargs or {}))
     level = max(x.level for x in leaves if is_batch(x))
