@@ -352,11 +352,11 @@ i0_grad = elementwise("i0", _i0)
 angle_grad = elementwise("angle", _angle)
 
 
-def _lower_order(g: Any, out: Any, x: Any, order: int, description: str) -> Any:
+def _lower_order(g: Any, out: Any, x: Any, order: int, what: str) -> Any:
     """Differentiate a value that is exact up to a given order of derivatives."""
     if order == 0:
-        raise TypeError(f"{description} has no derivatives of a higher order than this: its steps are exact to this one alone")
-    return g * zero_to_order(x, order - 1, description)
+        raise TypeError(f"{what} has no derivatives of a higher order than this: its steps are exact to this one alone")
+    return g * zero_to_order(x, order - 1, what)
 
 
 zero_to_order_grad = elementwise("zero_to_order", _lower_order)
