@@ -173,7 +173,7 @@ def test_derivatives_of_all_examples(outer: str, model: str) -> None:
     f = MODELS[model]
     if (outer, model) == ("jacfwd of grad", "checkpoint that uses a weight"):
         for total in (lambda w: np.sum(ad.vmap(f, (0, None))(XS, w)), lambda w: sum(f(x, w) for x in XS)):
-            with pytest.raises(ValueError, match="pass it as an argument"):  # as tangents reach a checkpoint
+            with pytest.raises(ValueError, match="Pass it as an argument"):  # as tangents reach a checkpoint
                 ad.jacfwd(ad.grad(total))(np.ones(6))
         return
     w = RNG.normal(size=6)

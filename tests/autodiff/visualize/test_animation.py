@@ -117,7 +117,7 @@ def test_a_text_that_is_wrong_is_not_shown() -> None:
 
     rule = autodiff.rule(cube, lambda g, out, x: 3 * x * x * g, kind="elementwise")
     for text, shown in (("3 * a**2", True), ("2 * a**2", False), ("g * 3 * a**2", True), ("a @ a", False)):
-        rule.said(text)
+        rule.with_formula(text)
         (step,) = backward(cube(variable(2.0, "x")), None, None).steps
         assert (step.text == text) is shown
 
