@@ -29,18 +29,18 @@ from ..rules import Rule, elementwise, limit_value, linear, restore_axes, slope_
 RARE_CORNERS = frozenset({"abs", "fabs"})
 
 
-def quotient_or_zero(x: NDArray[Any], length: Any, of: str) -> Any:
+def over(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0. `of` is the differentiated operation."""
     return x / np.where(length == 0, 1, length)
 
 
-def corner_marker(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
+def cornered(t: NDArray[Any], z: NDArray[Any], of: str) -> Any:
     """Return zeros that mark a corner: their derivative is nan where the tangent `t` leaves the corner at ``z == 0``."""
     return np.zeros(np.broadcast_shapes(np.shape(t), np.shape(z)), np.result_type(t, z))[()]
 
 
-ops.enter(quotient_or_zero, "over", formula="x / y")
-ops.enter(corner_marker, "cornered")
+ops.enter(over, "over", formula="x / y")
+ops.enter(cornered, "cornered")
 over_grad = elementwise("over", lambda g, out, x, length, of: g / length, lambda g, out, x, length, of: -g * out / length)
 
 
@@ -73,7 +73,7 @@ def _any_recorded(*values: Any) -> bool:
 
 def safe_quotient(x: NDArray[Any], length: Any, of: str) -> Any:
     """Compute ``x / length``, and 0 where the length is 0; recorded so that its derivative at 0 is undefined."""
-    return bind(quotient_or_zero, (x, length), {"of": of}) if _any_recorded(x, length) else quotient_or_zero(x, length, of)
+    return bind(over, (x, length), {"of": of}) if _any_recorded(x, length) else over(x, length, of)
 
 
 def _identity(y: NDArray[Any]) -> Any:
@@ -128,9 +128,7 @@ def choice_formula(contribution: Any, g: Any, out: NDArray[Any], corner: Any, de
     if of not in RARE_CORNERS or not np.any(is_zero):
         return contribution
     deviation_value = deviation()
-    return contribution + np.where(
-        is_zero, g * bind(quotient_or_zero, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0
-    )
+    return contribution + np.where(is_zero, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
 
 
 def choice_tangent(contribution: Any, t: Any, corner: Any, deviation: Any, of: str) -> Any:
@@ -142,7 +140,7 @@ def choice_tangent(contribution: Any, t: Any, corner: Any, deviation: Any, of: s
 
 def mark_corner(t: NDArray[Any], z: Any, of: str) -> Any:
     """Return zeros that mark that a tangent leaves the corner at ``z == 0``."""
-    return bind(corner_marker, (t, z), {"of": of})
+    return bind(cornered, (t, z), {"of": of})
 
 
 def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, deviation: Any, of: str) -> Any:
@@ -156,9 +154,7 @@ def mark_unknown(contribution: Any, g: NDArray[Any], corner: Any, deviation: Any
     if not np.any(is_corner):
         return contribution
     deviation_value = deviation()
-    return contribution + np.where(
-        is_corner, g * bind(quotient_or_zero, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0
-    )
+    return contribution + np.where(is_corner, g * bind(over, (deviation_value, np.zeros_like(deviation_value)), {"of": of}), 0)
 
 
 # ---------------------------------------------------------------------------------------------- reductions
@@ -242,7 +238,7 @@ class _ReductionCorners:
         if not np.any(at_corner):
             return tangent
         deviation = np.where(at_corner, (x - full_out) * np.where(at_corner, 0, 1) + (x - np.asarray(to_values(x))), 1)
-        return tangent + np.sum(bind(corner_marker, (t, deviation), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
+        return tangent + np.sum(bind(cornered, (t, deviation), {"of": self.rule.opname}), axis=axis, keepdims=bool(keepdims))
 
     def pull(self, position: int, g: Any, out: NDArray[Any], x: NDArray[Any], *others: Any, **options: Any) -> Any:
         """Process a batch of cotangents by the weights, unless a corner is recorded."""
