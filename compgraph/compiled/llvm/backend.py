@@ -44,7 +44,7 @@ from .planning import (
     tile_nests,
 )
 
-MAX_ARGUMENTS = 500  # of one function: ctypes supports at most 1024
+MAX_ARGUMENTS = 500  # arguments of one function: ctypes supports at most 1024
 
 
 class LLVMBackend:
@@ -100,31 +100,32 @@ class MachineProgram:
         The operations that call NumPy, with the reasons.
     """
 
-    def __init__(self, schedule: Schedule, reroll_loops: LoweredProgram | None = None, plain: Any = None) -> None:
-        self._schedule, self._plain = schedule, plain
-        (steps, self._inputs, outputs), self._results = reroll_loops or LoweredProgram.of(schedule)
+    def __init__(self, schedule: Schedule, lowered: LoweredProgram | None = None, numpy_program: Any = None) -> None:
+        self._schedule, self._numpy_program = schedule, numpy_program
+        (steps, self._inputs, outputs), self._results = lowered or LoweredProgram.from_schedule(schedule)
         units = products_as_nests(fuse_steps(steps))
         rematerialize(units, outputs)
         units = tile_nests(units, outputs, processor()[2])
         self._plan = MemoryPlan(units, outputs)
         self._threads = schedule.options.get("threads")
-        calls = Counter(f"{describe_item(u.item)} calls NumPy: {u.why}" for u in units if isinstance(u, NumPyCall) and u.why)
+        numpy_steps = [unit for unit in units if isinstance(unit, NumPyCall) and unit.reason]
+        calls = Counter(f"{describe_item(step.item)} calls NumPy: {step.reason}" for step in numpy_steps)
         self.numpy_calls = calls.total()
         self.report = sorted(f"{line} ({count} times in each run)" if count > 1 else line for line, count in calls.items())
         self.source = "\n".join(line for unit in units for line in describe_unit(unit))
         self._units = units
         self._steps = self._emit(units)
-        self._works: list[tuple[Any, int]] = []
-        self._quick = None if len(outputs) < len(self._results) else self._without_calls()
-        self._makers = [_allocator(place) for place in outputs]
+        self._free_workspaces: list[tuple[Any, int]] = []
+        self._direct_calls = None if len(outputs) < len(self._results) else self._resolve_arguments()
+        self._allocators = [_allocator(view) for view in outputs]
 
     def drawing(self, options: Any, names: Sequence[str] = ()) -> Any:
         """Return the drawing of `visualize_at` (see `program_drawing`), with names for the inputs."""
         from .program_drawing import draw_program  # imported on first use
 
         input_names = [*names, *(f"input {number}" for number in range(1 + len(names), 1 + len(self._inputs)))]
-        called = {buffer: name for buffer, name in zip(self._inputs, input_names, strict=True) if buffer is not None}
-        return draw_program(self._units, self._results, called, options)
+        buffer_names = {buffer: name for buffer, name in zip(self._inputs, input_names, strict=True) if buffer is not None}
+        return draw_program(self._units, self._results, buffer_names, options)
 
     # ------------------------------------------------------------------------------------------ compilation
 
@@ -134,88 +135,92 @@ class MachineProgram:
         readers = Counter(buffer for unit in units for buffer in set(buffers_used(unit)))
         registers = {b for b, count in readers.items() if count == 1 and b.size == 1 and b in plan.offsets}
         table = KernelTable(plan.materialized, registers, width)
-        parts = [_Part(units_of, self._outside(units_of)) for units_of in self._parts(units)]
-        records = [[] if part.is_alone else self._records(part, table) for part in parts]
+        segments = [_Segment(group, self._external_arrays(group)) for group in self._split_units(units)]
+        records = [[] if segment.is_single else self._records(segment, table) for segment in segments]
         for kernel in table.kernels.values():
             kernel.compress()
             emit_kernel(module, kernel, plan.materialized, width)
-        names = [self._emit_part(module, f"tiled{number}", part) for number, part in enumerate(parts)]
+        names = [self._emit_segment(module, f"tiled{number}", segment) for number, segment in enumerate(segments)]
         self.llvm = module.text
         if any(names):
-            self._loaded = LoadedCode(compile_module(self.llvm, is_kept=bool(self._schedule.options.get("cache", False))))
+            self._loaded = LoadedCode(compile_module(self.llvm, use_cache=bool(self._schedule.options.get("cache", False))))
         addresses = {kernel: self._loaded.address(kernel.name) for kernel in table.kernels.values()}
-        self._memory = [_record_array(each, addresses) for each in records]
+        self._record_arrays = [_record_array(segment_records, addresses) for segment_records in records]
         return [
-            self._step(part, name, memory)
-            for part, name, memory in zip(parts, names, self._memory, strict=True)
-            if not (isinstance(part.first, NumPyCall) and isinstance(part.first.item, EvaluationGuard))
+            self._make_step(segment, name, record_array)
+            for segment, name, record_array in zip(segments, names, self._record_arrays, strict=True)
+            if not (isinstance(segment.first, NumPyCall) and isinstance(segment.first.item, EvaluationGuard))
         ]
 
-    def _parts(self, units: list[Unit]) -> list[list[Unit]]:
-        """Split the units into sequences that one function runs; a NumPy call or a tiled nest is alone."""
-        parts: list[list[Unit]] = []
+    def _split_units(self, units: list[Unit]) -> list[list[Unit]]:
+        """Split the units into sequences that one function runs; a NumPy call or a tiled nest is a sequence of its own."""
+        groups: list[list[Unit]] = []
         arrays = set[Buffer]()
         for unit in units:
-            needed = arrays.union(self._outside([unit]))
-            if not parts or _is_alone(unit) or _is_alone(parts[-1][-1]) or len(needed) > MAX_ARGUMENTS:
-                parts.append([])
-                needed = set(self._outside([unit]))
-            parts[-1].append(unit)
-            arrays = needed
-        return parts
+            group_arrays = arrays.union(self._external_arrays([unit]))
+            is_full = len(group_arrays) > MAX_ARGUMENTS
+            if not groups or _is_single(unit) or _is_single(groups[-1][-1]) or is_full:
+                groups.append([])
+                group_arrays = set(self._external_arrays([unit]))
+            groups[-1].append(unit)
+            arrays = group_arrays
+        return groups
 
-    def _outside(self, units: Sequence[Unit]) -> list[Buffer]:
+    def _external_arrays(self, units: Sequence[Unit]) -> list[Buffer]:
         """Return the arrays outside of the workspace that units access, or whose memory hosts accessed buffers."""
         plan = self._plan
         hosts = (plan.hosts.get(b, b) for unit in units for b in buffers_used(unit) if b in plan.materialized)
         return [b for b in dict.fromkeys(hosts) if b not in plan.offsets]
 
-    def _records(self, part: _Part, table: KernelTable) -> list[tuple[Kernel, int]]:
+    def _records(self, segment: _Segment, table: KernelTable) -> list[tuple[Kernel, int]]:
         """Return the kernel and the number of the record of each unit."""
-        plan, numbers = self._plan, {buffer: number for number, buffer in enumerate(part.arrays, 1)}
+        plan, numbers = self._plan, {buffer: number for number, buffer in enumerate(segment.arrays, 1)}
 
-        def place(view: BufferView) -> tuple[int, int]:
+        def locate(view: BufferView) -> tuple[int, int]:
             buffer = view.buffer
             offset = plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize
             return numbers.get(plan.hosts.get(buffer, buffer), 0), offset
 
-        return [table.add(unit, place) for unit in part.units]
+        return [table.add(unit, locate) for unit in segment.units]
 
-    def _emit_part(self, module: Module, name: str, part: _Part) -> str:
-        """Return the name of the function that runs a part; empty for NumPy calls."""
-        if isinstance(part.first, NumPyCall):
+    def _emit_segment(self, module: Module, name: str, segment: _Segment) -> str:
+        """Return the name of the function that runs a segment; empty for NumPy calls."""
+        if isinstance(segment.first, NumPyCall):
             return ""
-        if len(part.arrays) > MAX_ARGUMENTS:
-            raise NotImplementedError(f"it has {len(part.arrays)} external arrays")
-        if not part.is_alone:
-            return emit_record_loop(module, len(part.arrays))
-        assert isinstance(part.first, LoopNest)
-        emit_tiled_nest(module, name, part.first, part.arrays, self._plan, processor()[2])
+        if len(segment.arrays) > MAX_ARGUMENTS:
+            raise NotImplementedError(f"it has {len(segment.arrays)} external arrays")
+        if not segment.is_single:
+            return emit_record_loop(module, len(segment.arrays))
+        assert isinstance(segment.first, LoopNest)
+        emit_tiled_nest(module, name, segment.first, segment.arrays, self._plan, processor()[2])
         return name
 
-    def _step(self, part: _Part, name: str, records: NDArray[np.int64]) -> _Step:
-        if isinstance(part.first, NumPyCall):
-            return part.first
-        constants = [b.node if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in part.arrays]
-        tiles = part.first.tiling.count if isinstance(part.first, LoopNest) and part.first.tiling is not None else 0
-        last = [] if tiles else [records.ctypes.data, records.ctypes.data + records.nbytes]
-        types = [ctypes.c_void_p] * (1 + len(part.arrays)) + ([ctypes.c_int64] if tiles else [ctypes.c_void_p] * 2)
-        return _MachineCode(ctypes.CFUNCTYPE(ctypes.c_int, *types)(self._loaded.address(name)), constants, last, tiles)
+    def _make_step(self, segment: _Segment, name: str, record_array: NDArray[np.int64]) -> _Step:
+        """Return the step of a run that calls the function of a segment."""
+        first, arrays = segment.first, segment.arrays
+        if isinstance(first, NumPyCall):
+            return first
+        arguments = [b.node if isinstance(b.node, np.ndarray) and not isinstance(b.node, Node) else b for b in arrays]
+        tiles = first.tiling.count if isinstance(first, LoopNest) and first.tiling is not None else 0
+        start = record_array.ctypes.data
+        records = [] if tiles else [start, start + record_array.nbytes]
+        types = [ctypes.c_void_p] * (1 + len(arrays)) + ([ctypes.c_int64] if tiles else [ctypes.c_void_p] * 2)
+        return _MachineCall(ctypes.CFUNCTYPE(ctypes.c_int, *types)(self._loaded.address(name)), arguments, records, tiles)
 
-    def _without_calls(self) -> list[tuple[Any, list[int], list[int], int]] | None:
+    def _resolve_arguments(self) -> list[tuple[Any, list[int], list[int], int]] | None:
         """Return each function with the positions of its arguments among all arrays; None if NumPy is called."""
         if any(isinstance(step, NumPyCall) for step in self._steps):
             return None
-        buffers = [*self._inputs, *[place.buffer for place, _ in self._results if place is not None]]
-        known: dict[Any, int] = {id(buffer): k for k, buffer in enumerate(buffers) if buffer is not None}
+        buffers = [*self._inputs, *[view.buffer for view, _ in self._results if view is not None]]
+        positions: dict[Any, int] = {id(buffer): k for k, buffer in enumerate(buffers) if buffer is not None}
         self._constants: list[Any] = []
         functions = []
-        for function, arrays, records, tiles in (step for step in self._steps if isinstance(step, _MachineCode)):
+        for function, arrays, records, tiles in (step for step in self._steps if isinstance(step, _MachineCall)):
             for constant in arrays:
-                if id(constant) not in known:
-                    known[id(constant)] = len(buffers) + len(self._constants)
+                if id(constant) not in positions:
+                    positions[id(constant)] = len(buffers) + len(self._constants)
                     self._constants.append(constant)
-            functions.append((function, [known[id(array)] for array in arrays], records, tiles))
+            functions.append((function, [positions[id(array)] for array in arrays], records, tiles))
         return functions
 
     # ------------------------------------------------------------------------------------------ execution
@@ -223,154 +228,155 @@ class MachineProgram:
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs."""
         try:
-            outputs, raised = self._run(values) if self._quick is None else self._run_quickly(values)
+            outputs, flags = self._run(values) if self._direct_calls is None else self._run_direct_calls(values)
         except (GuardError, OtherProgramError):  # perhaps because of a rounding error; NumPy decides
-            return self._as_numpy(values)
-        if raised and _is_reported_by_numpy(raised):
-            return self._as_numpy(values)  # to get its warnings
+            return self._run_with_numpy(values)
+        if flags and _is_reported_by_numpy(flags):
+            return self._run_with_numpy(values)  # to get its warnings
         return outputs
 
-    def _work(self) -> tuple[Any, int]:
+    def _acquire_workspace(self) -> tuple[Any, int]:
         """Return a workspace that no other run uses, and its address."""
         try:
-            return self._works.pop()
+            return self._free_workspaces.pop()
         except IndexError:
-            work = np.empty(self._plan.size + CACHE_LINE, np.uint8)
-            work = work[-work.ctypes.data % CACHE_LINE :][: self._plan.size]
-            return work, work.ctypes.data
+            workspace = np.empty(self._plan.size + CACHE_LINE, np.uint8)
+            workspace = workspace[-workspace.ctypes.data % CACHE_LINE :][: self._plan.size]
+            return workspace, workspace.ctypes.data
 
-    def _run_quickly(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
+    def _run_direct_calls(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         """Run a program without NumPy calls."""
-        assert self._quick is not None
+        assert self._direct_calls is not None
         values = [value if type(value) is np.ndarray else np.asarray(value) for value in values]
-        work, start = self._work()
-        outputs = [make() for make in self._makers]
+        workspace, start = self._acquire_workspace()
+        outputs = [allocate() for allocate in self._allocators]
         arrays = (*values, *outputs, *self._constants)
-        raised = 0
-        for function, views, records, tiles in self._quick:
-            raised |= self._run_machine_code(function, [start, *[id(arrays[k]) for k in views], *records], tiles, (work, arrays))
-        self._works.append((work, start))
-        return tuple([array if array.shape else array[()] for array in outputs]), raised
+        flags = 0
+        for function, positions, records, tiles in self._direct_calls:
+            arguments = [start, *[id(arrays[k]) for k in positions], *records]
+            flags |= self._run_machine_code(function, arguments, tiles, (workspace, arrays))
+        self._free_workspaces.append((workspace, start))
+        return tuple([array if array.shape else array[()] for array in outputs]), flags
 
-    def _run_machine_code(self, function: Any, arguments: list[int], tiles: int, held: Any) -> int:
+    def _run_machine_code(self, function: Any, arguments: list[int], tiles: int, keepalive: Any) -> int:
         """Run a function; return its floating-point exceptions."""
         if tiles:
-            raised = thread_pool.run_tiles(
-                function, arguments, tiles, self._threads or thread_pool.processors(), (self._loaded, held)
-            )
+            threads = self._threads or thread_pool.processors()
+            flags = thread_pool.run_tiles(function, arguments, tiles, threads, (self._loaded, keepalive))
         else:
-            raised = function(*arguments)
-        if raised & BAILOUT:
+            flags = function(*arguments)
+        if flags & BAILOUT:
             raise OtherProgramError("an index is out of range, or a number does not fit")
-        return int(raised)
+        return int(flags)
 
     def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
         """Run the program; return the outputs and the floating-point exceptions."""
-        work, start = self._work()
+        workspace, start = self._acquire_workspace()
         values = [value if type(value) is np.ndarray else np.asarray(value) for value in values]
         arrays: dict[Any, Any] = dict(zip(self._inputs, values, strict=True))
         inputs = zip(self._schedule.inputs, values, strict=True)
-        called = {node: value for node, value in inputs if not node.memory}  # inputs with writes are copied first
-        written = [place.buffer for place, _ in self._results if place is not None]
-        arrays.update(zip(written, [make() for make in self._makers], strict=True))
-        raised = 0
+        numpy_values = {node: value for node, value in inputs if not node.memory}  # inputs with writes are copied first
+        result_buffers = [view.buffer for view, _ in self._results if view is not None]
+        arrays.update(zip(result_buffers, [allocate() for allocate in self._allocators], strict=True))
+        flags = 0
         for step in self._steps:
             if isinstance(step, NumPyCall):
-                self._call(step, arrays, called, work)
+                self._call_numpy(step, arrays, numpy_values, workspace)
             else:
                 arguments = [start, *[id(arrays[b] if type(b) is Buffer else b) for b in step.arrays], *step.records]
-                raised |= self._run_machine_code(step.function, arguments, step.tiles, (work, arrays))
-        self._works.append((work, start))
-        outputs = [np.array(called[item]) if place is None else arrays[place.buffer] for place, item in self._results]
-        return tuple([array if array.shape else array[()] for array in outputs]), raised
+                flags |= self._run_machine_code(step.function, arguments, step.tiles, (workspace, arrays))
+        self._free_workspaces.append((workspace, start))
+        outputs = [np.array(numpy_values[item]) if view is None else arrays[view.buffer] for view, item in self._results]
+        return tuple([array if array.shape else array[()] for array in outputs]), flags
 
     def give_up_values(self) -> None:
         """Release the recorded values of the nodes; for graphs without other owners."""
-        self._plain = ScheduleInterpreter(self._schedule)
-        self._plain.give_up_values()
+        self._numpy_program = ScheduleInterpreter(self._schedule)
+        self._numpy_program.give_up_values()
 
-    def _as_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
+    def _run_with_numpy(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the results by NumPy."""
-        if self._plain is None:
-            self._plain = NumPyBackend().compile(self._schedule)
-        outputs: tuple[Any, ...] = self._plain(values)
+        if self._numpy_program is None:
+            self._numpy_program = NumPyBackend().compile(self._schedule)
+        outputs: tuple[Any, ...] = self._numpy_program(values)
         return outputs
 
-    def _call(self, step: NumPyCall, arrays: dict[Any, Any], called: dict[Any, Any], work: Any) -> None:
+    def _call_numpy(self, step: NumPyCall, arrays: dict[Any, Any], numpy_values: dict[Any, Any], workspace: Any) -> None:
+        """Run a NumPy call; store its result in `numpy_values`, and in `arrays` if it has a buffer."""
         item = step.item
 
         def value(operand: Any) -> Any:
             if not isinstance(operand, (Node, MultiOutput)):
                 return operand
-            if operand in called:
-                return called[operand]
-            operand_array = self._array(step.views[operand], arrays, work)
+            if operand in numpy_values:
+                return numpy_values[operand]
+            operand_array = self._array(step.views[operand], arrays, workspace)
             return operand_array if isinstance(operand.raw_value, np.ndarray) else operand_array[()]
 
         if isinstance(item, Write):
             assert step.out is not None
-            self._array(step.out, arrays, work)[item.index] = value(item.args[0])
+            self._array(step.out, arrays, workspace)[item.index] = value(item.args[0])
             return
-        if not step.why and not isinstance(item, Guard):  # checks of compiled results
+        if not step.reason and not isinstance(item, Guard):  # checks of compiled results
             result = value(item)
         elif isinstance(item, Guard):
             item.check(*map(value, item.args))
             return
         elif isinstance(item.function, ops.Output):
-            result = called[item.args[0]][item.function.index]
+            result = numpy_values[item.args[0]][item.function.index]
         else:
             result = item.function(*map(value, item.args), **item.options)
         for require, expected in step.checks:
             require(result, expected)
-        if not step.why:
+        if not step.reason:
             return
         hosts = self._plan.hosts
-        read = {hosts[place.buffer] for place in step.views.values() if place.buffer in hosts}
-        called[item] = result = _copy_if_shared(result, [work, *map(arrays.__getitem__, read)])
+        operand_hosts = {hosts[view.buffer] for view in step.views.values() if view.buffer in hosts}
+        numpy_values[item] = result = _copy_if_shared(result, [workspace, *map(arrays.__getitem__, operand_hosts)])
         if step.out is not None:
             if np.shape(result) != step.out.shape or np.asarray(result).dtype != step.out.buffer.dtype:
                 raise OtherProgramError(f"{item.opname} returned an array of shape {np.shape(result)}")
             arrays[step.out.buffer] = np.asarray(result, order="C")
 
-    def _array(self, place: BufferView, arrays: dict[Any, Any], work: Any) -> Any:
+    def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: Any) -> Any:
         """Return a view as a NumPy array."""
-        buffer = place.buffer
-        strides = tuple(s * buffer.dtype.itemsize for s in place.strides)
-        start = self._plan.offsets.get(buffer, 0) + place.offset * buffer.dtype.itemsize
+        buffer = view.buffer
+        strides = tuple(s * buffer.dtype.itemsize for s in view.strides)
+        start = self._plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize
         host = self._plan.hosts.get(buffer, buffer)
-        whole = work if host in self._plan.offsets else arrays.get(host, buffer.node)
-        return window(whole, place.shape, buffer.dtype, start, strides)
+        memory = workspace if host in self._plan.offsets else arrays.get(host, buffer.node)
+        return window(memory, view.shape, buffer.dtype, start, strides)
 
 
 def _require_array_layout() -> None:
     """Raise unless array objects have the memory layout of CPython and NumPy's C API."""
     array = np.ones(3)
-    is_known = sys.implementation.name == "cpython"
-    if not is_known or ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value != array.ctypes.data:
+    is_cpython = sys.implementation.name == "cpython"
+    if not is_cpython or ctypes.c_void_p.from_address(id(array) + DATA_OFFSET).value != array.ctypes.data:
         raise NoCompilerError("array objects have another memory layout than in CPython")
 
 
-def _allocator(place: BufferView) -> Callable[[], Any]:
+def _allocator(view: BufferView) -> Callable[[], Any]:
     """Return a function that allocates a result with the axis order of a view in memory."""
-    dtype = place.buffer.dtype
-    if place.is_dense:
-        return functools.partial(np.empty, place.shape, dtype)
-    strides = tuple(s * dtype.itemsize for s in place.strides)
-    return functools.partial(np.empty_like, as_strided(np.empty(1, dtype), place.shape, strides))
+    dtype = view.buffer.dtype
+    if view.is_dense:
+        return functools.partial(np.empty, view.shape, dtype)
+    strides = tuple(s * dtype.itemsize for s in view.strides)
+    return functools.partial(np.empty_like, as_strided(np.empty(1, dtype), view.shape, strides))
 
 
-def _is_reported_by_numpy(raised: int) -> bool:
-    """Return whether NumPy's present settings warn or raise for some processor flags."""
-    seen = {kind: raised & (UNDERFLOW if kind == "under" else FLAGS) for kind, how in np.geterr().items() if how != "ignore"}
-    return any(seen.values())
+def _is_reported_by_numpy(flags: int) -> bool:
+    """Return whether `np.errstate` is set to warn or raise for some of the processor's flags."""
+    masks = [UNDERFLOW if kind == "under" else FLAGS for kind, action in np.geterr().items() if action != "ignore"]
+    return any(flags & mask for mask in masks)
 
 
-def _is_alone(unit: Unit) -> bool:
-    """Return whether a unit is a NumPy call or a tiled nest."""
+def _is_single(unit: Unit) -> bool:
+    """Return whether a unit is a segment of its own: a NumPy call or a tiled nest."""
     return isinstance(unit, NumPyCall) or (isinstance(unit, LoopNest) and unit.tiling is not None)
 
 
-class _Part(NamedTuple):
+class _Segment(NamedTuple):
     """Consecutive units that one function runs, and the arrays that it accesses."""
 
     units: list[Unit]
@@ -381,12 +387,24 @@ class _Part(NamedTuple):
         return self.units[0]
 
     @property
-    def is_alone(self) -> bool:
-        return _is_alone(self.first)
+    def is_single(self) -> bool:
+        return _is_single(self.first)
 
 
-class _MachineCode(NamedTuple):
-    """A call of machine code: its array arguments, the addresses of its first record and after the last, and its tiles."""
+class _MachineCall(NamedTuple):
+    """A call of machine code.
+
+    Attributes
+    ----------
+    function : callable
+        The function.
+    arrays : list of Buffer or ndarray
+        Its array arguments; constants are arrays.
+    records : list of int
+        The addresses where its records begin and end; empty for a tiled nest.
+    tiles : int
+        The number of tiles; 0 if the unit is not tiled.
+    """
 
     function: Any
     arrays: list[Any]
@@ -394,11 +412,11 @@ class _MachineCode(NamedTuple):
     tiles: int
 
 
-_Step = _MachineCode | NumPyCall
+_Step = _MachineCall | NumPyCall
 
 
 def _record_array(records: Sequence[tuple[Kernel, int]], addresses: Mapping[Kernel, int]) -> NDArray[np.int64]:
-    """Return records in memory: for each the address of its kernel, and its words."""
+    """Return the words of records in memory: for each record the address of its kernel, then its parameters."""
     words: list[int] = []
     for kernel, number in records:
         words.append(addresses[kernel])
@@ -406,12 +424,12 @@ def _record_array(records: Sequence[tuple[Kernel, int]], addresses: Mapping[Kern
     return np.array(words, np.int64)
 
 
-def _copy_if_shared(result: Any, spaces: Sequence[Any]) -> Any:
-    """Return a result of NumPy, copied if it shares memory with memory that will be reused."""
+def _copy_if_shared(result: Any, reused: Sequence[Any]) -> Any:
+    """Return a result of NumPy, copied if it shares memory with an array whose memory is reused."""
     if isinstance(result, np.ndarray):
-        return result.copy() if any(np.may_share_memory(result, space) for space in spaces) else result
+        return result.copy() if any(np.may_share_memory(result, array) for array in reused) else result
     if isinstance(result, (tuple, list)):
-        return [_copy_if_shared(part, spaces) for part in result]
+        return [_copy_if_shared(part, reused) for part in result]
     return result
 
 
@@ -420,31 +438,31 @@ class LoweredProgram(NamedTuple):
 
     Attributes
     ----------
-    steps : StepProgram
+    program : StepProgram
         The steps, the buffers of inputs, and the views of the computed results.
     results : list of (BufferView or None, Node)
         See `GraphLowering.results`.
     """
 
-    steps: StepProgram
+    program: StepProgram
     results: list[tuple[Any, Any]]
 
     @classmethod
-    def of(cls, schedule: Schedule, longest: int = 0) -> LoweredProgram:
-        """Lower a schedule; its loops may represent loops of `longest` iterations."""
+    def from_schedule(cls, schedule: Schedule, max_trip_count: int = 0) -> LoweredProgram:
+        """Lower a schedule whose loops may be extrapolated to `max_trip_count` iterations."""
         lowered = GraphLowering(schedule, is_exact=bool(schedule.options.get("exact", False)))
         results = lowered.results()
-        outputs = [place for place, _ in results if place is not None]
+        outputs = [view for view, _ in results if view is not None]
         inputs = [lowered.inputs[node].buffer if node in lowered.inputs else None for node in schedule.inputs]
-        return cls(StepProgram(reroll_loops(lowered.steps, outputs, longest), inputs, outputs), results)
+        return cls(StepProgram(reroll_loops(lowered.steps, outputs, max_trip_count), inputs, outputs), results)
 
 
 def extrapolate_program(family: TripCountFamily) -> LoweredProgram:
     """Return the steps with the target trip counts; raise a NotImplementedError if they cannot be extrapolated."""
-    programs = [LoweredProgram.of(schedule, max(family.target)) for schedule in family.schedules]
-    steps = extrapolate([each.steps for each in programs], family.trip_counts, family.target)
-    views = iter(steps.outputs)
-    return LoweredProgram(steps, [(None if place is None else next(views), node) for place, node in programs[0].results])
+    samples = [LoweredProgram.from_schedule(schedule, max(family.target)) for schedule in family.schedules]
+    program = extrapolate([sample.program for sample in samples], family.trip_counts, family.target)
+    views = iter(program.outputs)
+    return LoweredProgram(program, [(None if view is None else next(views), node) for view, node in samples[0].results])
 
 
 class TableProgram:
@@ -455,7 +473,7 @@ class TableProgram:
     program : object
         The program.
     family : TripCountFamily
-        The family it was compiled from.
+        The family that it was compiled from.
     """
 
     def __init__(self, program: Any, family: TripCountFamily) -> None:

@@ -1,6 +1,7 @@
 """The intermediate representation between graphs and LLVM IR: steps over buffers, in order.
 
-A value is stored in a `Buffer`. A `BufferView` is an array in it, given by an offset and strides, so NumPy views cost nothing.
+A `Buffer` stores a value. A `BufferView` is an array in a buffer, described by an offset and strides, so NumPy views cost
+nothing.
 The steps are elementwise operations (`Map`), reductions (`Reduce`), indexing by integer arrays (`Gather`, `Scatter`),
 cumulative operations (`Scan`), matrix products (`MatMul`), convolutions (`Convolution`), calls of NumPy (`NumPyCall`), and
 loops of steps (`Loop`).
@@ -29,17 +30,17 @@ class Buffer:
         The number of elements.
     node : Node or None
         The node or array whose value it holds: an input, a constant, or a result of NumPy.
-    is_given : bool
+    is_external : bool
         Whether it is filled before the first step: an input or a constant.
-    is_called : bool
+    is_numpy_result : bool
         Whether it is the result of a `NumPyCall`.
     """
 
     dtype: np.dtype[Any]
     size: int
     node: Any = None
-    is_given: bool = False
-    is_called: bool = False
+    is_external: bool = False
+    is_numpy_result: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -79,8 +80,8 @@ class BufferView:
     @property
     def is_dense(self) -> bool:
         """Whether the elements are contiguous in C order."""
-        wanted = c_strides(self.shape)
-        return all(n == 1 or s == w for n, s, w in zip(self.shape, self.strides, wanted, strict=True))
+        dense = c_strides(self.shape)
+        return all(n == 1 or s == d for n, s, d in zip(self.shape, self.strides, dense, strict=True))
 
     def broadcast(self, shape: tuple[int, ...]) -> BufferView:
         """Return the view broadcast to a shape."""
@@ -108,24 +109,24 @@ class Map:
     operation : str
         The operation; see `elementwise_ops`.
     operands : tuple of BufferView or number
-        Views of the shape of `out`; numbers of the dtype `computed_in`.
+        Views of the shape of `out`; numbers of the dtype `compute_dtype`.
     out : BufferView
         The result.
-    computed_in : dtype
+    compute_dtype : dtype
         The dtype that operands are converted to.
     is_write : bool
-        Whether `out` is a part of an array that other steps may read before and after.
+        Whether `out` is a part of an array that other steps access, so the order matters.
     """
 
     operation: str
     operands: tuple[Any, ...]
     out: BufferView
-    computed_in: np.dtype[Any]
+    compute_dtype: np.dtype[Any]
     is_write: bool = False
 
     def operand_dtype(self, position: int) -> np.dtype[Any]:
         """Return the dtype that an operand is converted to; conditions of ``where`` are booleans."""
-        return np.dtype(bool) if self.operation == "where" and position == 0 else self.computed_in
+        return np.dtype(bool) if self.operation == "where" and position == 0 else self.compute_dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -218,8 +219,8 @@ class Gather:
     out : BufferView
         The result.
     lengths, strides : tuple of int
-        For each index, the length of the indexed axis, or 0 if the index is known to be nonnegative and in range; and the
-        stride of the axis.
+        For each index, the length of the indexed axis, and its stride. A length of 0 means that the index needs no bounds
+        check.
     """
 
     operands: tuple[BufferView, ...]
@@ -279,26 +280,28 @@ class NumPyCall:
 
     Attributes
     ----------
-    item : Node, Joint or Guard
+    item : Node, MultiOutput, Guard or Write
         The item.
     views : dict
-        The view of each node among its operands; nodes that are missing were computed by NumPy too.
+        The view of each node among its operands; the other nodes are results of NumPy.
     out : BufferView or None
-        The view of its result, if that is an array of numbers.
-    why : str
-        Why it was not compiled; empty for guards.
+        The view of its result, if that is a numeric array.
+    reason : str
+        The reason for which it was not compiled; empty for guards and checks.
+    checks : list of (callable, object)
+        Functions that check the result, with the expected property.
     """
 
     item: Any
     views: dict[Any, BufferView]
     out: BufferView | None
-    why: str
+    reason: str
     checks: list[Any] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """Steps that are repeated, with views that move and constants that change between iterations.
+    """A loop over steps. Views move by `BufferView.loop_strides` per iteration.
 
     Attributes
     ----------

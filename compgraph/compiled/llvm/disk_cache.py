@@ -19,34 +19,34 @@ from pathlib import Path
 
 from ..compile_errors import warn_compile
 
-MAX_FILES = 2000  # files; the least recently used ones are removed
+MAX_FILES = 2000  # the least recently used files are removed
 _SECRET, _SECRET_SIZE = "secret", 32
 _CODE_SIZE = hashlib.sha256().digest_size
-_NAME = re.compile(r"[0-9a-f]{64}\.o")  # as `_file_name` returns
+_NAME = re.compile(r"[0-9a-f]{64}\.o")  # the names that `_file_name` returns
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-_refused: set[Path] = set()  # folders that a warning was issued for
+_warned: set[Path] = set()  # folders that a warning was issued for
 
 
 def cache_folder() -> Path:
     """Return the cache folder: ``COMPGRAPH_CACHE``, or ``compgraph`` in the user's cache folder."""
-    chosen = os.environ.get("COMPGRAPH_CACHE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("COMPGRAPH_CACHE")
+    if folder:
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "compgraph"
 
 
 def cached_files() -> list[Path]:
-    """Return the files of compiled programs in the cache folder, and no others that it may contain."""
+    """Return the files of compiled programs in the cache folder, without other files in it."""
     return [path for path in cache_folder().glob("*.o") if _NAME.fullmatch(path.name) and not path.is_dir()]
 
 
 def load(key: str) -> bytes | None:
     """Return the object code that this user stored under a key, or None."""
-    place = _usable_folder()
-    secret = None if place is None else _read(place / _SECRET)
-    if place is None or secret is None or len(secret) != _SECRET_SIZE:
+    folder = _usable_folder()
+    secret = None if folder is None else _read(folder / _SECRET)
+    if folder is None or secret is None or len(secret) != _SECRET_SIZE:
         return None
-    path = place / _file_name(key)
+    path = folder / _file_name(key)
     content = _read(path)
     if content is None:
         return None
@@ -61,10 +61,10 @@ def load(key: str) -> bytes | None:
 def store(key: str, code: bytes) -> bool:
     """Store object code under a key, atomically; return whether that succeeded."""
     with contextlib.suppress(OSError):
-        place = _usable_folder()
-        secret = None if place is None else _secret(place)
-        if place is not None and secret is not None:
-            _write(place / _file_name(key), _authentication(secret, key, code) + code)
+        folder = _usable_folder()
+        secret = None if folder is None else _secret(folder)
+        if folder is not None and secret is not None:
+            _write(folder / _file_name(key), _authentication(secret, key, code) + code)
             _evict()
             return True
     return False
@@ -83,31 +83,31 @@ def _usable_folder() -> Path | None:
     if not hasattr(os, "geteuid"):  # the platform has no file owners
         return None
     try:
-        place = cache_folder()
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = os.lstat(place)
+        folder = cache_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = os.lstat(folder)
     except (OSError, RuntimeError):  # not writable, or the user has no home
         return None
     if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE:
-        return place
-    if place not in _refused:
-        _refused.add(place)
+        return folder
+    if folder not in _warned:
+        _warned.add(folder)
         if not stat.S_ISDIR(status.st_mode):
-            why = "it is a symbolic link; use its target"
+            reason = "it is a symbolic link; use its target"
         elif status.st_uid != os.geteuid():
-            why = "it belongs to another user"
+            reason = "it belongs to another user"
         else:
-            why = f"other users can write to it; run chmod 700 {place}"
-        warn_compile(f"compgraph.jit does not use the cache {place}: {why}, or set COMPGRAPH_CACHE to another folder")
+            reason = f"other users can write to it; run chmod 700 {folder}"
+        warn_compile(f"compgraph.jit does not use the cache {folder}: {reason}, or set COMPGRAPH_CACHE to another folder")
     return None
 
 
 def _read(path: Path) -> bytes | None:
     """Return the content of a regular file that belongs to the user and that no other user can write, or None."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(handle)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
             is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _WRITABLE
             return file.read() if is_own else None
     except OSError:
@@ -116,9 +116,9 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, content: bytes) -> None:
     """Replace a file atomically; only the user may read it."""
-    handle, name = tempfile.mkstemp(dir=path.parent)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         Path(name).replace(path)
     except OSError:
@@ -126,9 +126,9 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def _secret(place: Path) -> bytes | None:
+def _secret(folder: Path) -> bytes | None:
     """Return the user's secret, created if missing or damaged."""
-    path = place / _SECRET
+    path = folder / _SECRET
     secret = _read(path)
     if secret is None or len(secret) != _SECRET_SIZE:
         _write(path, os.urandom(_SECRET_SIZE))
@@ -137,6 +137,7 @@ def _secret(place: Path) -> bytes | None:
 
 
 def _evict() -> None:
+    """Remove the least recently used files beyond the limit."""
     paths = sorted(cached_files(), key=lambda path: path.lstat().st_mtime)
     for path in paths[: max(len(paths) - MAX_FILES, 0)]:
         path.unlink(missing_ok=True)

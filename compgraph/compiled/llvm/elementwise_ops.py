@@ -9,7 +9,7 @@ import numpy as np
 from . import integer_arithmetic, mathematics
 from .ir_builder import BIT, BYTE, DOUBLE, FLOAT, IRBuilder, Type, Value
 
-# NumPy's ufuncs with one instruction each, for floats, integers and booleans.
+# LLVM instructions of ufuncs, for floats, integers and booleans.
 _FLOATING = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTEGER = {"add": "add", "subtract": "sub", "multiply": "mul", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _BOOLEAN = {
@@ -47,21 +47,22 @@ _ANGLE_FACTORS: dict[str, tuple[float, float]] = {
     "radians": (np.pi, 180),
 }
 
-# signs depend on where in an array these are.
+# Operations with NumPy's bits. `fmax` and `fmin` are excluded, because the sign of a zero result of NumPy depends on the position
+# in the array.
 EXACT = frozenset(
     {*_FLOAT_OPS, *_GENERIC_OPS, *_ORDERED, "sqrt", "absolute", "floor", "ceil", "rint", "trunc"} - {"fmax", "fmin"}
 )
-_KINDS = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
+_TYPES = {"f8": DOUBLE, "f4": FLOAT, "b1": BIT, **{f"{k}{n}": Type(f"i{8 * n}") for k in "iu" for n in (1, 2, 4, 8)}}
 
 
 def is_compilable(dtype: Any) -> bool:
     """Return whether a dtype is supported."""
-    return dtype.isnative and dtype.str[1:] in _KINDS
+    return dtype.isnative and dtype.str[1:] in _TYPES
 
 
 def type_of(dtype: Any) -> Type:
     """Return the IR type of the values of a dtype."""
-    return _KINDS[dtype.str[1:]]
+    return _TYPES[dtype.str[1:]]
 
 
 def memory_type(dtype: Any) -> Type:
@@ -144,8 +145,8 @@ def _emit_signed(ir: IRBuilder, name: str, kind: str, a: Value) -> Value:
     if name == "absolute":
         negative = ir.binary("sub", zero, a)
         return a if kind == "u" else ir.select(ir.compare("slt", a, zero), negative, a)
-    above = ir.select(ir.compare("ne", a, zero), one, zero)
-    return above if kind == "u" else ir.select(ir.compare("slt", a, zero), ir.number(-1, a.type), above)
+    is_nonzero = ir.select(ir.compare("ne", a, zero), one, zero)
+    return is_nonzero if kind == "u" else ir.select(ir.compare("slt", a, zero), ir.number(-1, a.type), is_nonzero)
 
 
 def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
@@ -160,11 +161,11 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     if name == "reciprocal":
         return ir.binary("fdiv", one, a)
     if name in ("maximum", "minimum"):  # nan if an operand is; of two zeros the second, like the instruction that NumPy uses
-        chosen = ir.compare("ogt" if name == "maximum" else "olt", a, b)
-        return ir.select(ir.binary("or", chosen, ir.compare("uno", a, a)), a, b)
+        is_first = ir.compare("ogt" if name == "maximum" else "olt", a, b)
+        return ir.select(ir.binary("or", is_first, ir.compare("uno", a, a)), a, b)
     if name in ("fmax", "fmin"):  # the other operand if one is nan
-        chosen = ir.compare("oge" if name == "fmax" else "ole", a, b)
-        return ir.select(ir.binary("or", chosen, ir.compare("uno", b, b)), a, b)
+        is_first = ir.compare("oge" if name == "fmax" else "ole", a, b)
+        return ir.select(ir.binary("or", is_first, ir.compare("uno", b, b)), a, b)
     if name == "sign":
         result = ir.select(ir.compare("ogt", a, zero), one, ir.number(-1.0, a.type))
         result = ir.select(ir.compare("oeq", a, zero), zero, result)
@@ -181,8 +182,8 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
         result = ir.select(ir.compare("oeq", a, zero), b, ir.select(ir.compare("olt", a, zero), zero, one))
         return ir.select(ir.compare("uno", a, a), a, result)
     if name in _ANGLE_FACTORS:
-        over, under = np.array(_ANGLE_FACTORS[name], np.float64 if a.type.of == "double" else np.float32)
-        return ir.binary("fmul", a, ir.number(over / under, a.type))
+        numerator, denominator = np.array(_ANGLE_FACTORS[name], np.float64 if a.type.scalar == "double" else np.float32)
+        return ir.binary("fmul", a, ir.number(numerator / denominator, a.type))
     if name in integer_arithmetic.FLOATING:
         return integer_arithmetic.FLOATING[name](ir, a, b)
     infinite = ir.number(np.inf, a.type)
@@ -193,22 +194,22 @@ def _emit_float(ir: IRBuilder, name: str, *operands: Value) -> Value:
     return mathematics.emit(ir, name, *operands)
 
 
-def convert(ir: IRBuilder, value: Value, given: Any, wanted: Any) -> Value:
-    """Convert a value to another dtype, as NumPy does."""
-    if given == wanted:
+def convert(ir: IRBuilder, value: Value, source: Any, target: Any) -> Value:
+    """Convert a value from one dtype to another, as NumPy does."""
+    if source == target:
         return value
-    to = type_of(wanted)
-    if wanted.kind == "b":
+    target_type = type_of(target)
+    if target.kind == "b":
         zero = ir.number(0, value.type)
-        return ir.compare("une" if given.kind == "f" else "ne", value, zero)
-    if given.kind == "f" and wanted.kind in "iu":
-        return integer_arithmetic.truncate(ir, value, wanted, to)
-    if given.kind == "f":
-        return ir.cast("fpext" if to == DOUBLE else "fptrunc", value, to)
-    if wanted.kind == "f":
-        return ir.cast("sitofp" if given.kind == "i" else "uitofp", value, to)
-    if given.itemsize == wanted.itemsize and given.kind != "b":
+        return ir.compare("une" if source.kind == "f" else "ne", value, zero)
+    if source.kind == "f" and target.kind in "iu":
+        return integer_arithmetic.truncate(ir, value, target, target_type)
+    if source.kind == "f":
+        return ir.cast("fpext" if target_type == DOUBLE else "fptrunc", value, target_type)
+    if target.kind == "f":
+        return ir.cast("sitofp" if source.kind == "i" else "uitofp", value, target_type)
+    if source.itemsize == target.itemsize and source.kind != "b":
         return value
-    if given.kind == "b" or given.itemsize < wanted.itemsize:
-        return ir.cast("sext" if given.kind == "i" else "zext", value, to)
-    return ir.cast("trunc", value, to)
+    if source.kind == "b" or source.itemsize < target.itemsize:
+        return ir.cast("sext" if source.kind == "i" else "zext", value, target_type)
+    return ir.cast("trunc", value, target_type)

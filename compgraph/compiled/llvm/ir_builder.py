@@ -21,32 +21,32 @@ class Type:
 
     Attributes
     ----------
-    of : str
+    scalar : str
         LLVM's name of the scalar type: ``"double"``, ``"float"``, ``"i64"``, ``"i1"``, ``"ptr"``.
     lanes : int
         The number of lanes; 1 for a scalar.
     """
 
-    of: str
+    scalar: str
     lanes: int = 1
 
     def __str__(self) -> str:
-        return self.of if self.lanes == 1 else f"<{self.lanes} x {self.of}>"
+        return self.scalar if self.lanes == 1 else f"<{self.lanes} x {self.scalar}>"
 
     @property
     def mangled(self) -> str:
         """The type as it appears in names of LLVM intrinsics: ``v8f64``."""
-        of = {"double": "f64", "float": "f32", "ptr": "p0"}.get(self.of, self.of)
-        return of if self.lanes == 1 else f"v{self.lanes}{of}"
+        name = {"double": "f64", "float": "f32", "ptr": "p0"}.get(self.scalar, self.scalar)
+        return name if self.lanes == 1 else f"v{self.lanes}{name}"
 
     @property
     def is_float(self) -> bool:
         """Whether the type is a floating-point type."""
-        return self.of in ("double", "float")
+        return self.scalar in ("double", "float")
 
     def with_lanes(self, lanes: int) -> Type:
-        """Return this type with another number of lanes."""
-        return Type(self.of, lanes)
+        """Return this type with a different number of lanes."""
+        return Type(self.scalar, lanes)
 
 
 DOUBLE, FLOAT, LONG, INT, BIT, BYTE, POINTER = map(Type, ("double", "float", "i64", "i32", "i1", "i8", "ptr"))
@@ -65,9 +65,7 @@ class Value(NamedTuple):
 __all__ = ["BIT", "BYTE", "DOUBLE", "FLOAT", "INT", "LONG", "POINTER", "IRBuilder", "Loop", "Module", "Type", "Value"]
 
 BAILOUT = 1 << 16  # the bit of a returned status that makes the program run as NumPy
-MAX_INLINED_CALLS = (
-    2  # calls of a function of mathematics that may be replaced by its text; a call takes a tenth of the time of exp
-)
+MAX_INLINED_CALLS = 2  # calls of a mathematical function that may be inlined; a call takes a tenth of the time of exp
 
 
 class Module:
@@ -97,7 +95,7 @@ class Module:
 
     def constant(self, value: Value) -> Value:
         """Return the address of a constant, for functions with pointer arguments, such as Fortran's."""
-        name = f"@.{value.type.of}.{value.text.removeprefix('-').replace('-', 'm')}"
+        name = f"@.{value.type.scalar}.{value.text.removeprefix('-').replace('-', 'm')}"
         self._declared[name] = f"{name} = internal constant {value}"
         return Value(name, POINTER)
 
@@ -113,7 +111,7 @@ class Module:
         return name
 
     def define_shared(self, name: str, make: Callable[[], Any]) -> str:
-        """As `define_once`, for a function that LLVM may inline; not if there are many calls, which would each be compiled."""
+        """As `define_once`, for a function that LLVM may inline unless it has many calls, because each copy is compiled."""
         self._calls[name] = self._calls.get(name, 0) + 1
         self.define_once(name, make)
         if self._calls[name] == MAX_INLINED_CALLS + 1:
@@ -143,15 +141,15 @@ class IRBuilder:
         self.operands = [Value(f"%a{k}", t) for k, t in enumerate(operands)]
         self.attributes = attributes
         self._lines, self._variables = list[str](), list[str]()
-        self.bailout: Value | None = None  # the variable of `bail_out_if`
+        self.bailout: Value | None = None  # the variable that `bail_out_if` sets
         self._count, self._block = 0, "entry"
 
     @property
     def text(self) -> str:
         """The IR of the function."""
         parameters = ", ".join(f"{v.type} noalias {v.text}" if v.type == POINTER else str(v) for v in self.operands)
-        hidden = "internal " if self.name.startswith(".") else ""
-        head = f"define {hidden}{self.result or 'void'} @{self.name}({parameters}) {self.attributes} {{\nentry:"
+        linkage = "internal " if self.name.startswith(".") else ""
+        head = f"define {linkage}{self.result or 'void'} @{self.name}({parameters}) {self.attributes} {{\nentry:"
         return "\n".join([head, *self._variables, *self._lines, "}"])
 
     # ------------------------------------------------------------------------------------------ bailing out
@@ -179,11 +177,11 @@ class IRBuilder:
     def number(self, x: Any, type: Type) -> Value:
         """Return a constant, in each lane of a type."""
         if type.is_float:
-            one = np.float32(x) if type.of == "float" else x  # LLVM writes both types as doubles
-            text = f"0x{struct.unpack('>Q', struct.pack('>d', float(one)))[0]:016X}"
+            rounded = np.float32(x) if type.scalar == "float" else x  # LLVM writes both types as doubles
+            text = f"0x{struct.unpack('>Q', struct.pack('>d', float(rounded)))[0]:016X}"
         else:
             text = str(int(x))
-        return Value(text if type.lanes == 1 else f"splat ({type.of} {text})", type)
+        return Value(text if type.lanes == 1 else f"splat ({type.scalar} {text})", type)
 
     def double_like(self, x: float, like: Value) -> Value:
         """Return a double constant with as many lanes as another value."""
@@ -217,9 +215,9 @@ class IRBuilder:
 
     def intrinsic(self, name: str, *operands: Value) -> Value:
         """Call an LLVM intrinsic of values of one type: ``fma``, ``sqrt``, ``fabs``, ``rint``, ``copysign``, ``smin`` ..."""
-        full = f"llvm.{name}.{operands[0].type.mangled}"
-        self.module.declare(full, operands[0].type, [v.type for v in operands])
-        return self.call(full, operands[0].type, *operands)
+        mangled = f"llvm.{name}.{operands[0].type.mangled}"
+        self.module.declare(mangled, operands[0].type, [v.type for v in operands])
+        return self.call(mangled, operands[0].type, *operands)
 
     def call_void(self, name: str, *operands: Value) -> None:
         """Call a function without a result."""
@@ -249,39 +247,39 @@ class IRBuilder:
 
     def lane(self, a: Value, k: Value | int) -> Value:
         """Extract the scalar of one lane."""
-        where = f"i32 {k}" if isinstance(k, int) else str(k)
-        return a if a.type.lanes == 1 else self.emit(f"extractelement {a}, {where}", a.type.with_lanes(1))
+        index = f"i32 {k}" if isinstance(k, int) else str(k)
+        return a if a.type.lanes == 1 else self.emit(f"extractelement {a}, {index}", a.type.with_lanes(1))
 
     def insert(self, a: Value, number: Value, k: Value | int) -> Value:
         """Replace the scalar of one lane of `a`."""
-        where = f"i32 {k}" if isinstance(k, int) else str(k)
-        return number if a.type.lanes == 1 else self.emit(f"insertelement {a}, {number}, {where}", a.type)
+        index = f"i32 {k}" if isinstance(k, int) else str(k)
+        return number if a.type.lanes == 1 else self.emit(f"insertelement {a}, {number}, {index}", a.type)
 
     def select_lanes(self, a: Value, lanes: Sequence[int]) -> Value:
-        """Return some lanes of a vector, in a given order."""
+        """Return a vector of the lanes of `a` at some positions."""
         type = a.type.with_lanes(len(lanes))
         mask = ", ".join(f"i32 {k}" for k in lanes)
         return self.emit(f"shufflevector {a}, {a.type} poison, <{len(lanes)} x i32> <{mask}>", type)
 
     def all(self, bits: Value) -> Value:
         """Return whether a condition holds in every lane."""
-        return bits if bits.type.lanes == 1 else self._across("and", bits)
+        return bits if bits.type.lanes == 1 else self._reduce_lanes("and", bits)
 
     def any(self, bits: Value) -> Value:
         """Return whether a condition holds in some lane."""
-        return bits if bits.type.lanes == 1 else self._across("or", bits)
+        return bits if bits.type.lanes == 1 else self._reduce_lanes("or", bits)
 
-    def _across(self, name: str, a: Value) -> Value:
-        full, one = f"llvm.vector.reduce.{name}.{a.type.mangled}", a.type.with_lanes(1)
-        self.module.declare(full, one, [a.type])
-        return self.call(full, one, a)
+    def _reduce_lanes(self, name: str, a: Value) -> Value:
+        mangled, scalar = f"llvm.vector.reduce.{name}.{a.type.mangled}", a.type.with_lanes(1)
+        self.module.declare(mangled, scalar, [a.type])
+        return self.call(mangled, scalar, a)
 
     # ------------------------------------------------------------------------------------------ memory
 
-    def element_address(self, base: Value, offset: Value | int, of: Type) -> Value:
-        """Return the address of the element `offset` of a type after `base`."""
-        where = f"i64 {offset}" if isinstance(offset, int) else str(offset)
-        return base if where == "i64 0" else self.emit(f"getelementptr {of.of}, {base}, {where}", POINTER)
+    def element_address(self, base: Value, index: Value | int, type: Type) -> Value:
+        """Return the address of an element of an array of a type that begins at `base`."""
+        operand = f"i64 {index}" if isinstance(index, int) else str(index)
+        return base if operand == "i64 0" else self.emit(f"getelementptr {type.scalar}, {base}, {operand}", POINTER)
 
     def byte_address(self, base: Value, offset: Value | int) -> Value:
         """Return the address some bytes after `base`."""
@@ -341,52 +339,53 @@ class IRBuilder:
             Initial values of loop-carried variables. `Loop.current` has their values at the beginning of the body; the body
             sets `Loop.next`. After the loop, `Loop.next` has their final values.
         """
-        first, last = (self.number(x, LONG) if isinstance(x, int) else x for x in (start, stop))
-        before, head = self._block, self.label()
-        self.jump(head)
-        self.begin(head)
+        first, bound = (self.number(x, LONG) if isinstance(x, int) else x for x in (start, stop))
+        preheader, header = self._block, self.label()
+        self.jump(header)
+        self.begin(header)
         loop = Loop(self.emit("", LONG), [self.emit("", value.type) for value in carried])
-        place = len(self._lines) - 1 - len(carried)
+        first_phi = len(self._lines) - 1 - len(carried)  # completed below, when the values of the next iteration exist
         yield loop
-        following = self.binary("add", loop.index, self.number(step, LONG))
-        end, done = self._block, self.label()
-        pairs = [(loop.index, first, following), *zip(loop.current, carried, loop.next, strict=True)]
-        for k, (now, initial_value, then) in enumerate(pairs):
-            self._lines[place + k] = f"{now.text} = phi {now.type} [ {initial_value.text}, %{before} ], [ {then.text}, %{end} ]"
-        self.branch(self.compare("slt", following, last), head, done)
-        self.begin(done)
+        next_index = self.binary("add", loop.index, self.number(step, LONG))
+        latch, exit_block = self._block, self.label()
+        phis = [(loop.index, first, next_index), *zip(loop.current, carried, loop.next, strict=True)]
+        for k, (phi, initial, following) in enumerate(phis):
+            incoming = f"[ {initial.text}, %{preheader} ], [ {following.text}, %{latch} ]"
+            self._lines[first_phi + k] = f"{phi.text} = phi {phi.type} {incoming}"
+        self.branch(self.compare("slt", next_index, bound), header, exit_block)
+        self.begin(exit_block)
 
-    def walk(self, first: Value, last: Value, advance: Callable[[Value], Value]) -> None:
-        """Build a loop over addresses, from `first` until `last`; `advance` returns the address after a given one."""
-        before, head, done = self._block, self.label(), self.label()
-        self.jump(head)
-        self.begin(head)
+    def address_loop(self, first: Value, end: Value, advance: Callable[[Value], Value]) -> None:
+        """Build a loop over addresses from `first` until `end`; `advance` emits the body and returns the next address."""
+        preheader, header, exit_block = self._block, self.label(), self.label()
+        self.jump(header)
+        self.begin(header)
         position = len(self._lines)
         current = self.emit("", first.type)
         following = advance(current)
-        self._lines[position] = (
-            f"{current.text} = phi {first.type} [ {first.text}, %{before} ], [ {following.text}, %{self._block} ]"
-        )
-        self.branch(self.compare("ult", following, last), head, done)
-        self.begin(done)
+        incoming = f"[ {first.text}, %{preheader} ], [ {following.text}, %{self._block} ]"
+        self._lines[position] = f"{current.text} = phi {first.type} {incoming}"
+        self.branch(self.compare("ult", following, end), header, exit_block)
+        self.begin(exit_block)
 
     @contextmanager
     def branch_if(self, condition: Value, values: Sequence[Value]) -> Iterator[list[Value]]:
         """Build a block that runs only if a bit is set.
 
-        It yields a list of `values`, which the body may replace. Afterwards the list has `values`, or their replacements if the
-        body ran.
+        It yields a list of `values`, which the body may replace. After the block, the list has the merged values: the
+        replacements if the body ran, otherwise `values`.
         """
-        before, inside, after = self._block, self.label(), self.label()
-        self.branch(condition, inside, after)
-        self.begin(inside)
+        predecessor, then_block, merge_block = self._block, self.label(), self.label()
+        self.branch(condition, then_block, merge_block)
+        self.begin(then_block)
         replacements = list(values)
         yield replacements
-        end = self._block
-        self.jump(after)
-        self.begin(after)
-        for k, (first, then) in enumerate(zip(values, replacements, strict=True)):
-            replacements[k] = self.emit(f"phi {first.type} [ {first.text}, %{before} ], [ {then.text}, %{end} ]", first.type)
+        then_end = self._block
+        self.jump(merge_block)
+        self.begin(merge_block)
+        for k, (value, replacement) in enumerate(zip(values, replacements, strict=True)):
+            incoming = f"[ {value.text}, %{predecessor} ], [ {replacement.text}, %{then_end} ]"
+            replacements[k] = self.emit(f"phi {value.type} {incoming}", value.type)
 
     @contextmanager
     def branch_if_unlikely(self, condition: Value, value: Value) -> Iterator[list[Value]]:

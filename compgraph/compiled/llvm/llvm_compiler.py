@@ -11,7 +11,7 @@ import threading
 import weakref
 from typing import Any
 
-from scipy.linalg import cython_blas  # at the top level: a child process would wait forever for a thread's import
+from scipy.linalg import cython_blas  # at the top level: after a fork, an unfinished import of a thread would block forever
 
 from ...context import reset_after_fork
 from .. import compiler_thread
@@ -68,7 +68,8 @@ def processor() -> tuple[str, str, int]:
     return llvm.get_host_cpu_name(), features.flatten(), width
 
 
-# that has mapped large libraries leaves no room for sections next to each other, and 32 bits do not reach from one to another.
+# The large code model uses 64-bit addresses between sections. In a process with large mapped libraries, sections may be too far
+# apart for 32-bit relocations.
 _OPTIONS = {"opt": 2, "jit": True, "reloc": "pic", "codemodel": "large"}
 
 
@@ -84,23 +85,23 @@ def _register_symbols() -> None:
     library = ctypes.CDLL(ctypes.util.find_library("m") or None)
     for function in LIBM:
         _llvm().add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
-    address = ctypes.pythonapi.PyCapsule_GetPointer
-    address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     for function in BLAS:
         capsule = cython_blas.__pyx_capi__[function]
-        _llvm().add_symbol(f"blas_{function}", address(capsule, name(capsule)))
+        _llvm().add_symbol(f"blas_{function}", get_pointer(capsule, get_name(capsule)))
 
 
-# C functions that code may call, of one double except `pow`, `fmod` and `atan2`.
+# C functions that compiled code may call. They have one double argument, except `pow`, `fmod`, `atan2` and those of fenv.h.
 LIBM = (
     "sin", "cos", "tan", "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "tanh", "sinh", "cosh", "asin", "acos", "atan",
     "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "pow", "fmod", "atan2", "feclearexcept", "fetestexcept",
 )  # fmt: skip
 
 
-BLAS = ("dgemm", "sgemm")  # as ``blas_dgemm``: Fortran functions, which take addresses
+BLAS = ("dgemm", "sgemm")  # Fortran functions, which take addresses; their symbols are ``blas_dgemm`` and ``blas_sgemm``
 
 
 def _llvmlite_version() -> str:
@@ -109,22 +110,20 @@ def _llvmlite_version() -> str:
     return str(llvmlite.__version__)
 
 
-def compile_module(text: str, is_kept: bool = False) -> bytes:
-    """Compile a module to an object file for this machine, optionally by the disk cache."""
+def compile_module(text: str, use_cache: bool = False) -> bytes:
+    """Compile a module to an object file for this machine, or load it from the disk cache if `use_cache`."""
     _require_compiler()
     llvm = _llvm()
     name, features, _ = processor()
-    parts = (text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _llvmlite_version())
-    object_code = disk_cache.load(repr(parts)) if is_kept else None
+    key = repr((text, name, features, sorted(_OPTIONS.items()), llvm.llvm_version_info, _llvmlite_version()))
+    object_code = disk_cache.load(key) if use_cache else None
     if object_code is not None:
         _log.debug("loaded %d bytes of object code from the cache in %s", len(object_code), disk_cache.cache_folder())
         return object_code
     object_code = _emit_object(text)
-    if is_kept:
-        is_stored = disk_cache.store(repr(parts), object_code)
-        _log.debug(
-            "object code was not in the cache; %s %d bytes", "stored" if is_stored else "could not store", len(object_code)
-        )
+    if use_cache:
+        outcome = "stored" if disk_cache.store(key, object_code) else "could not store"
+        _log.debug("object code was not in the cache; %s %d bytes", outcome, len(object_code))
     return object_code
 
 
@@ -183,6 +182,5 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        after_in_child=_after_fork_in_child
-    )  # after the handler of `compiler_thread`, which sets `was_interrupted`
+    # after the handler of `compiler_thread`, which sets `was_interrupted`
+    os.register_at_fork(after_in_child=_after_fork_in_child)

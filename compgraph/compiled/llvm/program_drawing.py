@@ -139,7 +139,7 @@ class _Picture:
     def _read(self, view: BufferView, number: int) -> None:
         """Draw the sources of a view."""
         writers = self._writers[view.buffer]
-        if not writers and view.buffer.is_given:
+        if not writers and view.buffer.is_external:
             self._writers[view.buffer].append((view, self._input_entry(view)))
         exact = bool(writers) and (writers[-1][0] == view or _covers(writers[-1][0]))
         sources = [writer for _, writer in (writers[-1:] if exact else writers)]

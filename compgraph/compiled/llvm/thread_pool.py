@@ -1,8 +1,7 @@
 """Thread pool: runs the tiles of one computation in several threads.
 
-The calling thread processes tiles until all are done; pool threads help. They are started on first use and wait for
-jobs. So a job finishes even if no thread helps, and concurrent calls never wait for each other. Machine code runs without the
-GIL.
+The calling thread runs tiles until none is left, and pool threads help. The pool starts on first use. A job finishes even if
+no pool thread helps, so concurrent calls never wait for each other. Machine code runs without the GIL.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ...context import reset_after_fork
 
 _jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 _threads: list[threading.Thread] = []
-_starting = reset_after_fork(threading.Lock())
+_start_lock = reset_after_fork(threading.Lock())
 
 
 def processors() -> int:
@@ -31,7 +30,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int, threads: int, held: Any) -> int:
+def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int, threads: int, keepalive: Any) -> int:
     """Run all tiles of a computation.
 
     Parameters
@@ -44,23 +43,23 @@ def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int
         The number of tiles.
     threads : int
         The number of threads, including this one.
-    held : object
+    keepalive : object
         Keeps the memory that the function accesses alive.
 
     Returns
     -------
     int
-        The union of the flags.
+        The union of the flags of all tiles.
     """
     helpers = min(threads, count) - 1
     if helpers < 1:
         flags = 0
-        for piece in range(count):
-            flags |= function(*arguments, piece)
+        for tile in range(count):
+            flags |= function(*arguments, tile)
         return flags
-    job = Job(function, arguments, count, held)
+    job = Job(function, arguments, count, keepalive)
     try:
-        _enlist(job, helpers)
+        _submit(job, helpers)
         job.work()
     finally:
         job.close()  # also after an interrupt, wait until all threads have stopped
@@ -70,37 +69,37 @@ def run_tiles(function: Callable[..., int], arguments: Sequence[Any], count: int
 class Job:
     """A tiled computation in progress; see `run_tiles`."""
 
-    def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, held: Any) -> None:
-        self._function, self._arguments, self._count, self._held = function, arguments, count, held
-        self._pieces = itertools.count()  # a thread that takes a number runs that tile
+    def __init__(self, function: Callable[..., int], arguments: Sequence[Any], count: int, keepalive: Any) -> None:
+        self._function, self._arguments, self._count, self._keepalive = function, arguments, count, keepalive
+        self._tiles = itertools.count()  # threads draw the indices of tiles from one counter
         self._flags: list[int] = []
         self._errors: list[BaseException] = []
-        self._entered: list[None] = []
-        self._left: list[None] = []
+        self._helpers_started: list[None] = []
+        self._helpers_finished: list[None] = []
         self._is_closed = False
-        self._changed = threading.Lock()  # released when a helper leaves
-        self._changed.acquire()
+        self._helper_exit = threading.Lock()  # released when a helper finishes
+        self._helper_exit.acquire()
 
     def work(self) -> None:
-        """Run tiles until all are taken."""
+        """Run tiles until none is left."""
         flags, function, arguments, count = 0, self._function, self._arguments, self._count
-        for piece in self._pieces:
-            if piece >= count or self._is_closed:
+        for tile in self._tiles:
+            if tile >= count or self._is_closed:
                 break
-            flags |= function(*arguments, piece)
+            flags |= function(*arguments, tile)
         self._flags.append(flags)
 
     def help(self) -> None:
         """Run tiles in a pool thread."""
-        self._entered.append(None)  # before reading the state, so that `close` waits for each thread that saw it open
+        self._helpers_started.append(None)  # before `_is_closed` is read, so that `close` waits for threads that read False
         try:
             self.work()
         except BaseException as error:
             self._errors.append(error)
         finally:
-            self._left.append(None)
-            with contextlib.suppress(RuntimeError):  # not awaited since the last helper left
-                self._changed.release()
+            self._helpers_finished.append(None)
+            with contextlib.suppress(RuntimeError):  # released already: nothing has waited since the last helper finished
+                self._helper_exit.release()
 
     def close(self) -> None:
         """Start no further tiles, and wait for running ones, even if interrupted."""
@@ -108,8 +107,8 @@ class Job:
         while True:
             try:
                 self._is_closed = True
-                while len(self._left) < len(self._entered):
-                    self._changed.acquire()
+                while len(self._helpers_finished) < len(self._helpers_started):
+                    self._helper_exit.acquire()
                 break
             except BaseException as error:
                 interrupt = error
@@ -126,12 +125,12 @@ class Job:
         return all_flags
 
 
-def _enlist(job: Job, helpers: int) -> None:
-    """Make pool threads help with a job."""
+def _submit(job: Job, helpers: int) -> None:
+    """Submit a job to the pool, which is started or enlarged if necessary."""
     if len(_threads) < helpers:
-        with _starting:
+        with _start_lock:
             while len(_threads) < helpers:
-                thread = threading.Thread(target=_help, args=(_jobs,), name="compgraph program", daemon=True)
+                thread = threading.Thread(target=_run_jobs, args=(_jobs,), name="compgraph program", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # the system's limit is reached: fewer threads help
@@ -143,7 +142,8 @@ def _enlist(job: Job, helpers: int) -> None:
         _jobs.put(job)
 
 
-def _help(jobs: queue.SimpleQueue[Job | None]) -> None:
+def _run_jobs(jobs: queue.SimpleQueue[Job | None]) -> None:
+    """Help with jobs until None arrives: the loop of a pool thread."""
     while True:
         job = jobs.get()
         if job is None:

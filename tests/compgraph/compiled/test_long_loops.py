@@ -452,7 +452,7 @@ def test_what_fails_with_few_turns_is_done_with_all(cut_soon: None, monkeypatch:
 
 def _loop(turns: int, offset: int, by: int, size: int) -> StepProgram:
     """A program with one loop, that writes into a buffer."""
-    given, own, counter = Buffer(np.dtype(float), 40, is_given=True), Buffer(np.dtype(float), size), LoopIndex(turns)
+    given, own, counter = Buffer(np.dtype(float), 40, is_external=True), Buffer(np.dtype(float), size), LoopIndex(turns)
     out = BufferView(own, offset, (), (), ((counter, by),))
     step = Map("copy", (BufferView(given, 0, (), (), ((counter, 1),)),), out, np.dtype(float))
     return StepProgram([Loop(counter, [step])], [given], [BufferView(own, 0, (size,), (1,))])
@@ -460,7 +460,7 @@ def _loop(turns: int, offset: int, by: int, size: int) -> StepProgram:
 
 def test_numbers_grow_with_the_turns() -> None:
     made = extrapolation.extrapolate([_loop(n, n - 1, -1, n) for n in (5, 6, 9)], [(5,), (6,), (9,)], (30,))
-    (loop,) = made.all
+    (loop,) = made.steps
     (step,) = loop.steps
     assert loop.loop_index.trip_count == 30
     assert (step.out.offset, step.out.buffer.size, step.out.loop_strides) == (29, 30, ((loop.loop_index, -1),))

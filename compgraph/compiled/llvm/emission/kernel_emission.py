@@ -120,14 +120,14 @@ def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer]
 def emit_record_loop(module: Module, arrays: int) -> str:
     """Return the name of the function that runs consecutive records; it is emitted on first use.
 
-    Its arguments are the workspace, the objects of `arrays` arrays, and the addresses of the first record and after the last. It
+    Its arguments are the workspace, the objects of `arrays` arrays, and the addresses where the records begin and end. It
     returns the floating-point exceptions and the bit `BAILOUT`.
     """
     name = f"run{arrays}"
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER] * (arrays + 3))
-        workspace, *objects, first, last = ir.operands
+        workspace, *objects, first, end = ir.operands
         table = ir.array_variable(LONG, FIRST_ADDRESS + 1 + arrays)
         ir.store(ir.number(0, LONG), table, 8)
         for number, address in enumerate([workspace, *(_data_address(ir, each) for each in objects)]):
@@ -137,7 +137,7 @@ def emit_record_loop(module: Module, arrays: int) -> str:
             return ir.call_pointer(ir.load(record, POINTER, 8), POINTER, ir.element_address(record, 1, LONG), table)
 
         _clear_exceptions(ir)
-        ir.walk(first, last, run)
+        ir.address_loop(first, end, run)
         ir.ret(ir.binary("or", _exceptions(ir), ir.load(table, INT, 8)))
 
     return module.define_once(name, write)

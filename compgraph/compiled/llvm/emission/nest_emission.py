@@ -147,10 +147,10 @@ class _NestEmitter:
         tiling = self.nest.tiling
         is_cut = tiling is not None and tiling.depth == depth
         start, stop = self._bounds(whole) if is_cut else (0, whole)
-        longest = tiling.tile_length if tiling is not None and is_cut else self.loops.vectorized_length(depth)
+        max_iterations = tiling.tile_length if tiling is not None and is_cut else self.loops.vectorized_length(depth)
         if depth != self.vector:
-            return self._loop(depth, start, stop, 1, indices, lanes, longest)
-        results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, longest // self.lanes)
+            return self._loop(depth, start, stop, 1, indices, lanes, max_iterations)
+        results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
         if axis.is_reduced:
             results = [self._across(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
         if isinstance(whole, int) and whole == length:
@@ -206,11 +206,11 @@ class _NestEmitter:
         step: int,
         indices: dict[int, Value],
         lanes: int,
-        longest: int,
+        max_iterations: int,
     ) -> list[Value]:
-        """Emit one loop. `longest`, an upper bound of its iterations, decides on the blocks of reductions."""
+        """Emit one loop. `max_iterations`, an upper bound of its iterations, decides on the blocks of reductions."""
         if self.axes[depth].is_reduced:
-            return self._accumulated(depth, start, stop, step, indices, lanes, longest)
+            return self._accumulated(depth, start, stop, step, indices, lanes, max_iterations)
         with self.ir.loop(start, stop, step) as loop:
             inside = {**indices, depth: loop.index}
             results = self._loops(depth + 1, inside, lanes)
@@ -226,16 +226,16 @@ class _NestEmitter:
         step: int,
         indices: dict[int, Value],
         lanes: int,
-        longest: int,
+        max_iterations: int,
     ) -> list[Value]:
         """Emit a loop along a reduced axis; a long one as nested blocks."""
         ir = self.ir
-        if longest <= SUM_BLOCK:
+        if max_iterations <= SUM_BLOCK:
             with ir.loop(start, stop, step, self._identities(lanes)) as loop:
                 loop.next = self._combined(loop.current, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
             return loop.next
         block = SUM_BLOCK
-        while longest > block * SUM_BLOCK:
+        while max_iterations > block * SUM_BLOCK:
             block *= SUM_BLOCK
         last = self._long(stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
@@ -305,8 +305,8 @@ class _NestEmitter:
                     kind = elementwise_ops.type_of(wanted).with_lanes(lanes)
                     value = ir.number(_convert_constant(operand, wanted), kind) if one is None else ir.splat(one, lanes)
                 operands.append(value)
-            value = elementwise_ops.emit(ir, step.operation, operands, step.computed_in)
-            result = np.dtype(bool) if value.type.of == "i1" else step.computed_in
+            value = elementwise_ops.emit(ir, step.operation, operands, step.compute_dtype)
+            result = np.dtype(bool) if value.type.scalar == "i1" else step.compute_dtype
             value = elementwise_ops.convert(ir, value, result, step.out.buffer.dtype)
             if step.is_write:  # other views of the buffer may overlap
                 there = {p: v for p, v in there.items() if p.buffer is not step.out.buffer or _are_distinct_scalars(p, step.out)}

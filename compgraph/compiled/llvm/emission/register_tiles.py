@@ -141,7 +141,7 @@ def accumulate_tile(
 class _Tile:
     def __init__(self, ir: IRBuilder, kind: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]) -> None:
         self.ir, self.kind, self.rows, self.columns, self.axes = ir, kind, rows, columns, axes
-        self.one, self.size = kind.with_lanes(1), 8 if kind.of == "double" else 4
+        self.one, self.size = kind.with_lanes(1), 8 if kind.scalar == "double" else 4
         self.looped = len(axes)
         while self.looped and prod(axis.length for axis in axes[self.looped - 1 :]) <= MAX_UNROLLED:
             self.looped -= 1
@@ -209,7 +209,7 @@ def store_tile(
     for row, vectors in zip(rows, values, strict=True):
         for column, vector in zip(columns, vectors, strict=True):
             one, apart = vector.type.with_lanes(1), vector.type.lanes if step != 1 else 1
-            size = 8 if one.of == "double" else 4
+            size = 8 if one.scalar == "double" else 4
             for k in range(apart):
                 part = ir.lane(vector, k) if apart > 1 else vector
                 ir.store(part, ir.element_address(address, row + column + k * step, one), size)
@@ -236,7 +236,7 @@ def transpose_kernel(module: Module, kind: Type, shape: tuple[int, int], source:
     def write() -> None:
         ir = module.function(name, None, [POINTER, POINTER], "noinline")
         to, of = ir.operands
-        (m, n), size = shape, 8 if kind.of == "double" else 4
+        (m, n), size = shape, 8 if kind.scalar == "double" else 4
         if (m == 1 and target == 1) or (n == 1 and source == 1):  # the same elements in the same order
             _emit_copy(ir, kind, to, of, m * n, lanes_for(m * n, size, width))
         else:
@@ -247,7 +247,7 @@ def transpose_kernel(module: Module, kind: Type, shape: tuple[int, int], source:
 
 
 def _emit_copy(ir: IRBuilder, kind: Type, to: Value, of: Value, count: int, lanes: int) -> None:
-    size = 8 if kind.of == "double" else 4
+    size = 8 if kind.scalar == "double" else 4
     with ir.loop(0, -(-count // lanes)) as loop:
         start = _vector_start(ir, loop.index, count, lanes)
         value = ir.load(ir.element_address(of, start, kind), kind.with_lanes(lanes), size)
@@ -257,7 +257,7 @@ def _emit_copy(ir: IRBuilder, kind: Type, to: Value, of: Value, count: int, lane
 def _emit_transpose(
     ir: IRBuilder, kind: Type, to: Value, of: Value, shape: tuple[int, int], strides: tuple[int, int], lanes: int
 ) -> None:
-    (m, n), (source, target), size = shape, strides, 8 if kind.of == "double" else 4
+    (m, n), (source, target), size = shape, strides, 8 if kind.scalar == "double" else 4
     with ir.loop(0, -(-n // lanes)) as across, ir.loop(0, -(-m // lanes)) as down:
         column, row = _vector_start(ir, across.index, n, lanes), _vector_start(ir, down.index, m, lanes)
         at = offset_address(ir, of, kind, (row, source), (column, 1))
@@ -299,7 +299,7 @@ def non_finite_kernel(module: Module, kind: Type, count: int, width: int) -> str
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER], "noinline")
-        size = 8 if kind.of == "double" else 4
+        size = 8 if kind.scalar == "double" else 4
         lanes = lanes_for(count, size, width)
         bits = Type(f"i{8 * size}", lanes)
         exponent = ir.number(0x7FF0 << 48 if size == 8 else 0x7F80 << 16, bits)

@@ -130,11 +130,12 @@ class GraphLowering(LoweringState):
             if view is not None and not elementwise_ops.is_compilable(view.buffer.dtype):
                 raise NotImplementedError(f"a result has the unsupported dtype {view.buffer.dtype}")
             if view is not None:
-                whole = _with_layout_of(view.buffer.dtype, node.raw_value)
-                is_own = view.strides == whole.strides and view.buffer.size == whole.buffer.size and not self.is_mutable(view)
-                if not is_own or view.offset or view.buffer.is_given or view.buffer.is_called or view.buffer in result_buffers:
-                    self.append_map("copy", (view,), whole)
-                    view = whole
+                copy = _with_layout_of(view.buffer.dtype, node.raw_value)
+                has_layout = view.strides == copy.strides and view.buffer.size == copy.buffer.size and not view.offset
+                is_shared = view.buffer.is_external or view.buffer.is_numpy_result or view.buffer in result_buffers
+                if not has_layout or is_shared or self.is_mutable(view):
+                    self.append_map("copy", (view,), copy)
+                    view = copy
                 result_buffers.add(view.buffer)
             results.append((view, node))
         return results
@@ -153,9 +154,9 @@ class GraphLowering(LoweringState):
         elif not item.args:
             self._leaf(item, value_at(item, item.sequence_number) if item.memory else item.raw_value)
         else:
-            why = self._compile(item)
-            if why:
-                self._call(item, why)
+            reason = self._compile(item)
+            if reason:
+                self._call(item, reason)
             self._check(item)
 
     def _is_settled(self, guard: Guard) -> bool:
@@ -167,7 +168,7 @@ class GraphLowering(LoweringState):
     def _has_known_shape(self, item: Any) -> bool:
         """Return whether the shape of an item is that of its view in every run."""
         view = self.views.get(item)
-        if view is None or not view.buffer.is_called:
+        if view is None or not view.buffer.is_numpy_result:
             return view is not None
         return any(require is require_shape for require, _ in self._schedule.checks.get(item, ()))
 
@@ -251,7 +252,7 @@ class GraphLowering(LoweringState):
             return UNSUPPORTED
         if name == "relu":
             name, operands = "maximum", [*operands, 0]
-        computed = self._computed_in(name, operands, dtype)
+        computed = self._compute_dtype(name, operands, dtype)
         if (
             name == "power"
             and not isinstance(operands[1], BufferView)
@@ -272,7 +273,7 @@ class GraphLowering(LoweringState):
         return ""
 
     @staticmethod
-    def _computed_in(name: str, operands: Sequence[Any], dtype: Any) -> Any:
+    def _compute_dtype(name: str, operands: Sequence[Any], dtype: Any) -> Any:
         """Return the dtype to which NumPy converts the operands of an operation."""
         kinds = [o.buffer.dtype if isinstance(o, BufferView) else o for o in operands]
         kinds = [k.dtype if isinstance(k, np.generic) else k for k in kinds]
@@ -342,7 +343,7 @@ class GraphLowering(LoweringState):
 
     # ------------------------------------------------------------------------------------------ steps
 
-    def _call(self, item: Any, why: str) -> None:
+    def _call(self, item: Any, reason: str) -> None:
         """Append a NumPy call for an item."""
         out = None
         read = [a for a in item.args if isinstance(a, Value)]
@@ -355,9 +356,9 @@ class GraphLowering(LoweringState):
             array = np.asarray(item.raw_value)
             if elementwise_ops.is_compilable(array.dtype):
                 out = self.views[item] = dense_view(array.dtype, array.shape, item)
-                out.buffer.is_called = True
+                out.buffer.is_numpy_result = True
         views = {a: self.views[a] for a in read if a in self.views}
-        self.steps.append(NumPyCall(item, views, out, why))
+        self.steps.append(NumPyCall(item, views, out, reason))
 
     def _check(self, item: Any) -> None:
         """Add the runtime checks of a result; fixed shapes need none."""

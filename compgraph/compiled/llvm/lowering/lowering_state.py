@@ -66,7 +66,7 @@ class LoweringState:
             raise NotImplementedError("the strides of an array are not multiples of its itemsize")
         if id(array) not in self._arrays or item in self._inputs:
             strides = tuple(s // array.itemsize for s in array.strides)
-            buffer = Buffer(array.dtype, array.size, item if item in self._inputs else array, is_given=True)
+            buffer = Buffer(array.dtype, array.size, item if item in self._inputs else array, is_external=True)
             self._arrays[id(array)] = BufferView(buffer, 0, array.shape, strides)
             self._keepalive.append(array)
         return self._arrays[id(array)]

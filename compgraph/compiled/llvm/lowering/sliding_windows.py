@@ -122,8 +122,8 @@ def lower_max_pool(state: LoweringState, item: Any) -> str:
     if x is None or x.buffer.dtype.kind not in "iuf":
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if why := pool.refused():
-        return why
+    if reason := pool.refused():
+        return reason
     lowest = -np.inf if x.buffer.dtype.kind == "f" else np.iinfo(x.buffer.dtype).min
     maxima = pool.gathered("maximum", pool.views(pool.padded(x, lowest)), x.buffer.dtype)
     return pool.result("copy", maxima)
@@ -135,8 +135,8 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
     if x is None or x.buffer.dtype.kind not in "biuf":
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if why := pool.refused():
-        return why
+    if reason := pool.refused():
+        return reason
     if x.buffer.dtype.kind != "f":
         x = state.copy_of(x, np.dtype(float))
     total = pool.gathered("add", pool.views(pool.padded(x, 0.0)), item.raw_value.dtype)
@@ -149,8 +149,8 @@ def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
     if g is None or x is None or best is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if why := pool.refused(x, g):
-        return why
+    if reason := pool.refused(x, g):
+        return reason
     won = pool.winners(x, best)
     shares = pool.computed("divide", g.shape, g, pool.number_of(won, best.shape))
     return pool.spread(shares, won)
@@ -162,8 +162,8 @@ def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
     if t is None or x is None or best is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if why := pool.refused(x, t):
-        return why
+    if reason := pool.refused(x, t):
+        return reason
     won = pool.winners(x, best)
     total: Any = 0.0
     for view, chosen in zip(pool.views(pool.padded(t, 0.0)), won, strict=True):
@@ -177,8 +177,8 @@ def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
     if g is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, np.shape(item.args[1]))
-    if why := pool.refused(g):
-        return why
+    if reason := pool.refused(g):
+        return reason
     return pool.spread(pool.computed("divide", g.shape, g, pool.sizes()), [True] * pool.window_size)
 
 

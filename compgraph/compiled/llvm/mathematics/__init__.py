@@ -1,6 +1,6 @@
 """Vectorized mathematical functions, as LLVM IR.
 
-Each is computed without branches on its usual range; lanes with exceptional operands are recomputed by C's library
+Each is computed without branches on its usual range. C's library recomputes lanes with exceptional operands
 (`call_libm_where`). Errors are at most 2.5 units in the last place (1 for float32, which is computed in double and rounded).
 The processor's flags for division by zero, invalid operands and overflow are set exactly where NumPy's function warns.
 """
@@ -18,21 +18,21 @@ from .powers import cbrt, hypot, power
 from .trigonometry import arccos, arcsin, arctan, arctan2, cos, sin, tan
 
 _INTRINSIC = {"sqrt": "sqrt", "absolute": "fabs", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc"}
-_WRITTEN: dict[str, Callable[..., Value]] = {
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
         exp, exp2, expm1, tanh, sigmoid, sinh, cosh, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, arctan2,
         arcsinh, arccosh, arctanh, erf, erfc, power, cbrt, softplus, logaddexp, logaddexp2, hypot,
     )
 }  # fmt: skip
-_SINGLE: dict[str, Callable[..., Value]] = {
+_SINGLE_PRECISION: dict[str, Callable[..., Value]] = {
     name: getattr(single_precision, name)
     for name in ("exp", "expm1", "tanh", "sigmoid", "softplus", "log", "log1p", "sin", "cos", "power")
 }
 
-WRITTEN = frozenset(_WRITTEN)  # functions of many instructions
-NAMES = frozenset({*_INTRINSIC, *_WRITTEN})
-"""The names that `emit` knows."""
+MULTI_INSTRUCTION = frozenset(_FUNCTIONS)  # functions of many instructions
+NAMES = frozenset({*_INTRINSIC, *_FUNCTIONS})
+"""The names that `emit` supports."""
 
 
 def emit(ir: IRBuilder, name: str, *operands: Value) -> Value:
@@ -55,21 +55,20 @@ def emit(ir: IRBuilder, name: str, *operands: Value) -> Value:
     type = operands[0].type
     if name in _INTRINSIC:
         return ir.intrinsic(_INTRINSIC[name], *operands)
-    if type.of == FLOAT.of:
+    if type.scalar == FLOAT.scalar:
         wide = [ir.cast("fpext", v, DOUBLE) for v in operands]
-        function = _SINGLE.get(name)
-        value = _call_written(ir, f"{name}.single", function, wide) if function else _call_written(ir, name, _WRITTEN[name], wide)
-        return ir.cast("fptrunc", value, FLOAT)
-    return _call_written(ir, name, _WRITTEN[name], operands)
+        key, function = (f"{name}.single", _SINGLE_PRECISION[name]) if name in _SINGLE_PRECISION else (name, _FUNCTIONS[name])
+        return ir.cast("fptrunc", _call_function(ir, key, function, wide), FLOAT)
+    return _call_function(ir, name, _FUNCTIONS[name], operands)
 
 
-def _call_written(ir: IRBuilder, name: str, function: Callable[..., Value], operands: Sequence[Value]) -> Value:
+def _call_function(ir: IRBuilder, name: str, function: Callable[..., Value], operands: Sequence[Value]) -> Value:
     """Call a function of doubles, which is emitted into the module on first use."""
     type = operands[0].type
-    full = f".{name}.{type.mangled}"
+    mangled = f".{name}.{type.mangled}"
 
     def write() -> None:
-        builder = ir.module.function(full, type, [v.type for v in operands])
+        builder = ir.module.function(mangled, type, [v.type for v in operands])
         builder.ret(function(builder, *builder.operands))
 
-    return ir.call(ir.module.define_shared(full, write), type, *operands)
+    return ir.call(ir.module.define_shared(mangled, write), type, *operands)

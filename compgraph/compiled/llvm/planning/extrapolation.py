@@ -26,7 +26,7 @@ class StepProgram(NamedTuple):
 
     Attributes
     ----------
-    all : list of Step
+    steps : list of Step
         The steps in order, including loops.
     inputs : list of Buffer or None
         The buffers of the inputs; None for unused inputs.
@@ -34,13 +34,13 @@ class StepProgram(NamedTuple):
         The views of the results.
     """
 
-    all: list[Step]
+    steps: list[Step]
     inputs: list[Buffer | None]
     outputs: list[BufferView]
 
 
-def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int, ...]], wanted: tuple[int, ...]) -> StepProgram:
-    """Return the program with other trip counts.
+def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int, ...]], target: tuple[int, ...]) -> StepProgram:
+    """Return the program with the target trip counts.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
         extrapolation.
     trip_counts : sequence of tuple of int
         The trip counts of each program.
-    wanted : tuple of int
+    target : tuple of int
         The trip counts of the returned program.
 
     Raises
@@ -57,61 +57,62 @@ def extrapolate(programs: Sequence[StepProgram], trip_counts: Sequence[tuple[int
     NotImplementedError
         If the programs differ in structure, or are not linear in the trip counts.
     """
-    forms = [_Parametrization(program) for program in programs]
-    if any(form.structure != forms[0].structure for form in forms[1:]):
+    samples = [_Parametrization(program) for program in programs]
+    if any(sample.structure != samples[0].structure for sample in samples[1:]):
         raise NotImplementedError("programs with different trip counts differ in structure")
-    numbers, count = np.array([form.numbers for form in forms], np.int64), len(wanted)
-    by, steps = numbers[1 : 1 + count] - numbers[0], np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])
+    integers, count = np.array([sample.integers for sample in samples], np.int64), len(target)
+    slopes = integers[1 : 1 + count] - integers[0]  # per sampled step
+    sample_steps = np.diag(np.array(trip_counts[1 : 1 + count]) - trip_counts[0])
 
-    def foretold(many: tuple[int, ...]) -> Any:
-        times, rest = np.divmod(np.array(many) - trip_counts[0], steps)
-        if rest.any():
+    def extrapolate_integers(counts: tuple[int, ...]) -> Any:
+        multiples, remainders = np.divmod(np.array(counts) - trip_counts[0], sample_steps)
+        if remainders.any():
             raise NotImplementedError("the trip counts are not multiples of the sampled step")
-        return numbers[0] + times @ by
+        return integers[0] + multiples @ slopes
 
-    for many, actual_numbers in zip(trip_counts[1 + count :], numbers[1 + count :], strict=True):
-        if (actual_numbers != foretold(many)).any():
+    for counts, actual in zip(trip_counts[1 + count :], integers[1 + count :], strict=True):
+        if (actual != extrapolate_integers(counts)).any():
             raise NotImplementedError("programs are not linear in their trip counts")
-    rest = iter(foretold(wanted).tolist())
-    extrapolated_program = _Rewriter(lambda _: next(rest)).program(programs[0])
-    _require_in_bounds(extrapolated_program)
-    return extrapolated_program
+    target_integers = iter(extrapolate_integers(target).tolist())
+    program = _Rewriter(lambda _: next(target_integers)).rewrite(programs[0])
+    _require_in_bounds(program)
+    return program
 
 
 class _Parametrization:
     """The structure that all programs share, and the integers that may differ."""
 
     def __init__(self, program: StepProgram) -> None:
-        self.numbers: list[int] = []
+        self.integers: list[int] = []
 
-        def noted(number: int) -> int:
-            self.numbers.append(number)
-            return number
+        def record(integer: int) -> int:
+            self.integers.append(integer)
+            return integer
 
-        rewriting = _Rewriter(noted)
-        rewriting.program(program)
-        self.structure = rewriting.structure
+        rewriter = _Rewriter(record)
+        rewriter.rewrite(program)
+        self.structure = rewriter.structure
 
 
 class _Rewriter:
-    """Rebuilds a program with other integers, in order; `structure` records everything else."""
+    """Rebuilds a program with each integer mapped, in order; `structure` records everything else."""
 
-    def __init__(self, of: MapInteger) -> None:
-        self._of, self.structure = of, list[Any]()
+    def __init__(self, map_integer: MapInteger) -> None:
+        self._map_integer, self.structure = map_integer, list[Any]()
         self._buffers: dict[Buffer, tuple[int, Buffer]] = {}
-        self._counters: dict[LoopIndex, tuple[int, LoopIndex]] = {}
+        self._loop_indices: dict[LoopIndex, tuple[int, LoopIndex]] = {}
 
-    def program(self, program: StepProgram) -> StepProgram:
-        """Rebuild a program."""
-        inputs = [None if buffer is None else self._buffer(buffer, place) for place, buffer in enumerate(program.inputs)]
+    def rewrite(self, program: StepProgram) -> StepProgram:
+        """Return the rebuilt program."""
+        inputs = [None if buffer is None else self._buffer(buffer, position) for position, buffer in enumerate(program.inputs)]
         self.structure.append([buffer is None for buffer in inputs])
-        steps = [self._step(step) for step in program.all]
-        return StepProgram(steps, inputs, [self._view(place) for place in program.outputs])
+        steps = [self._step(step) for step in program.steps]
+        return StepProgram(steps, inputs, [self._view(view) for view in program.outputs])
 
     def _step(self, step: Any) -> Any:
         self.structure.append(type(step))
         if isinstance(step, Loop):
-            loop_index = self._counter(step.loop_index)
+            loop_index = self._loop_index(step.loop_index)
             self.structure.append(len(step.steps))
             return Loop(loop_index, [self._step(inner) for inner in step.steps])
         if isinstance(step, NumPyCall):
@@ -124,51 +125,52 @@ class _Rewriter:
             return self._view(value)
         if name == "operands":
             self.structure.append(len(value))
-            return tuple([self._view(v) if isinstance(v, BufferView) else self._number(v) for v in value])
+            return tuple([self._view(v) if isinstance(v, BufferView) else self._constant(v) for v in value])
         if name in ("lengths", "strides") and isinstance(step, (Gather, Scatter)):
             return self._integers(value)
         self.structure.append(value)
         return value
 
-    def _number(self, value: Any) -> Any:
-        """Record a floating-point constant."""
-        number = np.asarray(value)
-        self.structure.append((type(value), number.dtype, number.tobytes()))
+    def _constant(self, value: Any) -> Any:
+        """Record a number operand, which must not change."""
+        array = np.asarray(value)
+        self.structure.append((type(value), array.dtype, array.tobytes()))
         return value
 
-    def _integers(self, numbers: Sequence[int]) -> tuple[int, ...]:
-        self.structure.append(len(numbers))
-        return tuple([self._of(number) for number in numbers])
+    def _integers(self, integers: Sequence[int]) -> tuple[int, ...]:
+        self.structure.append(len(integers))
+        return tuple([self._map_integer(integer) for integer in integers])
 
-    def _view(self, place: BufferView) -> BufferView:
-        buffer = self._buffer(place.buffer)
-        offset, shape, strides = self._of(place.offset), self._integers(place.shape), self._integers(place.strides)
-        moves = tuple([(self._counter(loop_index), self._of(by)) for loop_index, by in place.loop_strides])
-        self.structure.append(len(moves))
-        return BufferView(buffer, offset, shape, strides, moves)
+    def _view(self, view: BufferView) -> BufferView:
+        buffer = self._buffer(view.buffer)
+        offset, shape, strides = self._map_integer(view.offset), self._integers(view.shape), self._integers(view.strides)
+        loop_strides = tuple([(self._loop_index(index), self._map_integer(stride)) for index, stride in view.loop_strides])
+        self.structure.append(len(loop_strides))
+        return BufferView(buffer, offset, shape, strides, loop_strides)
 
-    def _counter(self, loop_index: LoopIndex) -> LoopIndex:
-        known = self._counters.get(loop_index)
-        if known is None:
-            known = self._counters[loop_index] = len(self._counters), LoopIndex(self._of(loop_index.trip_count))
-        self.structure.append(known[0])
-        return known[1]
+    def _loop_index(self, loop_index: LoopIndex) -> LoopIndex:
+        entry = self._loop_indices.get(loop_index)
+        if entry is None:
+            rewritten = LoopIndex(self._map_integer(loop_index.trip_count))
+            entry = self._loop_indices[loop_index] = len(self._loop_indices), rewritten
+        self.structure.append(entry[0])
+        return entry[1]
 
     def _buffer(self, buffer: Buffer, input_position: int | None = None) -> Buffer:
-        known = self._buffers.get(buffer)
-        if known is None:
+        entry = self._buffers.get(buffer)
+        if entry is None:
             replacement = self._new_buffer(buffer) if input_position is None else buffer
             if input_position is not None:
                 self.structure.append((buffer.dtype, buffer.size, input_position))
-            known = self._buffers[buffer] = len(self._buffers), replacement
-        self.structure.append(known[0])
-        return known[1]
+            entry = self._buffers[buffer] = len(self._buffers), replacement
+        self.structure.append(entry[0])
+        return entry[1]
 
     def _new_buffer(self, buffer: Buffer) -> Buffer:
         """Rebuild a buffer that is not an input."""
-        if not buffer.is_given:
-            self.structure.append((buffer.dtype, buffer.is_called))
-            return Buffer(buffer.dtype, self._of(buffer.size), None, False, buffer.is_called)
+        if not buffer.is_external:
+            self.structure.append((buffer.dtype, buffer.is_numpy_result))
+            return Buffer(buffer.dtype, self._map_integer(buffer.size), None, False, buffer.is_numpy_result)
         array = getattr(buffer.node, "raw_value", buffer.node)
         head, tail = _varying_ends(array) if array is buffer.node else (array.size, 0)
         if head + tail >= array.size:
@@ -177,35 +179,35 @@ class _Rewriter:
         middle = array[head : head + 1]
         ends = array[:head], array[array.size - tail :]
         self.structure.append((array.dtype, middle.tobytes(), *[end.tobytes() for end in ends]))
-        size = self._of(array.size)
+        size = self._map_integer(array.size)
         if size == array.size:
             return buffer
-        whole = np.concatenate((ends[0], np.repeat(middle, size - head - tail), ends[1]))
-        return Buffer(buffer.dtype, size, whole, is_given=True)
+        table = np.concatenate((ends[0], np.repeat(middle, size - head - tail), ends[1]))
+        return Buffer(buffer.dtype, size, table, is_external=True)
 
 
 def _varying_ends(array: Any) -> tuple[int, int]:
     """Return the number of leading and trailing entries outside of a table's constant middle, or its size and 0."""
     if array.ndim != 1 or array.size < 2 * MAX_ENDS or array.strides != (array.itemsize,):
         return array.size, 0
-    numbers = array.view(f"V{array.itemsize}")
-    differs = np.flatnonzero(numbers != numbers[array.size // 2])
-    head = int(differs[differs < array.size // 2].max(initial=-1)) + 1
-    tail = array.size - int(differs[differs > array.size // 2].min(initial=array.size))
+    entries = array.view(f"V{array.itemsize}")  # compared by their bits
+    different = np.flatnonzero(entries != entries[array.size // 2])
+    head = int(different[different < array.size // 2].max(initial=-1)) + 1
+    tail = array.size - int(different[different > array.size // 2].min(initial=array.size))
     return (head, tail) if head + tail <= MAX_ENDS else (array.size, 0)
 
 
 def _require_in_bounds(program: StepProgram) -> None:
     """Raise a NotImplementedError unless all views are within their buffers, and the memory is limited."""
     sizes: dict[Buffer, int] = {}
-    for place in _views_in(program.all):
-        buffer = place.buffer
-        ends = [s * (n - 1) for s, n in zip(place.strides, place.shape, strict=True)]
-        ends += [by * (loop_index.trip_count - 1) for loop_index, by in place.loop_strides]
-        low, high = (place.offset + sum(end(e, 0) for e in ends) for end in (min, max))
-        if 0 not in place.shape and not 0 <= low <= high < buffer.size:
+    for view in _views_in(program.steps):
+        buffer = view.buffer
+        extents = [s * (n - 1) for s, n in zip(view.strides, view.shape, strict=True)]
+        extents += [stride * (loop_index.trip_count - 1) for loop_index, stride in view.loop_strides]
+        low, high = (view.offset + sum(bound(extent, 0) for extent in extents) for bound in (min, max))
+        if 0 not in view.shape and not 0 <= low <= high < buffer.size:
             raise NotImplementedError("an extrapolated view is out of bounds")
-        if not buffer.is_given:
+        if not buffer.is_external:
             sizes[buffer] = buffer.size * buffer.dtype.itemsize
     if sum(sizes.values()) > MAX_BYTES:
         raise NotImplementedError("it would need too much memory")

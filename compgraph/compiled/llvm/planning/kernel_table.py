@@ -1,9 +1,9 @@
 """Kernels: units of the same structure share machine code, and a program is a table of records with their integers (a pass).
 
 The *signature* of a unit is its structure: operations, dtypes, which views are the same, which loop is vectorized. Its
-*parameters* are integers: trip counts, strides, the place of each view, and number operands. A parameter that is equal in all
-records of a kernel is a constant of its code. One that differs from another by a constant is computed from that. The others are
-words of the record. So compile time follows the number of distinct kernels, which does not grow with that of iterations.
+*parameters* are integers: trip counts, strides, the location of each view, and number operands. A parameter that is equal in all
+records of a kernel is a constant of its code. A parameter that differs from another by a constant is computed from it. The others
+are words of the record. So compile time depends on the number of distinct kernels, which does not grow with the trip counts.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .memory_planning import buffers_used
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
 SUM_BLOCK = 64  # iterations of a reduction that are summed in order
-MAX_CONSTANT_LENGTH = 4  # longest trip count that is a part of the signature, so that LLVM unrolls the loop
-MAX_PRODUCT_SHAPES = 8  # shapes of products of a vector and a matrix that have kernels of their own
-# Operations whose code is the same for all numbers; others may look at a constant operand.
-_ANY_NUMBER = frozenset({
+MAX_CONSTANT_LENGTH = 4  # largest trip count that is a part of the signature, so that LLVM unrolls the loop
+MAX_PRODUCT_SHAPES = 8  # number of shapes of vector-matrix products up to which each shape has a kernel
+# Operations whose code does not depend on the value of a number operand, so that it can be a parameter.
+_PARAMETRIC = frozenset({
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "copy", "where", "less", "less_equal", "greater",
     "greater_equal", "equal", "not_equal",
 })  # fmt: skip
 
 Key = tuple[Hashable, ...]  # of a parameter
-Place = Callable[[BufferView], tuple[int, int]]  # the number of the array that a view is in, and the byte offset there
+LocateView = Callable[[BufferView], tuple[int, int]]  # returns the number of the array that holds a view, and the byte offset
 
 
 @dataclass(eq=False)
@@ -47,13 +47,13 @@ class UnitRecord:
     parameters : dict
         The integer of each key. Equal signatures have the same keys, in the same order.
     views : dict
-        The number of each view in memory, as it appears in keys.
+        The number that keys use for each view in memory.
     loops : dict
-        The number of each loop of a `FusedLoop`, as it appears in keys.
+        The number that keys use for each loop of a `FusedLoop`.
     nest_loops : NestLoops or None
-        The loops of a nest outside of loops; its trip counts, strides and numbers are parameters.
+        The loops of a nest that is not within a `FusedLoop`; its trip counts, strides and numbers are parameters.
     registers : list of Buffer
-        Single numbers that only this unit, a `FusedLoop`, uses. They are local variables.
+        For a `FusedLoop`, the scalars that no other unit uses. They are local variables.
     """
 
     unit: Unit
@@ -66,7 +66,7 @@ class UnitRecord:
 
 
 class Column(NamedTuple):
-    """Where a parameter comes from: a word of the record, plus a constant; None without a word."""
+    """The source of a parameter: a word of the record plus a constant, or the constant alone if `word` is None."""
 
     word: int | None
     constant: int
@@ -100,13 +100,13 @@ class Kernel:
         """Set `columns` and `words` from `rows`."""
         rows = np.array(self.rows, np.int64).reshape(len(self.rows), -1)
         relative = rows - rows[0]
-        known: dict[bytes, int] = {}  # the word of each column that varies, relative to its first row
+        word_numbers: dict[bytes, int] = {}  # the word of each varying column, by its differences from the first row
         words: list[NDArray[np.int64]] = []
         for key, first, column in zip(self.example.parameters, rows[0].tolist(), relative.T, strict=True):
             if not column.any():
                 self.columns[key] = Column(None, first)
                 continue
-            word = known.setdefault(column.tobytes(), len(words))
+            word = word_numbers.setdefault(column.tobytes(), len(words))
             if word == len(words):
                 words.append(column + first)
             self.columns[key] = Column(word, first - int(words[word][0]))
@@ -121,7 +121,7 @@ class KernelTable:
     materialized : collection of Buffer
         Buffers whose values are stored in memory.
     registers : collection of Buffer
-        Single numbers in the workspace that one unit uses.
+        Scalars in the workspace that a single unit uses.
     width : int
         The bytes of a vector.
     """
@@ -130,9 +130,9 @@ class KernelTable:
         self.kernels: dict[Hashable, Kernel] = {}
         self._materialized, self._registers, self._width = materialized, registers, width
 
-    def add(self, unit: Unit, place: Place) -> tuple[Kernel, int]:
-        """Return the kernel of a unit, which may be new, and the number of the record."""
-        record = _Description(self._materialized, self._registers, place).record(unit, self._width)
+    def add(self, unit: Unit, locate: LocateView) -> tuple[Kernel, int]:
+        """Add the record of a unit; return its kernel, which may be new, and the number of the record."""
+        record = _RecordBuilder(self._materialized, self._registers, locate).record(unit, self._width)
         kernel = self.kernels.get(record.signature)
         if kernel is None:
             kernel = self.kernels[record.signature] = Kernel(f"kernel{len(self.kernels)}", record)
@@ -141,20 +141,20 @@ class KernelTable:
 
 
 def block_levels(iterations: int) -> int:
-    """Return how deep the blocks of a reduction of so many iterations are nested."""
+    """Return the nesting depth of the blocks of a reduction with some iterations."""
     levels, block = 0, SUM_BLOCK
     while iterations > block:
         levels, block = levels + 1, block * SUM_BLOCK
     return levels
 
 
-class _Description:
-    """Collects the parameters of a unit while its signature is computed."""
+class _RecordBuilder:
+    """Computes the signature of a unit, and collects its parameters."""
 
-    def __init__(self, materialized: Collection[Buffer], registers: Collection[Buffer], place: Place) -> None:
-        self._materialized, self._registers, self._place = materialized, registers, place
+    def __init__(self, materialized: Collection[Buffer], registers: Collection[Buffer], locate: LocateView) -> None:
+        self._materialized, self._registers, self._locate = materialized, registers, locate
         self.parameters: dict[Key, int] = {}
-        self._seen: dict[BufferView, int] = {}
+        self._numbers: dict[BufferView, int] = {}
         self._buffers: dict[Buffer, int] = {}
         self._views: dict[BufferView, int] = {}
         self._loops: dict[LoopIndex, int] = {}
@@ -164,64 +164,67 @@ class _Description:
         nest_loops = NestLoops(unit, self._materialized, width) if isinstance(unit, LoopNest) else None
         registers: list[Buffer] = []
         if isinstance(unit, LoopNest) and nest_loops is not None:
-            signature = self._nest(unit, nest_loops)
+            signature = self._nest_signature(unit, nest_loops)
         else:
             if isinstance(unit, FusedLoop):
                 registers = [b for b in dict.fromkeys(buffers_used(unit)) if b in self._registers]
-            signature = self._fixed(unit, frozenset(registers))
+            signature = self._unit_signature(unit, frozenset(registers))
         return UnitRecord(unit, signature, self.parameters, self._views, self._loops, nest_loops, registers)
 
-    def _view(self, view: BufferView, is_in_memory: bool, layout: Callable[[int], Hashable]) -> Hashable:
-        """Return a number for a view, with its layout at its first use; the place of a view in memory is a parameter."""
-        number = self._seen.get(view)
+    def _view_signature(self, view: BufferView, is_in_memory: bool, layout: Callable[[int], Hashable]) -> Hashable:
+        """Return a number for a view, with its layout at its first use; the location of a view in memory is a parameter."""
+        number = self._numbers.get(view)
         if number is not None:
             return number
-        number = self._seen[view] = len(self._seen)
+        number = self._numbers[view] = len(self._numbers)
         if is_in_memory:
             self._views[view] = number
-            self.parameters["array", number], self.parameters["offset", number] = self._place(view)
+            self.parameters["array", number], self.parameters["offset", number] = self._locate(view)
         buffer = self._buffers.setdefault(view.buffer, len(self._buffers))
         return buffer, view.buffer.dtype.str, view.buffer in self._materialized, is_in_memory, layout(number)
 
-    # ------------------------------------------------------------------------------------------ with constant layouts
+    # ------------------------------------------------------------------------------------------ units with constant layouts
 
-    def _fixed(self, unit: Unit, registers: frozenset[Buffer]) -> Hashable:
-        """Return the signature of a unit whose trip counts, except those of loops, strides and numbers are constants."""
+    def _unit_signature(self, unit: Unit, registers: frozenset[Buffer]) -> Hashable:
+        """Return the signature of a unit with constant strides, numbers and trip counts, except the trip counts of loops."""
         if isinstance(unit, FusedLoop):
             index = unit.loop.loop_index
             number = self._loops[index] = len(self._loops)
             self.parameters["trip count", number] = index.trip_count
-            return _constant_length(index.trip_count), *[self._fixed(inner, registers) for inner in unit.units]
+            return _constant_length(index.trip_count), *[self._unit_signature(inner, registers) for inner in unit.units]
         if isinstance(unit, LoopNest):
             in_memory = set(views_in_memory(unit, self._materialized))
-            steps = [self._fixed_step(step, in_memory.__contains__, registers) for step in unit.steps]
+            steps = [self._step_signature(step, in_memory.__contains__, registers) for step in unit.steps]
             return unit.shape, unit.axes, *steps
-        return self._fixed_step(unit, lambda _: True, registers)
+        return self._step_signature(unit, lambda _: True, registers)
 
-    def _fixed_step(self, step: Any, is_in_memory: Callable[[BufferView], bool], registers: frozenset[Buffer]) -> Hashable:
+    def _step_signature(self, step: Any, is_in_memory: Callable[[BufferView], bool], registers: frozenset[Buffer]) -> Hashable:
+        """Return the signature of a step with constant strides and numbers."""
 
         def operand_signature(operand: Any) -> Hashable:
             if not isinstance(operand, BufferView):
                 number = np.asarray(operand)
                 return number.dtype.str, number.tobytes()
-            moves = tuple((self._loops[index], stride) for index, stride in operand.loop_strides)
+            loop_strides = tuple((self._loops[index], stride) for index, stride in operand.loop_strides)
             is_register = operand.buffer in registers
-            layout = (operand.shape, operand.strides, moves, is_register)
-            return self._view(operand, not is_register and is_in_memory(operand), lambda _: layout)
+            layout = (operand.shape, operand.strides, loop_strides, is_register)
+            return self._view_signature(operand, not is_register and is_in_memory(operand), lambda _: layout)
 
-        others = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "operand", "out")]
-        return type(step), *others, *map(operand_signature, (*step.operands, step.out))
+        attributes = [getattr(step, each.name) for each in fields(step) if each.name not in ("operands", "operand", "out")]
+        return type(step), *attributes, *map(operand_signature, (*step.operands, step.out))
 
     # ------------------------------------------------------------------------------------------ nests
 
-    def _nest(self, nest: LoopNest, loops: NestLoops) -> Hashable:
+    def _nest_signature(self, nest: LoopNest, loops: NestLoops) -> Hashable:
         """Return the signature of a nest whose trip counts, strides and numbers are parameters."""
         in_memory = set(loops.views)
         for depth, axis in enumerate(loops.axes):
             self.parameters["length", depth] = axis.length
 
         def view(view: BufferView) -> Hashable:
-            return self._view(view, view in in_memory, lambda number: view in in_memory and self._strides(view, number, loops))
+            return self._view_signature(
+                view, view in in_memory, lambda number: view in in_memory and self._strides(view, number, loops)
+            )
 
         steps: list[Hashable] = []
         for number, step in enumerate(nest.steps):
@@ -231,10 +234,10 @@ class _Description:
                     self.parameters["count", number] = prod(step.shape[k] for k in step.axes)
             else:
                 operands = [
-                    view(operand) if isinstance(operand, BufferView) else self._number(step, number, position)
+                    view(operand) if isinstance(operand, BufferView) else self._number_signature(step, number, position)
                     for position, operand in enumerate(step.operands)
                 ]
-                steps.append((step.operation, step.computed_in.str, step.is_write, *operands, view(step.out)))
+                steps.append((step.operation, step.compute_dtype.str, step.is_write, *operands, view(step.out)))
         axes = [
             (
                 block_levels(loops.vectorized_length(depth) // loops.step(depth)) if axis.is_reduced else None,
@@ -255,10 +258,11 @@ class _Description:
                 self.parameters["stride", number, depth] = stride
         return tuple(strides)
 
-    def _number(self, step: Map, number: int, position: int) -> Hashable:
+    def _number_signature(self, step: Map, number: int, position: int) -> Hashable:
+        """Return the signature of a number operand, which is a parameter if the code does not depend on it."""
         dtype = step.operand_dtype(position)
         word = number_word(step.operands[position], dtype)
-        if step.operation not in _ANY_NUMBER or dtype.itemsize != 8 or dtype.kind not in "if":
+        if step.operation not in _PARAMETRIC or dtype.itemsize != 8 or dtype.kind not in "if":
             return "number", word
         self.parameters["number", number, position] = word
         return "number"
@@ -270,13 +274,13 @@ def _constant_length(length: int) -> int | None:
 
 
 def number_word(number: object, dtype: np.dtype[Any]) -> int:
-    """Return a number of a dtype as an integer; a floating-point number by its bits."""
-    exact = np.asarray(number).astype(dtype)[()]
-    return int(np.float64(exact).view(np.int64)) if dtype.kind == "f" else int(exact)
+    """Return a number of a dtype as an integer: the bits of a floating-point number."""
+    scalar = np.asarray(number).astype(dtype)[()]
+    return int(np.float64(scalar).view(np.int64)) if dtype.kind == "f" else int(scalar)
 
 
 def products_as_nests(units: Sequence[Unit]) -> list[Unit]:
-    """Replace products of a vector and a matrix by nests if they have many shapes, which would each be a kernel."""
+    """Replace products of a vector and a matrix by nests if they have many shapes, because each shape would be a kernel."""
     products = [unit for unit in units if isinstance(unit, MatMul) and unit.is_small and _is_vector_product(unit)]
     shapes = {(unit.operands[0].shape, unit.operands[1].shape) for unit in products}
     if len(shapes) <= MAX_PRODUCT_SHAPES:

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..buffer_ir import BufferView, LoopIndex, Map, Reduce, Step
 
-MAX_STEP_SIZE = 32  # elements of a step; larger ones are vectorized anyway
-MAX_ROWS, MAX_PAIRS = 400, 20_000  # rows of a loop; compared pairs of accesses to one buffer
+MAX_STEP_SIZE = 32  # elements of a step; larger steps are vectorized without distribution
+MAX_ROWS, MAX_PAIRS = 400, 20_000  # steps of a loop; compared pairs of accesses to one buffer
 
 
 class Access(NamedTuple):
@@ -29,8 +29,8 @@ class Access(NamedTuple):
         The step.
     start, stop : int
         The range of elements that it may access in the first iteration.
-    by : int
-        The stride of this range per iteration.
+    stride : int
+        The shift of this range per iteration.
     is_written : bool
         Whether it is a write.
     """
@@ -38,7 +38,7 @@ class Access(NamedTuple):
     row: int
     start: int
     stop: int
-    by: int
+    stride: int
     is_written: bool
 
 
@@ -62,29 +62,29 @@ def can_be_distributed(steps: Sequence[Step]) -> bool:
     return len(steps) <= MAX_ROWS and all(isinstance(step, (Map, Reduce)) and prod(step.shape) <= MAX_STEP_SIZE for step in steps)
 
 
-def access_of(row: int, view: BufferView, further: int, by: int, is_written: bool) -> Access:
-    """Return the access to a view that is shifted by `further` elements, with a stride per iteration."""
-    reach = [stride * (length - 1) for stride, length in zip(view.strides, view.shape, strict=True)]
-    low, high = (view.offset + further + sum(end(r, 0) for r in reach) for end in (min, max))
-    return Access(row, low, high + 1, by, is_written)
+def access_of(row: int, view: BufferView, shift: int, stride: int, is_written: bool) -> Access:
+    """Return the access to a view that is shifted by some elements, with a stride per iteration."""
+    extents = [step * (length - 1) for step, length in zip(view.strides, view.shape, strict=True)]
+    low, high = (view.offset + shift + sum(bound(extent, 0) for extent in extents) for bound in (min, max))
+    return Access(row, low, high + 1, stride, is_written)
 
 
-def partition_loop(rows: range, touched: dict[Any, list[Access]], trip_count: int) -> list[Partition]:
+def partition_loop(rows: range, accesses_by_buffer: dict[Any, list[Access]], trip_count: int) -> list[Partition]:
     """Return the partitions of a loop in order, from the accesses to each buffer."""
-    follows: dict[int, set[int]] = defaultdict(set)
-    for accesses in touched.values():
+    successors: dict[int, set[int]] = defaultdict(set)
+    for accesses in accesses_by_buffer.values():
         if len(accesses) ** 2 > MAX_PAIRS:
             return [Partition(list(rows), is_vectorized=False)]
         for a in accesses:
             for b in accesses:
                 if a.is_written or b.is_written:
-                    for first, then in _dependences(a, b, trip_count):
-                        follows[first].add(then)
-    return _topological_partitions(rows, follows)
+                    for source, sink in _dependences(a, b, trip_count):
+                        successors[source].add(sink)
+    return _topological_partitions(rows, successors)
 
 
 def _dependences(a: Access, b: Access, trip_count: int) -> Iterable[tuple[int, int]]:
-    """Yield the pairs of steps that must run in this order, where `b` accesses an element some iterations after `a`."""
+    """Yield the dependences from `a` to `b`, as pairs of the step that must run first and the step that depends on it."""
     least, most = _dependence_distances(a, b, trip_count)
     if least <= most:
         if most > 0:
@@ -95,62 +95,62 @@ def _dependences(a: Access, b: Access, trip_count: int) -> Iterable[tuple[int, i
 
 def _dependence_distances(a: Access, b: Access, trip_count: int) -> tuple[int, int]:
     """Return the smallest and largest number of iterations from an access by `a` to one by `b`; empty if smallest > largest."""
-    if a.by != b.by:
+    if a.stride != b.stride:
         return 1 - trip_count, trip_count - 1
-    if not a.by:
+    if not a.stride:
         return (1 - trip_count, trip_count - 1) if a.start < b.stop and b.start < a.stop else (1, 0)
-    # b.start + by d < a.stop  and  a.start < b.stop + by d
+    # the ranges overlap if b.start + stride d < a.stop  and  a.start < b.stop + stride d
     low, high = a.start - b.stop + 1, a.stop - b.start - 1
-    ends = (low, high) if a.by > 0 else (-high, -low)
-    least, most = -(-ends[0] // abs(a.by)), ends[1] // abs(a.by)
+    ends = (low, high) if a.stride > 0 else (-high, -low)
+    least, most = -(-ends[0] // abs(a.stride)), ends[1] // abs(a.stride)
     return max(least, 1 - trip_count), min(most, trip_count - 1)
 
 
-def _topological_partitions(rows: range, follows: dict[int, set[int]]) -> list[Partition]:
+def _topological_partitions(rows: range, successors: dict[int, set[int]]) -> list[Partition]:
     """Return the strongly connected components in topological order; adjacent sequential ones share a loop."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    pairs = [(first - rows.start, then - rows.start) for first in follows for then in follows[first]]
-    if not pairs:
+    edges = [(source - rows.start, sink - rows.start) for source in successors for sink in successors[source]]
+    if not edges:
         return [Partition([row], is_vectorized=True) for row in rows]
-    first, then = np.array(pairs).T
-    graph = csr_array((np.ones(len(first), np.int8), (first, then)), shape=(len(rows), len(rows)))
-    count, circle = connected_components(graph, directed=True, connection="strong")
+    sources, sinks = np.array(edges).T
+    graph = csr_array((np.ones(len(sources), np.int8), (sources, sinks)), shape=(len(rows), len(rows)))
+    count, component = connected_components(graph, directed=True, connection="strong")
     members: list[list[int]] = [[] for _ in range(count)]
-    for row, number in zip(rows, circle.tolist(), strict=True):
+    for row, number in zip(rows, component.tolist(), strict=True):
         members[number].append(row)
-    is_vector = [len(m) == 1 and m[0] not in follows[m[0]] for m in members]
-    before: list[set[int]] = [set() for _ in range(count)]
-    for a, b in zip(circle[first].tolist(), circle[then].tolist(), strict=True):
+    is_vector = [len(m) == 1 and m[0] not in successors[m[0]] for m in members]
+    predecessors: list[set[int]] = [set() for _ in range(count)]
+    for a, b in zip(component[sources].tolist(), component[sinks].tolist(), strict=True):
         if a != b:
-            before[b].add(a)
+            predecessors[b].add(a)
     partitions: list[Partition] = []
-    left = set(range(count))
-    while left:
-        ready = [number for number in left if before[number].isdisjoint(left)]
+    remaining = set(range(count))
+    while remaining:
+        ready = [number for number in remaining if predecessors[number].isdisjoint(remaining)]
         last = partitions[-1].is_vectorized if partitions else None
-        chosen = min(ready, key=lambda number: (is_vector[number] != last, members[number][0]))
-        left.remove(chosen)
-        if last is False and not is_vector[chosen]:
-            partitions[-1].rows.extend(members[chosen])
+        following = min(ready, key=lambda number: (is_vector[number] != last, members[number][0]))
+        remaining.remove(following)
+        if last is False and not is_vector[following]:
+            partitions[-1].rows.extend(members[following])
         else:
-            partitions.append(Partition(members[chosen], is_vector[chosen]))
-    return [Partition(sorted(piece.rows), piece.is_vectorized) for piece in partitions]
+            partitions.append(Partition(members[following], is_vector[following]))
+    return [Partition(sorted(partition.rows), partition.is_vectorized) for partition in partitions]
 
 
 def vectorize_step(step: Step, loop_index: LoopIndex) -> Step:
     """Return a step over all iterations: the loop becomes its first axis."""
     if isinstance(step, Map):
         operands = tuple([_with_loop_axis(o, loop_index) if isinstance(o, BufferView) else o for o in step.operands])
-        return Map(step.operation, operands, _with_loop_axis(step.out, loop_index), step.computed_in, step.is_write)
+        return Map(step.operation, operands, _with_loop_axis(step.out, loop_index), step.compute_dtype, step.is_write)
     assert isinstance(step, Reduce)
     axes = frozenset(axis + 1 for axis in step.axes)
     return Reduce(step.operation, _with_loop_axis(step.operand, loop_index), axes, _with_loop_axis(step.out, loop_index))
 
 
 def _with_loop_axis(view: BufferView, loop_index: LoopIndex) -> BufferView:
-    moves = dict(view.loop_strides)
-    stride = moves.pop(loop_index, 0)
+    loop_strides = dict(view.loop_strides)
+    stride = loop_strides.pop(loop_index, 0)
     shape, strides = (loop_index.trip_count, *view.shape), (stride, *view.strides)
-    return BufferView(view.buffer, view.offset, shape, strides, tuple(moves.items()))
+    return BufferView(view.buffer, view.offset, shape, strides, tuple(loop_strides.items()))

@@ -91,7 +91,7 @@ class NestLoops:
 
     def _vector_axis(self, nest: LoopNest) -> int | None:
         """Return the loop with the least estimated time if vectorized; None if scalar code is faster."""
-        work = sum(FUNCTION_COST if step.operation in mathematics.WRITTEN else 1 for step in nest.steps)
+        work = sum(FUNCTION_COST if step.operation in mathematics.MULTI_INSTRUCTION else 1 for step in nest.steps)
         results = {step.out for step in nest.steps}
         alone = work + len(self.views)
         best, least = None, float(alone)
@@ -109,7 +109,7 @@ class NestLoops:
     def _gains_by_two(self, nest: LoopNest, length: int) -> bool:
         """Return whether two vectors at a time are faster, because the latency of mathematical functions overlaps."""
         if not any(
-            step.operation in mathematics.WRITTEN and step.computed_in.itemsize == 8
+            step.operation in mathematics.MULTI_INSTRUCTION and step.compute_dtype.itemsize == 8
             for step in nest.steps
             if isinstance(step, Map)
         ):

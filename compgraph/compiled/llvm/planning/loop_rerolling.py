@@ -214,7 +214,7 @@ class LoopSet:
     ----------
     table : StepTable
         The rows of all steps.
-    longest : int
+    max_trip_count : int
         The largest trip count of the loops that these represent.
 
     Attributes
@@ -223,8 +223,8 @@ class LoopSet:
         The loops, in order.
     """
 
-    def __init__(self, table: StepTable, longest: int = 0) -> None:
-        self.table, self._longest = table, longest
+    def __init__(self, table: StepTable, max_trip_count: int = 0) -> None:
+        self.table, self._max_trip_count = table, max_trip_count
         self.loops: list[RerolledLoop] = []
         self._owner = np.full(len(table.buffers), -1)  # the loop that defines each buffer
 
@@ -241,7 +241,7 @@ class LoopSet:
             if fitting.all():
                 self._owner[turns.first : turns.first + turns.count * run.trip_count] = len(self.loops)
                 self.loops.append(turns)
-                turns.distribute(max(run.trip_count, self._longest))
+                turns.distribute(max(run.trip_count, self._max_trip_count))
                 return
             edges = np.flatnonzero(np.diff(np.concatenate(([0], fitting.view(np.int8), [0]))))
             parts = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
@@ -336,7 +336,7 @@ MIN_LOOP_STEPS = 48  # steps of the smallest loop
 MAX_DEPTH = 4  # nesting depth
 
 
-def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], longest: int = 0) -> list[Step]:
+def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], max_trip_count: int = 0) -> list[Step]:
     """Replace repeated steps by loops.
 
     Parameters
@@ -345,22 +345,22 @@ def reroll_loops(steps: Sequence[Step], outputs: Iterable[BufferView], longest: 
         Steps in order.
     outputs : iterable of BufferView
         Results, whose buffers are kept.
-    longest : int, optional
+    max_trip_count : int, optional
         The largest trip count of the loops that the found ones represent.
     """
     rerolled_steps, single = list(steps), [place.buffer for place in outputs]
     least = MIN_LOOP_STEPS
     for _ in range(MAX_DEPTH if len(rerolled_steps) >= MIN_STEPS else 0):
-        further = _reroll_once(StepTable(rerolled_steps, single), least, longest)
+        further = _reroll_once(StepTable(rerolled_steps, single), least, max_trip_count)
         if further is None:
             break
         rerolled_steps, least = further, 1
     return rerolled_steps
 
 
-def _reroll_once(table: StepTable, least: int, longest: int) -> list[Step] | None:
+def _reroll_once(table: StepTable, least: int, max_trip_count: int) -> list[Step] | None:
     """Return the steps of a table with runs of at least `least` steps as loops; None without such runs."""
-    within = LoopSet(table, longest)
+    within = LoopSet(table, max_trip_count)
     for run in find_runs(table, least):
         within.enter(run)
     if not within.loops:
@@ -413,4 +413,4 @@ def _loop_constant(numbers: list[Any], dtype: Any, loop_index: LoopIndex) -> Any
     table = np.array([np.asarray(number).astype(dtype) for number in numbers], dtype)
     if len({number.tobytes() for number in table}) == 1:
         return numbers[0]
-    return with_loop_stride(BufferView(Buffer(table.dtype, table.size, table, is_given=True), 0, (), ()), loop_index, 1)
+    return with_loop_stride(BufferView(Buffer(table.dtype, table.size, table, is_external=True), 0, (), ()), loop_index, 1)

@@ -102,7 +102,7 @@ class MemoryPlan:
         last: dict[Buffer, int] = {}
         for place, unit in enumerate(units):
             for buffer in buffers_used(unit):
-                if buffer in self.materialized and not (buffer.is_given or buffer.is_called):
+                if buffer in self.materialized and not (buffer.is_external or buffer.is_numpy_result):
                     first.setdefault(buffer, place)
                     last[buffer] = place
         return first, last

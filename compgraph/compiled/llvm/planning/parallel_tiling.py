@@ -25,7 +25,7 @@ MIN_WORK = 8_000_000  # work of a tiled nest: 200 us, because waking a thread ta
 TILE_WORK = 2_000_000  # work of a tile, large compared with its overhead
 MAX_TILES = 256  # tiles of a nest
 MIN_ITERATIONS = 32  # iterations of a tiled axis that is not the longest
-_SLOW = mathematics.WRITTEN | {"sqrt", "divide", "reciprocal"}
+_SLOW = mathematics.MULTI_INSTRUCTION | {"sqrt", "divide", "reciprocal"}
 
 
 def tile_nests(units: Sequence[Unit], outputs: Collection[BufferView], width: int) -> list[Unit]:

@@ -85,8 +85,8 @@ class _Rematerializer:
 
     def _is_small(self, buffer: Buffer, size: int) -> bool:
         """Return whether a value is in memory, is never overwritten, and is much smaller than a result of `size` elements."""
-        once = self._writers[buffer] == 0 if buffer.is_given else self._writers[buffer] <= 1
-        return once and (buffer.is_given or buffer in self._materialized) and buffer.size * MIN_RATIO <= size
+        once = self._writers[buffer] == 0 if buffer.is_external else self._writers[buffer] <= 1
+        return once and (buffer.is_external or buffer in self._materialized) and buffer.size * MIN_RATIO <= size
 
     def change(self, nest: LoopNest, number: int) -> None:
         """Insert recomputed operations into a nest before their readers."""

@@ -53,14 +53,14 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
     if isinstance(step, (Map, Scatter)):
         values = [*[_as_operand(value, step.out.shape) for value in values[:-1]], values[-1]]
     if isinstance(step, Map):
-        return Map(step.operation, tuple(values[:-1]), values[-1], step.computed_in, step.is_write)
+        return Map(step.operation, tuple(values[:-1]), values[-1], step.compute_dtype, step.is_write)
     if isinstance(step, Reduce):
         return Reduce(step.operation, values[0], step.axes, values[1])
     if isinstance(step, _ALONE):
         changed: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
         return replace(step, **changed)
     out = values[-1] if step.out is not None else None
-    return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.why, step.checks)
+    return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.reason, step.checks)
 
 
 def _as_operand(value: Any, shape: tuple[int, ...]) -> Any:
@@ -188,7 +188,7 @@ def _structure_of(step: Any, step_columns: Sequence[Any], loop_indices: dict[Loo
         return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
     structure: list[Any] = [type(step).__name__]
     if isinstance(step, Map):
-        structure += [step.operation, step.computed_in.str, step.is_write]
+        structure += [step.operation, step.compute_dtype.str, step.is_write]
     elif isinstance(step, Reduce):
         structure += [step.operation, step.axes]
     elif isinstance(step, _ALONE):

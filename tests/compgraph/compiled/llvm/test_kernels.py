@@ -153,7 +153,7 @@ def test_convolutions_raise_no_flags_for_lanes_that_are_not_there() -> None:
     for a, b in ((1.0, 1.0), (1e300, 1e-300), (1e-5, 1e300)):  # what earlier calls left in the work space is not looked at
         with np.errstate(all="raise"):
             both.machine.run({both.holders[0]: np.full((1, 3, 7, 7), a), both.holders[1]: np.full((5, 3, 3, 3), b)})
-    assert next(iter(both.machine._programs.values()))._plain is None
+    assert next(iter(both.machine._programs.values()))._numpy_program is None
 
 
 def test_an_overflow_in_a_convolution_is_told_as_numpy_tells_it() -> None:
@@ -247,7 +247,7 @@ def test_inf_and_nan_go_through_products(bad: float) -> None:
     with np.errstate(all="raise"):  # our code raises no flag that the arithmetic does not raise
         (found,) = both.machine.run(dict(zip(both.holders, values, strict=True)))
     np.testing.assert_array_equal(np.isfinite(found).all(axis=1), np.arange(9) != 2)
-    assert program._plain is None  # NumPy did not run instead
+    assert program._numpy_program is None  # NumPy did not run instead
 
 
 def test_products_have_the_same_bits_wherever_the_memory_lies() -> None:
@@ -307,7 +307,7 @@ def test_pooling_has_bits_of_numpy(pool: Any, function: Any, dtype: Any) -> None
             assert_same(both.machine.run({both.holders[0]: given}), both.numpy.run({both.holders[0]: given}))
     program = next(iter(both.machine._programs.values()))
     assert program.report == ([] if values.size else program.report)
-    assert program._plain is None
+    assert program._numpy_program is None
 
 
 @pytest.mark.parametrize("function", [cg.max_pool, cg.mean_pool])

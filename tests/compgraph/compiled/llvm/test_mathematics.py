@@ -20,7 +20,7 @@ from tests.support.for_each import for_each
 NAMES = sorted(mathematics.NAMES)
 OF_TWO = ("power", "arctan2", "hypot", "logaddexp", "logaddexp2")
 TYPES = [DOUBLE.with_lanes(lanes) for lanes in (1, 2, 4, 8)] + [FLOAT.with_lanes(lanes) for lanes in (1, 2, 8, 16)]
-DTYPES = {DOUBLE.of: np.float64, FLOAT.of: np.float32}
+DTYPES = {DOUBLE.scalar: np.float64, FLOAT.scalar: np.float32}
 DIVIDE, INVALID, OVERFLOW = (2, 1, 4) if platform.machine() in ("aarch64", "arm64") else (4, 1, 8)
 LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
 COUNT_OF_ONE_CALL = 64
@@ -28,13 +28,13 @@ COUNT_OF_ONE_CALL = 64
 
 def types_of(dtype):
     """The types of one lane and of two, four ... lanes."""
-    return [type for type in TYPES if DTYPES[type.of] == dtype]
+    return [type for type in TYPES if DTYPES[type.scalar] == dtype]
 
 
 @functools.cache
 def compiled(name, type):
     """A function of addresses: of the operands of one call, and of its results."""
-    module, size = Module(), np.dtype(DTYPES[type.of]).itemsize
+    module, size = Module(), np.dtype(DTYPES[type.scalar]).itemsize
     addresses = [POINTER] * (3 if name in OF_TWO else 2)
     code = module.function("kernel", None, addresses)
     with code.loop(0, COUNT_OF_ONE_CALL, type.lanes) as loop:
@@ -49,7 +49,7 @@ def compiled(name, type):
 
 def computed(name, type, *operands):
     """Return the results of the compiled function."""
-    dtype = DTYPES[type.of]
+    dtype = DTYPES[type.scalar]
     step = COUNT_OF_ONE_CALL
     size, length = len(operands[0]), -(-len(operands[0]) // step) * step
     padded = [np.append(x, np.full(length - size, x[-1])).astype(dtype) for x in operands]
@@ -231,7 +231,7 @@ def reference(name, operands, dtype):
 
 def in_last_lane(name, type, operands):
     """The result of the compiled function in its last lane, and the flags that it sets."""
-    dtype = DTYPES[type.of]
+    dtype = DTYPES[type.scalar]
     arrays = [np.full(COUNT_OF_ONE_CALL, QUIET.get(name, 0.5), dtype) for _ in operands]
     for array, x in zip(arrays, operands, strict=True):
         array[-1] = x
