@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import compgraph
 from compgraph import ops
 from compgraph.context import import_lazily
-from compgraph.protocols import NAMES_ELSEWHERE, stop_gradient
+from compgraph.protocols import FOREIGN_NAMES, stop_gradient
 
 from . import checks, forward, grads, numeric, reverse
 from .arguments import LostGraphError
@@ -60,7 +60,7 @@ __all__ = [
 
 # Names that other packages have.
 _ELSEWHERE = {
-    **{name: advice for name, advice in NAMES_ELSEWHERE.items() if name not in __all__},
+    **{name: advice for name, advice in FOREIGN_NAMES.items() if name not in __all__},
     **dict.fromkeys(("backward", "gradients"), "autodiff.gradient(loss) gives the derivatives with respect to all variables"),
     "jit": "compgraph.jit compiles a function, or what an operator made of it",
     "make_vjp": "value, pull = autodiff.vjp(f, *args)",

@@ -59,7 +59,7 @@ from .nn import (
     softplus,
 )
 from .ops.compositions.pieces import kaiser
-from .protocols import NAMES_ELSEWHERE, expand, hinting, named, primitive, stop_gradient
+from .protocols import FOREIGN_NAMES, accept_name, expand, primitive, stop_gradient, with_gradient_hint
 from .protocols import methods as methods  # importing it lets nodes record
 from .scipy import families as families  # importing it lets SciPy's functions ask variables
 from .serialization import graphs as graphs  # importing it lets nodes be pickled and copied
@@ -91,7 +91,7 @@ _LATE = {
     "serialization.parameters": ["load", "save"],
 }
 _places = {name: place for place, names in _LATE.items() for name in names}
-sys.meta_path.append(ops.AdviceFinder(__name__, NAMES_ELSEWHERE))
+sys.meta_path.append(ops.AdviceFinder(__name__, FOREIGN_NAMES))
 
 
 # Names of an earlier release, which work until the next one.
@@ -108,8 +108,8 @@ def __getattr__(name: str) -> Any:
         return globals().setdefault(name, getattr(import_lazily(f"{__name__}.{_places[name]}"), name))
     function = ops.public_functions().get(name)
     if function is None:
-        raise ops.missing("compgraph", name, NAMES_ELSEWHERE)
-    return globals().setdefault(name, hinting(name, named(function)))
+        raise ops.missing("compgraph", name, FOREIGN_NAMES)
+    return globals().setdefault(name, with_gradient_hint(name, accept_name(function)))
 
 
 def __dir__() -> list[str]:

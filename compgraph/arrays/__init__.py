@@ -4,11 +4,12 @@ from .compiled_modules import is_compiled, keep_original, shield_compiled_module
 from .concatenators import asmatrix, bmat, c_, r_
 from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, ones, zeros
 from .leaves import constant, placeholder, variable
-from .memory_layouts import MADE_LIKE, as_strided, ascontiguousarray, asfortranarray, require
+from .memory_layouts import LIKE_CONSTRUCTORS, as_strided, ascontiguousarray, asfortranarray, require
 from .patched_numpy import after_restore, patched_numpy, without_patches
 
 __all__ = [
-    "MADE_LIKE", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray",
-    "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "keep_original", "ones",
-    "patched_numpy", "placeholder", "r_", "require", "shield_compiled_modules", "variable", "without_patches", "zeros",
+    "LIKE_CONSTRUCTORS", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
+    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled",
+    "keep_original", "ones", "patched_numpy", "placeholder", "r_", "require", "shield_compiled_modules", "variable",
+    "without_patches", "zeros",
 ]  # fmt: skip

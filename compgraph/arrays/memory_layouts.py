@@ -165,7 +165,7 @@ def _buffer_of(function: Any) -> Any:
 
 
 # The functions that run for an array "like" a node: ``np.zeros(3, like=x)``.
-MADE_LIKE: dict[Any, Any] = {
+LIKE_CONSTRUCTORS: dict[Any, Any] = {
     np.array: array,
     np.asarray: asarray,
     np.ascontiguousarray: ascontiguousarray,

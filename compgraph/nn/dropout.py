@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from ..frames import source_lines
 from ..graph import as_operands
 from ..guards import note_guard
-from ..protocols import named
+from ..protocols import accept_name
 from ..values import ConstantNode, Value
 from .losses import plain_number
 
-_where = named(np.where)  # NumPy's own: within operators, another function has this name
+_where = accept_name(np.where)  # NumPy's own: within operators, another function has this name
 
 
 def dropout(x: ArrayLike, rate: float, rng: np.random.Generator, *, name: str | None = None) -> Any:

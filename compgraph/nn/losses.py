@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, DTypeLike
 from .. import ops
 from ..bind import bind
 from ..graph import as_operands
-from ..protocols import named, primitive
+from ..protocols import accept_name, primitive
 from ..values import Value
 from .activations import _as_array, log_softmax
 
-_mean, _where = named(np.mean), named(np.where)  # NumPy's own: within operators, other functions have these names
+_mean, _where = accept_name(np.mean), accept_name(np.where)  # NumPy's own: within operators, other functions have these names
 
 
 @primitive

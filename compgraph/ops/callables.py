@@ -38,9 +38,9 @@ class Keyworded:
     def __call__(self, *operands: Any, **options: Any) -> Any:
         """Call the function, naming the last operands."""
         cut = len(operands) - len(self.names)
-        return self.function(*operands[:cut], **self.named(operands[cut:]), **options)
+        return self.function(*operands[:cut], **self.keyword_values(operands[cut:]), **options)
 
-    def named(self, values: tuple[Any, ...]) -> dict[str, Any]:
+    def keyword_values(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """The values by keyword; counts as Python's integers.
 
         A count that was computed stays a node, so that it is computed again when the graph is run again.

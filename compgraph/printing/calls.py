@@ -85,7 +85,7 @@ class ListingWriter(Writer):
     def _keyworded(self, item: Any, function: Keyworded, options: dict[str, Any]) -> str:
         """A call whose last operands are named; counts are integers."""
         cut = len(item.args) - len(function.names)
-        named = function.named(tuple(map(freeze_operand, item.args[cut:])))
+        named = function.keyword_values(tuple(map(freeze_operand, item.args[cut:])))
         texts = [f"{name}={self.operand(value, item)}" for name, value in named.items()]
         first = [self.operand(value, item) for value in item.args[:cut]]
         return self._call(self.names.function(function.function), first, options, texts)

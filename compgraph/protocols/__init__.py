@@ -1,13 +1,14 @@
-"""How calls reach `record`: NumPy's ufuncs, functions, operators and methods on nodes, and the user's own primitives."""
+"""Dispatch of calls with nodes to `bind`: NumPy's ufuncs, functions, operators and methods, and the user's own primitives."""
 
 from . import methods, operators, ufuncs
 from .binding import bind_arguments, unsupported
-from .functions import HANDLERS, in_steps
-from .hints import NAMES_ELSEWHERE, hinting
+from .functions import HANDLERS, with_user_line
+from .hints import FOREIGN_NAMES, with_gradient_hint
 from .methods import UnsizedError, number_methods
-from .primitives import Primitive, expand, named, namespace, primitive, stop_gradient
+from .primitives import Primitive, accept_name, expand, namespace, primitive, stop_gradient
 
 __all__ = [
-    "HANDLERS", "NAMES_ELSEWHERE", "Primitive", "UnsizedError", "bind_arguments", "expand", "hinting", "in_steps", "methods",
-    "named", "namespace", "number_methods", "operators", "primitive", "stop_gradient", "ufuncs", "unsupported",
+    "FOREIGN_NAMES", "HANDLERS", "Primitive", "UnsizedError", "accept_name", "bind_arguments", "expand", "methods", "namespace",
+    "number_methods", "operators", "primitive", "stop_gradient", "ufuncs", "unsupported", "with_gradient_hint",
+    "with_user_line",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How the arguments of a call become operands and options, and how a call is refused."""
+"""Split the arguments of a call into operands and options; the error message for calls that cannot be recorded."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ def parameters_of(function: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _layout(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
-    """How many operands lead the function's parameters, and the keywords that bar the short way: operands, and ``out=``."""
+def _leading_operands(function: Any, operand_names: tuple[str, ...]) -> tuple[int, frozenset[str]]:
+    """The number of operands that lead the parameters, and the keywords that `_bind_by_name` handles: operands and ``out=``."""
     pairs = zip(parameters_of(function), operand_names, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), frozenset({*operand_names, "out"})
 
 
-def _is_special(option: Any) -> bool:
+def _may_hold_node(option: Any) -> bool:
     """Whether an option may be, or contain, a node."""
     kind = type(option)
     return kind not in PLAIN_OPTIONS and (kind is not tuple or any(isinstance(x, Value) for x in flatten_sequences(option)))
 
 
 def bind_arguments(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Split the call ``function(*args, **kwargs)`` into operands, those named in `operand_names`, and options; and record it."""
-    leading, reserved = _layout(function, operand_names)
+    """Split the call ``function(*args, **kwargs)`` into operands (named in `operand_names`) and options, and record it."""
+    leading, reserved = _leading_operands(function, operand_names)
     if 0 < len(args) <= leading:
         operands = args if len(args) == 1 and isinstance(args[0], Value) else as_operands(args)
         if not kwargs:
             return bind(function, operands)
-        plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_is_special, kwargs.values()))
+        plain = PLAIN_OPTIONS.issuperset(map(type, kwargs.values())) or not any(map(_may_hold_node, kwargs.values()))
         if plain and reserved.isdisjoint(kwargs):
             return bind(function, operands, kwargs)
     return _bind_by_name(function, operand_names, args, kwargs)
 
 
 def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`bind` in full, for any form of call that NumPy allows: operands by keyword, ``out=``, nodes among the options."""
+    """`bind_arguments` for every form of call that NumPy allows: operands by keyword, ``out=``, nodes among the options."""
     names = parameters_of(function)
     if len(args) > len(names):
         raise TypeError(f"{full_name(function)} takes at most {len(names)} arguments, {len(args)} were given")
     arguments = dict(zip(names, args, strict=False))
-    doubled = arguments.keys() & kwargs.keys()
-    if doubled:
-        raise TypeError(f"{full_name(function)}: argument {doubled.pop()!r} was given twice")
+    duplicates = arguments.keys() & kwargs.keys()
+    if duplicates:
+        raise TypeError(f"{full_name(function)}: argument {duplicates.pop()!r} was given twice")
     arguments.update(kwargs)
     out = arguments.pop("out", None)
     options = {k: tuple(v) if type(v) is list else v for k, v in arguments.items() if v is not ops.NO_VALUE}
@@ -78,8 +78,8 @@ def _bind_by_name(function: Any, operand_names: tuple[str, ...], args: tuple[Any
 
 
 def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Record a call whose options may hold operands by keyword, or nodes of integers or booleans: both become operands."""
-    options = {k: _together(k, v) if type(v) is tuple else v for k, v in options.items()}
+    """Record a call whose options may contain nodes; operands by keyword and integer or boolean nodes become operands."""
+    options = {k: _stack_option(k, v) if type(v) is tuple else v for k, v in options.items()}
     keywords = tuple(sorted((k for k, v in options.items() if isinstance(v, Value)), key=lambda k: k not in operand_names))
     for name in keywords:
         if name not in operand_names and options[name].dtype.kind not in "biu":
@@ -90,19 +90,19 @@ def record_keywords(function: Any, operand_names: tuple[str, ...], operands: tup
     return bind(function, as_operands(operands), options or NO_OPTIONS)
 
 
-def _together(name: str, option: Any) -> Any:
-    """The value of an option: a sequence with nodes in it as one node, and that of ``where`` as one of booleans."""
+def _stack_option(name: str, option: Any) -> Any:
+    """Stack an option that is a sequence with nodes into one node; convert a node for ``where`` to booleans."""
     node = stack_nested(option)
     return np.not_equal(node, 0) if name == "where" and isinstance(node, Value) and node.dtype != bool else node
 
 
-def settled_order(node: Any, order: str) -> tuple[Any, str]:
-    """For an ``order=`` that follows the memory, ``"A"`` or ``"K"``: the node, transposed if need be, and ``"C"`` or ``"F"``.
+def resolve_order(node: Any, order: str) -> tuple[Any, str]:
+    """Replace an order that depends on the memory layout (``"A"``, ``"K"``) by ``"C"`` or ``"F"``; transpose the node if needed.
 
-    A tangent or an adjoint may lie otherwise in memory than the value, so the order that is recorded must not follow it.
+    A tangent or an adjoint may have a memory layout different from its value, so the recorded order must not depend on it.
     """
     if order in ("A", "K") and isinstance(node, Value) and not node.level and node.ndim > 1:
-        note_layout(node, f"the order in memory, which order={order!r} follows,")
+        note_layout(node, f"the memory layout, on which order={order!r} depends,")
     if order == "A":
         return node, "F" if node.flags.fnc else "C"
     if order == "K":

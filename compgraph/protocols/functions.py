@@ -1,4 +1,4 @@
-"""NumPy's functions on nodes (``__array_function__``): a handler for each says how its call is recorded."""
+"""NumPy's functions on nodes (``__array_function__``): one handler per function, which records the call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..arrays import MADE_LIKE
+from ..arrays import LIKE_CONSTRUCTORS
 from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
@@ -17,14 +17,14 @@ from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
 from ..guards import needs_no_shape_guard, note_guard, note_length, note_saved, note_text
 from ..inplace import as_traced, copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
-from .binding import bind_arguments, parameters_of, record_keywords, settled_order, unsupported
-from .rebinding import rebound
+from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported
+from .rebinding import rebind
 
 ndarray = np.ndarray
 
 
 def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``Node.__array_function__``: record the call of a NumPy function, or refuse it; NotImplemented for foreign arrays."""
+    """``Node.__array_function__``: record the call of a NumPy function, or raise; NotImplemented for other libraries' arrays."""
     if any(
         not issubclass(t, (Value, Buffer)) and t is not Borrowed and t.__array_function__ is not ndarray.__array_function__
         for t in types
@@ -35,7 +35,7 @@ def array_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], 
 
 
 def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Record the call of a ufunc or function that has a node somewhere among its arguments, or refuse it."""
+    """Record the call of a ufunc or function with a node among its arguments, or raise a TypeError."""
     if isinstance(function, np.ufunc):
         return function(*map(stack_nested, args), **kwargs)
     function = ops.ALIASES.get(function, function)
@@ -48,18 +48,18 @@ def call_on_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return handler(function, args, kwargs)
 
 
-def _recorded(operand_names: str) -> Any:
+def _recording_handler(operand_names: str) -> Any:
     names = tuple(operand_names.split())
     return lambda function, args, kwargs: bind_arguments(function, names, args, kwargs)
 
 
-def _packed(packed: ops.Packed) -> Any:
+def _packing_handler(packed: ops.Packed) -> Any:
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         names = parameters_of(function)
         options = {**dict(zip(names, args, strict=False)), **kwargs}
         if names[0] not in options or set(options) - set(names):
-            strange = ", ".join(f"{name}=" for name in options if name not in names)
-            problem = f"it does not know {strange}" if strange else f"{names[0]} are missing"
+            unknown = ", ".join(f"{name}=" for name in options if name not in names)
+            problem = f"it has no {unknown}" if unknown else f"{names[0]} are missing"
             raise TypeError(f"{full_name(function)}: {problem}; its arguments are {', '.join(names)}")
         operands = options.pop(names[0])
         out = options.pop("out", None)
@@ -71,8 +71,8 @@ def _packed(packed: ops.Packed) -> Any:
     return handler
 
 
-def in_steps(handler: Any) -> Any:
-    """Return a handler that records several nodes, all with the user's line of the call."""
+def with_user_line(handler: Any) -> Any:
+    """Wrap a handler that records several nodes, so that all of them get the user's line of the call."""
 
     @functools.wraps(handler)
     def steps(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -86,9 +86,9 @@ def in_steps(handler: Any) -> Any:
     return steps
 
 
-@in_steps
-def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    own = rebound(ops.implementation(function))
+@with_user_line
+def _run_numpy_code(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    own = rebind(ops.implementation(function))
     if function in ops.STACKING_FUNCTIONS and args:
         return own([stack_nested(a) for a in args[0]], *args[1:], **kwargs)
     if function is np.unstack:  # NumPy takes no lists
@@ -96,8 +96,8 @@ def _composed(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return own(*map(stack_nested, args), **{k: stack_nested(v) for k, v in kwargs.items()})
 
 
-@in_steps
-def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+@with_user_line
+def _run_replacement(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function not in _STRUCTURED:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
     return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
@@ -106,43 +106,45 @@ def _instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
 _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
 
 
-def _plain_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if function in _SAVING and is_recording():
+def _call_on_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if function in _WRITES_FILES and is_recording():
         note_saved(full_name(function))
     args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
-    result = function(*_plain(function, args), **_plain(function, kwargs))
+    result = function(*_plain_arguments(function, args), **_plain_arguments(function, kwargs))
     if type(result) is str:
         note_text()
-    if function in _DECIDING and not (function in _SHAPES and needs_no_shape_guard(source_lines.frame_up(3))):
-        again = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
-        note_guard(f"{full_name(function)}()", again, (*args, *kwargs.values()), result, source_lines.user_frame(2))
+    if function in _GUARDED and not (function in _SHAPE_QUERIES and needs_no_shape_guard(source_lines.frame_up(3))):
+        evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
+        note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.INDICES_OF_SHAPE:
         note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return result
 
 
-def _plain(function: Any, arguments: Any) -> Any:
+def _plain_arguments(function: Any, arguments: Any) -> Any:
     """Return the arguments of a plain function; one that only reads shapes and dtypes receives a single batch element."""
-    if function not in _OF_FORM:
+    if function not in _METADATA_QUERIES:
         return to_values(arguments)
     if isinstance(arguments, dict):
-        return {name: _plain(function, value) for name, value in arguments.items()}
+        return {name: _plain_arguments(function, value) for name, value in arguments.items()}
     if isinstance(arguments, (tuple, list)):
-        return type(arguments)([_plain(function, value) for value in arguments])
+        return type(arguments)([_plain_arguments(function, value) for value in arguments])
     return arguments.raw_value if isinstance(arguments, Value) and arguments.trace_kind == "batch" else to_values(arguments)
 
 
-_SHAPES = frozenset({np.shape, np.size})
-_OF_FORM = _SHAPES | ops.INDICES_OF_SHAPE | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
-_DECIDING = _SHAPES | {np.allclose, np.array_equal, np.array_equiv}
+_SHAPE_QUERIES = frozenset({np.shape, np.size})
+_METADATA_QUERIES = (
+    _SHAPE_QUERIES | ops.INDICES_OF_SHAPE | {np.ndim, np.result_type, np.can_cast, np.common_type, np.iscomplexobj, np.isrealobj}
+)
+_GUARDED = _SHAPE_QUERIES | {np.allclose, np.array_equal, np.array_equiv}
 
 
 def _call_by_names(function: Any, names: tuple[str, ...], count: int, *values: Any) -> Any:
-    """The answer of a plain function, for a guard: the arguments after the first `count` are given by keyword."""
+    """Call a function with the values after the first `count` as keyword arguments; guards re-evaluate calls by it."""
     return function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
 
-_SAVING = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
+_WRITES_FILES = frozenset({np.save, np.savez, np.savez_compressed, np.savetxt})
 
 
 def _einsum(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -171,16 +173,16 @@ def _einsum_letters(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return (f"{terms}->{letters(args[-1])}" if len(args) % 2 else terms), [args[2 * i] for i in range(pairs)]
 
 
-def _called(ours: Any) -> Any:
+def _calling_handler(ours: Any) -> Any:
     return lambda function, args, kwargs: ours(*map(stack_nested, args), **kwargs)
 
 
-def _ordered(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``reshape`` and ``ravel``, whose ``order=`` may follow the memory; see `settled_order`."""
+def _bind_with_order(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``reshape`` and ``ravel``, whose ``order=`` may depend on the memory layout; see `resolve_order`."""
     arguments = {**dict(zip(parameters_of(function), args, strict=False)), **kwargs}
     node = as_operand(arguments.pop("a"))
     if "order" in arguments:
-        node, arguments["order"] = settled_order(node, arguments["order"])
+        node, arguments["order"] = resolve_order(node, arguments["order"])
     return bind_arguments(function, ("a",), (node,), arguments)
 
 
@@ -204,23 +206,23 @@ def _column_stack(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
-    **{f: _recorded(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
-    **{f: _packed(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
-    **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _composed),
-    **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _instead),
-    **dict.fromkeys(ops.PLAIN_FUNCTIONS, _plain_call),
+    **{f: _recording_handler(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
+    **{f: _packing_handler(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
+    **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _run_numpy_code),
+    **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _run_replacement),
+    **dict.fromkeys(ops.PLAIN_FUNCTIONS, _call_on_values),
     np.einsum: _einsum,
-    np.copyto: _called(copyto),
-    np.put: _called(put),
-    np.place: _called(place),
-    np.putmask: _called(putmask),
-    np.nan_to_num: _called(nan_to_num),
-    np.put_along_axis: _called(put_along_axis),
-    np.fill_diagonal: _called(fill_diagonal),
+    np.copyto: _calling_handler(copyto),
+    np.put: _calling_handler(put),
+    np.place: _calling_handler(place),
+    np.putmask: _calling_handler(putmask),
+    np.nan_to_num: _calling_handler(nan_to_num),
+    np.put_along_axis: _calling_handler(put_along_axis),
+    np.fill_diagonal: _calling_handler(fill_diagonal),
     np.clip: _clip,
-    np.ravel: _ordered,
-    np.reshape: _ordered,
+    np.ravel: _bind_with_order,
+    np.reshape: _bind_with_order,
     np.broadcast_arrays: _broadcast_arrays,
-    **{like: _called(ours) for like, ours in MADE_LIKE.items()},
+    **{like: _calling_handler(ours) for like, ours in LIKE_CONSTRUCTORS.items()},
     np.column_stack: _column_stack,
 }

@@ -60,7 +60,7 @@ _ATTRIBUTES = {
 }
 
 
-def _names(node: Any) -> list[str]:
+def _dir_without_hints(node: Any) -> list[str]:
     return ops.without_missing(np.ndarray.__dir__(node), type(node))
 
 
@@ -68,17 +68,17 @@ for _name, _advice in _ATTRIBUTES.items():
     _hint = ops.Missing(_advice)
     _hint.__set_name__(Node, _name)
     setattr(Value, _name, _hint)
-Value.__dir__ = _names  # type: ignore[method-assign, assignment]
+Value.__dir__ = _dir_without_hints  # type: ignore[method-assign, assignment]
 
 
 # Options that other packages' functions of arrays have.
-OPTIONS_ELSEWHERE = {"dim": "NumPy calls it axis=", "keepdim": "NumPy calls it keepdims="}
+FOREIGN_OPTIONS = {"dim": "NumPy calls it axis=", "keepdim": "NumPy calls it keepdims="}
 
 # Names that other packages' modules have.
-_OF_AUTODIFF = "grad value_and_grad jacobian hessian vjp jvp vmap jacrev jacfwd hvp elementwise_grad checkpoint"
-NAMES_ELSEWHERE = {
+_AUTODIFF_NAMES = "grad value_and_grad jacobian hessian vjp jvp vmap jacrev jacfwd hvp elementwise_grad checkpoint"
+FOREIGN_NAMES = {
     **dict.fromkeys(("tensor", "Tensor", "Variable"), "cg.variable(value, name) makes an array that has derivatives"),
-    **{name: f"derivatives are in the package autodiff, autodiff.{name}" for name in _OF_AUTODIFF.split()},
+    **{name: f"derivatives are in the package autodiff, autodiff.{name}" for name in _AUTODIFF_NAMES.split()},
     "backward": "autodiff.gradient(loss) gives the derivatives with respect to all variables",
     "no_grad": "with cg.no_graph(): records nothing; autodiff.stop_gradient(x) lets no derivative through",
     **dict.fromkeys(("no_autodiff", "set_grad_enabled"), "with cg.no_graph(): records nothing"),
@@ -120,8 +120,8 @@ NAMES_ELSEWHERE = {
 }
 
 
-def hinting(name: str, function: Any) -> Any:
-    """A function of the namespace; ``gradient``, NumPy's finite differences, raises where derivatives are meant."""
+def with_gradient_hint(name: str, function: Any) -> Any:
+    """Wrap NumPy's ``gradient`` (finite differences): a call that means derivatives raises. Other functions are unchanged."""
     if name != "gradient":
         return function
 

@@ -28,9 +28,9 @@ from ..values import (
     require_history,
     save_operand,
 )
-from .binding import settled_order
+from .binding import resolve_order
 from .functions import HANDLERS, array_function
-from .hints import OPTIONS_ELSEWHERE
+from .hints import FOREIGN_OPTIONS
 from .ufuncs import array_ufunc
 
 ndarray = np.ndarray
@@ -40,24 +40,24 @@ def _method(function: Any) -> Any:
     @functools.wraps(function)
     def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            ops.refuse_options(function.__name__, kwargs, OPTIONS_ELSEWHERE)
+            ops.refuse_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
 
     handler = HANDLERS.get(function)
     return method
 
 
-_LASTING = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # parts of an index that are not nodes and never change
+_FIXED_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64})  # index parts that are immutable and no nodes
 
 
 def _getitem(self: Value, index: Any) -> Any:
-    if type(index) not in _LASTING and not (type(index) is tuple and _LASTING.issuperset(map(type, index))):
+    if type(index) not in _FIXED_TYPES and not (type(index) is tuple and _FIXED_TYPES.issuperset(map(type, index))):
         require_computed(index, "an index")
-        index = _own_index(index)
+        index = _copy_index_arrays(index)
         parts = index if type(index) is tuple else (index,)
         if any(isinstance(part, Value) for part in parts):
             selection = bind(ops.getitem, (self, *parts))
-            return _row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
+            return _copy_row(selection) if isinstance(selection, Value) and selection.ndim and _selects_view(parts) else selection
     if type(self) in ACTIVE and is_quick() and not isinstance(index, Value):
         try:
             return record_active(self.raw_value[index], ops.getitem, (self, index), LEFT)
@@ -66,26 +66,26 @@ def _getitem(self: Value, index: Any) -> Any:
     return bind(ops.getitem, (self, index))
 
 
-def _row(selection: Value) -> Any:
+def _copy_row(selection: Value) -> Any:
     row = bind(ops.copy, (selection,))
     mark_row(row)
     return row
 
 
 def _selects_view(parts: tuple[Any, ...]) -> bool:
-    """Whether NumPy returns a view at an index with computed integers.
+    """Whether NumPy returns a view for an index that contains integer nodes.
 
-    Such a view would depend on values. So it is recorded as a copy, which must not be written into.
+    The position of such a view depends on values, so it is recorded as a copy, which must not be written into.
     """
     return all(
-        type(part) in _LASTING or (isinstance(part, Value) and part.is_scalar and part.dtype.kind in "iu") for part in parts
+        type(part) in _FIXED_TYPES or (isinstance(part, Value) and part.is_scalar and part.dtype.kind in "iu") for part in parts
     )
 
 
-def _own_index(index: Any) -> Any:
-    """An index with arrays of our own in place of lists and arrays, which the caller might change later."""
+def _copy_index_arrays(index: Any) -> Any:
+    """Copy the lists and arrays in an index, because the caller may change them later."""
     if type(index) is tuple:
-        return tuple([part if type(part) in _LASTING else _own_index(part) for part in index])
+        return tuple([part if type(part) in _FIXED_TYPES else _copy_index_arrays(part) for part in index])
     if type(index) is list:
         return np.array(index) if index else index
     return save_operand(index) if is_plain_array(index) else index
@@ -118,8 +118,8 @@ def _view(self: Value, dtype: Any = ops.NO_VALUE, type: Any = None) -> Any:
     dtype = np.dtype(dtype)
     if {dtype.kind, self.dtype.kind} != {"f", "c"} or _native_parts(dtype) is not _native_parts(self.dtype):
         raise TypeError(
-            f"view({dtype}) of a node of {self.dtype} is not supported: only complex numbers and pairs of real ones are seen "
-            "as each other; x.astype converts, node.value.view is plain"
+            f"view({dtype}) of a node of {self.dtype} is not supported: only real and complex dtypes of the same precision can "
+            "be viewed as each other; use x.astype to convert, or node.value.view for a plain array"
         )
     (np.empty(self.shape, self.dtype) if self.trace_kind == "batch" else self.value).view(
         dtype
@@ -142,12 +142,12 @@ def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None,
 
 
 def _contains(self: Value, element: Any) -> bool:
-    is_member = _holds(to_values(self), to_values(element))
-    note_guard("in", _holds, (self, element), is_member, source_lines.user_frame(2))
+    is_member = _has_element(to_values(self), to_values(element))
+    note_guard("in", _has_element, (self, element), is_member, source_lines.user_frame(2))
     return is_member
 
 
-def _holds(array: Any, element: Any) -> bool:
+def _has_element(array: Any, element: Any) -> bool:
     return bool(np.any(array == element))
 
 
@@ -157,12 +157,12 @@ def _round(self: Value, digits: int | None = None) -> Any:
         raise TypeError("round takes a single number; use np.round for an array")
     if digits is not None:
         return np.round(self, digits)
-    rounded_value = _rounded(self.item())
-    note_guard("round()", _rounded, (self,), rounded_value, source_lines.user_frame(2))
+    rounded_value = _round_number(self.item())
+    note_guard("round()", _round_number, (self,), rounded_value, source_lines.user_frame(2))
     return rounded_value
 
 
-def _rounded(number: Any) -> Any:
+def _round_number(number: Any) -> Any:
     return round(np.asarray(number).item())
 
 
@@ -171,7 +171,7 @@ def _copy(self: Value, order: Any = "C") -> Any:
 
 
 def _flatten(self: Value, order: Any = "C") -> Any:
-    node, order = settled_order(self, order)
+    node, order = resolve_order(self, order)
     return bind(ops.flatten, (node,), {"order": order})
 
 
@@ -183,17 +183,17 @@ def _refused_method(name: str, instead: str) -> Any:
     return method
 
 
-def _attribute(read: Any, name: str) -> property:
-    """A property that `read` computes and that cannot be set."""
+def _read_only_property(read: Any, name: str) -> property:
+    """A property with the getter `read`, which raises when it is set."""
 
-    def refuse(self: Value, value: Any) -> None:
+    def raise_on_set(self: Value, value: Any) -> None:
         raise TypeError(f"setting .{name} of a node in place would bypass its graph; make a new node instead")
 
-    return property(read, refuse)
+    return property(read, raise_on_set)
 
 
-def _of_value(name: str) -> Any:
-    """Reads an attribute of a node's value, which a tracer alone has; of a node without history its own."""
+def _value_attribute(name: str) -> Any:
+    """A getter of an attribute of the node's value; of a node without history, of the node's own memory."""
     by_numpy = getattr(ndarray, name).__get__
 
     def read(self: Value) -> Any:
@@ -216,8 +216,8 @@ def _format(self: Value, spec: str) -> str:
     return format(np.asarray(self.raw_value)[()], spec)
 
 
-def _part(read: Any) -> property:
-    """A property that `read` computes, a view of the node; to set it writes into the view."""
+def _view_property(read: Any) -> property:
+    """A property whose getter `read` returns a view of the node; setting it writes into the view."""
 
     def write(self: Value, value: Any) -> None:
         read(self)[...] = value
@@ -236,8 +236,8 @@ def _set_imag(self: Value, value: Any) -> None:
     np.imag(self)[...] = value
 
 
-# Ufuncs whose loops over arrays of objects call a method of that name on each element; others use Python's operators.
-_CALLED_BY_NAME = [
+# Ufuncs that, on object arrays, call a method of the same name on each element; other ufuncs use Python's operators.
+_UFUNCS_CALLED_AS_METHODS = [
     "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
     "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "deg2rad", "rad2deg", "fabs", "rint",
     "arctan2", "hypot", "fmod",
@@ -248,7 +248,7 @@ def _ufunc_method(ufunc: np.ufunc) -> Any:
     return lambda self, *others: ufunc(self, *others)
 
 
-def _priority(self: Any) -> float:
+def _array_priority(self: Any) -> float:
     conversions.note_method(self, source_lines.frame_up(1))
     return 1e6
 
@@ -273,19 +273,19 @@ def _install_methods() -> None:
         "__copy__": lambda self: _copy(self, "K"),
         "view": _view,
         "flatten": _flatten,
-        "T": _attribute(np.transpose, "T"),
-        "mT": _attribute(np.matrix_transpose, "mT"),
-        "real": _part(lambda self: np.real(self)),
+        "T": _read_only_property(np.transpose, "T"),
+        "mT": _read_only_property(np.matrix_transpose, "mT"),
+        "real": _view_property(lambda self: np.real(self)),
         "imag": property(_imag, _set_imag),
-        "flat": _part(Flat),
-        **{name: _attribute(_of_value(name), name) for name in ("dtype", "itemsize", "nbytes")},
-        "strides": guarded_strides(_of_value("strides")),
+        "flat": _view_property(Flat),
+        **{name: _read_only_property(_value_attribute(name), name) for name in ("dtype", "itemsize", "nbytes")},
+        "strides": guarded_strides(_value_attribute("strides")),
         "flags": guarded_flags(_flags),
         "__format__": conversions.text_conversion("format()", _format),
-        **{name: _ufunc_method(getattr(np, name)) for name in _CALLED_BY_NAME},
-        # Above all others: where NumPy selects the class of a result by priority, without dispatch, it is a node without history,
-        # which raises when used, instead of a plain array. Classes that want precedence set __array_ufunc__ = None.
-        "__array_priority__": property(_priority),
+        **{name: _ufunc_method(getattr(np, name)) for name in _UFUNCS_CALLED_AS_METHODS},
+        # The highest priority: where NumPy selects the class of a result by priority, without dispatch, the result is a node
+        # without history, which raises when used, instead of a plain array. Classes with precedence set __array_ufunc__ = None.
+        "__array_priority__": property(_array_priority),
         "__array_ufunc__": array_ufunc,
         "__array_function__": array_function,
     }
@@ -301,13 +301,13 @@ hash_scalars_by_value()
 
 
 class UnsizedError(TypeError, AttributeError):
-    """A number has no length and no elements: ``hasattr(x, "__len__")`` is False, and ``len(x)`` raises a TypeError."""
+    """Raised by ``len(x)`` and iteration of a scalar node; ``hasattr(x, "__len__")`` is False."""
 
     __module__ = "compgraph.errors"  # the public module
 
 
-def _of_arrays(name: str, message: str) -> property:
-    """A special method that arrays have and numbers lack."""
+def _array_method(name: str, message: str) -> property:
+    """A special method that arrays have and scalars lack."""
 
     def read(self: Value) -> Any:
         if is_number(self):
@@ -318,7 +318,7 @@ def _of_arrays(name: str, message: str) -> property:
 
 
 number_methods: dict[str, Any] = {
-    "__len__": _of_arrays("__len__", "object of type 'numpy.float64' has no len()"),
+    "__len__": _array_method("__len__", "object of type 'numpy.float64' has no len()"),
     **conversions.NUMBER_METHODS,
 }
 for _kind in SCALARS:

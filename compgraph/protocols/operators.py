@@ -34,7 +34,7 @@ from ..values import (
     unwrap_buffer,
     with_tracers,
 )
-from .ufuncs import by_elements
+from .ufuncs import call_on_elements
 
 ndarray = np.ndarray
 _VARIABLES = with_tracers({VariableNode})
@@ -42,7 +42,7 @@ _VARIABLES = with_tracers({VariableNode})
 
 def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     """The operator and the reflected operator of a binary function."""
-    by_numpy, reflected_by_numpy = _of_ufunc(function, is_reflected=False), _of_ufunc(function, is_reflected=True)
+    by_numpy, reflected_by_numpy = _ufunc_operator(function, is_reflected=False), _ufunc_operator(function, is_reflected=True)
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
     repeats, may_raise = name == "mul", name in guarded_errors.RAISING
 
@@ -67,13 +67,13 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         is_scalar = function is ops.power and isinstance(other, np.number) and other.dtype.kind in "iufc"
         if isinstance(other, Value) or type(other) in RAW or type(other) in ARRAYS or is_scalar:
             return bind(function, (self, other))
-        if _is_asked_first(other) or (repeats and _is_repeated(self, other)):
+        if _takes_precedence(other) or (repeats and _repeats_sequence(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
             if not self.ndim or (conversions.is_within(self) and _has_priority(other)):
                 return NotImplemented
             if conversions.is_within(self):
-                return by_elements(compute, (self, other))
+                return call_on_elements(compute, (self, other))
         return by_numpy(self, other)
 
     def reflected(self: Value, other: Any) -> Any:
@@ -89,17 +89,17 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
                 except (ArithmeticError, ValueError):
                     pass  # `bind` raises it again, with a note
             return bind(function, (other, self))
-        if repeats and _is_repeated(self, other):
+        if repeats and _repeats_sequence(self, other):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within(self):
-            return by_elements(compute, (other, self))
+            return call_on_elements(compute, (other, self))
         return reflected_by_numpy(self, other)
 
     return forward, reflected
 
 
-def _of_ufunc(function: Any, is_reflected: bool) -> Callable[[Any, Any], Any]:
-    """A binary operator as arrays have it: the ufunc's call, left to the other operand if that declares no ufunc."""
+def _ufunc_operator(function: Any, is_reflected: bool) -> Callable[[Any, Any], Any]:
+    """A binary operator as of arrays: it calls the ufunc, or defers to an operand whose ``__array_ufunc__`` is None."""
     ufunc = np.power if function is ops.power else function
 
     def operate(self: Any, other: Any) -> Any:
@@ -110,19 +110,19 @@ def _of_ufunc(function: Any, is_reflected: bool) -> Callable[[Any, Any], Any]:
     return operate
 
 
-def _is_asked_first(other: Any) -> bool:
-    """Whether an operator is left to the other operand: to a sparse matrix of SciPy's, whose operators look for nodes."""
+def _takes_precedence(other: Any) -> bool:
+    """Whether the other operand's operator runs: that of SciPy's sparse matrices, whose operators handle nodes."""
     return type(other).__module__.startswith("scipy.sparse")
 
 
 def _has_operator(other: Any, method: str) -> bool:
     """Whether an object has an operator of its own, and is not an array, number or sequence for NumPy."""
     kind: Any = type(other)
-    return _of_class(kind, method)
+    return _class_has_operator(kind, method)
 
 
 @functools.lru_cache(256)
-def _of_class(kind: Any, method: str) -> bool:
+def _class_has_operator(kind: Any, method: str) -> bool:
     is_number = issubclass(kind, _NUMBERS) or kind.__module__ == "fractions"
     return hasattr(kind, method) and not (is_number or any(hasattr(kind, name) for name in _ARRAY_LIKE))
 
@@ -132,12 +132,12 @@ _ARRAY_LIKE = ("__array__", "__array_ufunc__", "__array_interface__", "__array_s
 
 
 def _has_priority(other: Any) -> bool:
-    """Whether NumPy's arrays leave an operator to an object by its ``__array_priority__``."""
+    """Whether NumPy's arrays defer to an object because of its ``__array_priority__``."""
     return bool(getattr(type(other), "__array_priority__", 0) > 0)
 
 
-def _is_repeated(node: Value, other: Any) -> bool:
-    """Whether Python repeats a sequence, as in ``[0] * n``: NumPy integers, unlike arrays, leave it to the sequence."""
+def _repeats_sequence(node: Value, other: Any) -> bool:
+    """Whether ``*`` repeats a sequence, as in ``[0] * n``: NumPy integers, unlike arrays, defer to the sequence."""
     return isinstance(other, _SEQUENCES) and node.is_scalar and node.dtype.kind in "iu"
 
 
@@ -145,14 +145,14 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray, array.array, deque)
 
 
 def _comparison(name: str, ufunc: np.ufunc) -> Any:
-    by_numpy, by_array = _of_ufunc(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
+    by_numpy, by_array = _ufunc_operator(ufunc, is_reflected=False), getattr(ndarray, f"__{name}__")
 
     def compare(self: Value, other: Any) -> Any:
         if isinstance(other, Value) or type(other) in RAW:
             return bind(ufunc, (self, other))
         if isinstance(other, (str, bytes)):
             require_history(self)
-            return by_array(np.asarray(self.raw_value), other)  # never equal, whatever the numbers: nothing to record
+            return by_array(np.asarray(self.raw_value), other)  # a number never equals text, so nothing is recorded
         if isinstance(other, (list, tuple)) or hasattr(other, "__array_ufunc__"):
             return by_numpy(self, other)
         return bind(ufunc, (self, other))
@@ -161,9 +161,9 @@ def _comparison(name: str, ufunc: np.ufunc) -> Any:
 
 
 def _in_place(name: str, forward: Any) -> Any:
-    """``a += b``: the result is recorded, and stored into ``a``. For a scalar it is returned, for the name ``a`` to be rebound.
+    """``a += b``: record the result and store it into ``a``. For a scalar, return it; Python rebinds the name ``a``.
 
-    A variable is updated in place by plain numbers, which is not recorded.
+    An update of a variable writes plain numbers in place and is not recorded.
     """
     by_numpy = getattr(ndarray, f"__i{name}__")
 

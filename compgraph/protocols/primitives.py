@@ -17,7 +17,7 @@ from ..interpreters import inert_leaf
 from ..tracing import without_tracing
 from ..values import ConstantNode, Value
 from .functions import call_on_nodes
-from .hints import OPTIONS_ELSEWHERE
+from .hints import FOREIGN_OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,14 +43,14 @@ class Primitive:
         try:
             bound = self._signature.bind(*args, **options)
         except TypeError as error:
-            ops.refuse_options(self.opname, options.keys() - self._signature.parameters.keys(), OPTIONS_ELSEWHERE)
+            ops.refuse_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
             raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
         args, options = bound.args, bound.kwargs
         if name is None and not any(isinstance(a, Value) for a in args):
             return self.function(*args, **options)
-        return _called(name, bind(self.function, as_operands(_some_node(args, name)), options))
+        return _set_name(name, bind(self.function, as_operands(_with_first_as_node(args, name)), options))
 
     def __repr__(self) -> str:
         return f"<primitive {self.opname}>"
@@ -112,56 +112,56 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     if opname is None and not hasattr(function, "__name__"):
         raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
     new_primitive = Primitive(function, opname)
-    known = ops.function_named(new_primitive.opname)
-    if known is not None and getattr(known, "__module__", None) != function.__module__:
+    existing = ops.function_named(new_primitive.opname)
+    if existing is not None and getattr(existing, "__module__", None) != function.__module__:
         raise ValueError(f"an operation called {new_primitive.opname!r} exists; give another with cg.primitive(opname=...)")
     ops.enter_users(function, new_primitive.opname)
     return new_primitive
 
 
-def _some_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
+def _with_first_as_node(args: tuple[Any, ...], name: str | None) -> tuple[Any, ...]:
     """Return the arguments; if ``name=`` is passed and none is a node, with the first as a node."""
     if name is None or any(isinstance(a, Value) for a in args):
         return args
     return (ConstantNode.create_using(args[0]), *args[1:])
 
 
-def _called(name: str | None, result: Any) -> Any:
-    """`result`, with `name` given to it if it is a node; of several results each gets a number after the name."""
+def _set_name(name: str | None, result: Any) -> Any:
+    """Set the name of `result` if it is a node; of several results, append a number to the name."""
     if name is not None:
-        several = isinstance(result, (tuple, list))
-        for k, node in enumerate(result if several else [result]):
+        is_sequence = isinstance(result, (tuple, list))
+        for k, node in enumerate(result if is_sequence else [result]):
             if isinstance(node, Value):
-                node._name = f"{name}_{k}" if several else name
+                node._name = f"{name}_{k}" if is_sequence else name
     return result
 
 
-def named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy function with one more argument ``name=``: the name of the node that it makes, also of plain arguments."""
+def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an argument ``name=`` to a NumPy function: the name of the result, which becomes a node even of plain arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if kwargs:
-            ops.refuse_options(function.__name__, kwargs, OPTIONS_ELSEWHERE)
+            ops.refuse_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
             if function in ops.INSTEAD_FUNCTIONS:
-                return _called(name, _known(function, args, kwargs, name))
+                return _set_name(name, _compute_without_nodes(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)
-            args = _with_a_node(function, args)
+            args = _with_operand_as_node(function, args)
         before = {id(a) for a in args}
         result = call_on_nodes(function, args, kwargs)
-        if name is not None and id(result) in before:  # NumPy handed an argument back, which keeps its own name
+        if name is not None and id(result) in before:  # the function returned an argument, which keeps its own name
             result = bind(ops.copy, (result,))
-        return _called(name, result)
+        return _set_name(name, result)
 
     return call
 
 
 def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for our module `place`, which has the functions of NumPy's `module`, each `named`."""
+    """``__getattr__`` and ``__dir__`` of our module `place`: the functions of NumPy's `module`, wrapped by `accept_name`."""
     functions = ops.public_functions(module)
-    get_primitive = functools.cache(lambda name: named(functions[name]))
+    get_primitive = functools.cache(lambda name: accept_name(functions[name]))
 
     def get(name: str) -> Any:
         if name not in functions:
@@ -171,8 +171,8 @@ def namespace(module: Any, place: str) -> tuple[Callable[[str], Any], Callable[[
     return get, lambda: sorted(functions)
 
 
-def _known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
-    """Return the result, for plain arguments, of a function in recorded steps; with ``name=``, as nodes without operands."""
+def _compute_without_nodes(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None) -> Any:
+    """Call a function that is recorded in steps on plain arguments; with ``name=``, its results become nodes without operands."""
     calls = function in ops.CALLING_FUNCTIONS
     result = call_on_nodes(function, args, kwargs) if calls else function(*args, **kwargs)
     if name is None or isinstance(result, Value):
@@ -185,8 +185,8 @@ def _without_operands(value: Any) -> Any:
     return type(value)(map(_without_operands, value)) if isinstance(value, (tuple, list)) else inert_leaf(value)
 
 
-def _with_a_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with the first operand a node; of a sequence of operands, the first in it."""
+def _with_operand_as_node(function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Convert the first operand to a node; of a sequence of operands, its first."""
     place = 1 if args and isinstance(args[0], str) else 0  # einsum begins with its subscripts
     if len(args) <= place:
         raise TypeError(f"{function.__name__}: with name= the operands must be passed by position, but none were")
@@ -227,11 +227,11 @@ def expand(x: Any, axis: int | tuple[int, ...] = -1, *, name: str | None = None)
     array([[ 10., 100.],
            [ 20., 200.]])
     """
-    return named(np.expand_dims)(x, axis, name=name)
+    return accept_name(np.expand_dims)(x, axis, name=name)
 
 
 def stop_gradient(x: Any) -> Any:
-    """The value of `x`, through which no derivative passes.
+    """The value of `x`, treated as a constant by differentiation.
 
     Parameters
     ----------
@@ -241,8 +241,7 @@ def stop_gradient(x: Any) -> Any:
     Returns
     -------
     array or Node
-        The same value: an inert node if `x` is a node, else plain. The graph still shows where it came from, and computes it
-        again when it is run again.
+        The same value: an inert node if `x` is a node, else plain. It remains in the graph, and an executor recomputes it.
 
     Examples
     --------
@@ -254,5 +253,5 @@ def stop_gradient(x: Any) -> Any:
     """
     with without_tracing():  # the caller asks for plain numbers, so the node is an array
         result = bind(ops.stop_gradient, as_operands((x,)))
-    held = constant_holder.get()
-    return result if held is None or isinstance(result, Value) else held(result)
+    wrap_constant = constant_holder.get()
+    return result if wrap_constant is None or isinstance(result, Value) else wrap_constant(result)

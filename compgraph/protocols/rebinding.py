@@ -1,7 +1,7 @@
-"""NumPy's own Python functions, run on nodes: with the same code, and names that convert no node to a plain array.
+"""Run NumPy's own Python functions on nodes: the same code, with other globals.
 
-Much of NumPy is Python that begins with ``asanyarray(x)``, which is written in C and calls no protocol. `rebound` makes a
-function with the same code, whose globals have functions of ours in their place; NumPy itself is not changed.
+Much of NumPy is Python that begins with ``asanyarray(x)``, which is written in C and does not dispatch. `rebind` copies a
+function: its code is the same, and its globals bind such names to functions that accept nodes. NumPy itself is not changed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class _Converter:
         return self._values[position]
 
 
-_OURS: dict[Any, Any] = {
+_REPLACEMENTS: dict[Any, Any] = {
     ARRAY_CONVERTER: _Converter,
     NUMPY.asanyarray: arrays.asanyarray, NUMPY.asarray: arrays.asarray, NUMPY.array: arrays.array,
 }  # fmt: skip
-_spaces: dict[int, dict[str, Any]] = {}  # by the id of a module's globals, which live as long as NumPy: the rebound ones
+_rebound_globals: dict[int, dict[str, Any]] = {}  # by the id of a module's own globals, which live as long as NumPy
 
 
 class _Module(ModuleType):
@@ -51,35 +51,35 @@ class _Module(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         original = getattr(NUMPY, name, None) if self._module is np else None
-        return _meaning(getattr(self._module, name) if original is None else original)
+        return _replacement(getattr(self._module, name) if original is None else original)
 
 
-def _meaning(value: Any) -> Any:
+def _replacement(value: Any) -> Any:
     try:
-        return _OURS.get(value, value)
+        return _REPLACEMENTS.get(value, value)
     except TypeError:  # not hashable
         return value
 
 
-def rebound(function: Any) -> Any:
-    """A Python function of NumPy's with names that convert no node; other callables unchanged."""
+def rebind(function: Any) -> Any:
+    """Copy a Python function of NumPy with globals that accept nodes; other callables are returned unchanged."""
     if not isinstance(function, FunctionType) or not function.__module__.startswith("numpy"):
         return function
     names = function.__globals__
-    space = _spaces.get(id(names))
-    if space is None:
-        space = _spaces[id(names)] = dict(names)
+    namespace = _rebound_globals.get(id(names))
+    if namespace is None:
+        namespace = _rebound_globals[id(names)] = dict(names)
         for name, value in names.items():
             if isinstance(value, ModuleType) and value.__name__.startswith("numpy"):
-                space[name] = _Module(value)
+                namespace[name] = _Module(value)
             elif isinstance(value, FunctionType) and value.__module__ == names["__name__"]:
-                space[name] = _with_globals(value, space)
+                namespace[name] = _with_globals(value, namespace)
             else:
-                space[name] = _meaning(value)
-    return _with_globals(function, space)
+                namespace[name] = _replacement(value)
+    return _with_globals(function, namespace)
 
 
-def _with_globals(function: FunctionType, space: dict[str, Any]) -> FunctionType:
-    new_function = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+def _with_globals(function: FunctionType, namespace: dict[str, Any]) -> FunctionType:
+    new_function = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
     new_function.__kwdefaults__ = function.__kwdefaults__
     return new_function

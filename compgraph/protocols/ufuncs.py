@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on nodes (``__array_ufunc__``): how each form of their calls is recorded, or refused."""
+"""NumPy's ufuncs on nodes (``__array_ufunc__``): every form of call is recorded, or raises."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FAMILIAR = FAMILIAR | ARRAYS
 
 
 def array_ufunc(self: Value, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """``Node.__array_ufunc__``: record the call of a ufunc, or of a method of one; NotImplemented for foreign arrays."""
+    """``Node.__array_ufunc__``: record the call of a ufunc or ufunc method; NotImplemented for arrays of other libraries."""
     if options or method != "__call__" or ufunc not in ops.SMOOTH_UFUNCS:
         return _general_ufunc(ufunc, method, inputs, options)
     if ufunc.nout == 1 and is_quick():
@@ -73,17 +73,17 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     out = out if out is None or isinstance(out, tuple) else (out,)  # numba calls the protocol itself
     if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
-    if ufunc not in ops.OPNAMES:  # the module that brings it (scipy.special) may have been imported after the node was made
+    if ufunc not in ops.OPNAMES:  # its module (scipy.special) may have been imported after the node was created
         for begin in before_variables:
             begin()
     for target in out or (inputs[:1] if method == "at" else ()):
         as_traced(target, inputs)
-    if out and (out[0] is Ellipsis or _rebinds(out[0], source_lines.frame_up(2))):
+    if out and (out[0] is Ellipsis or _is_scalar_out(out[0], source_lines.frame_up(2))):
         out = None
     if ufunc is ops.CLIP and method == "__call__":
         return np.clip(*inputs, out=out and out[0], **options)
     if _calls_python(ufunc):
-        return by_elements(getattr(ufunc, method), inputs, options if out is None else {**options, "out": out})
+        return call_on_elements(getattr(ufunc, method), inputs, options if out is None else {**options, "out": out})
     if method != "__call__":
         return _ufunc_method(ufunc, method, inputs, options, out)
     if out is not None:
@@ -92,7 +92,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
             return write_where(ufunc, inputs, options, out, where)
         return write_out(ufunc, inputs, options, out, lambda: ufunc(*inputs, **options))
     if ufunc not in ops.OPNAMES:
-        raise _not_recorded(ufunc, "", "cg.primitive with a rule of your own")
+        raise _unrecorded_error(ufunc, "", "cg.primitive with a rule of your own")
     if options.get("where", True) is not True:
         raise TypeError(f"np.{ufunc.__name__}: where= leaves values undefined without out=; use np.where(mask, result, other)")
     nodes = [k for k, v in options.items() if isinstance(v, Value)]
@@ -100,30 +100,30 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
         raise TypeError(f"np.{ufunc.__name__}: {nodes[0]}= cannot be a node")
     is_complex_sign = ufunc is np.sign and any(np.iscomplexobj(x) for x in inputs)
     function = ops.complex_sign if is_complex_sign else ufunc
-    settings = {k: v for k, v in options.items() if k != "where"}
-    if "axes" in settings:
-        if not isinstance(settings["axes"], list):
+    ufunc_options = {k: v for k, v in options.items() if k != "where"}
+    if "axes" in ufunc_options:
+        if not isinstance(ufunc_options["axes"], list):
             raise TypeError("axes should be a list.")
-        settings["axes"] = tuple(settings["axes"])
+        ufunc_options["axes"] = tuple(ufunc_options["axes"])
     operands = tuple(map(as_operand, inputs))
     if function in ops.PIECEWISE:
-        return bind(function, operands, settings or NO_OPTIONS)
-    settled = ops.on_axes if settings.keys() & {"axes", "axis", "keepdims"} else ops.configured
-    return bind(settled(function, tuple(settings.items())) if settings else function, operands)
+        return bind(function, operands, ufunc_options or NO_OPTIONS)
+    adapter = ops.on_axes if ufunc_options.keys() & {"axes", "axis", "keepdims"} else ops.configured
+    return bind(adapter(function, tuple(ufunc_options.items())) if ufunc_options else function, operands)
 
 
 def _calls_python(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc is one that `np.frompyfunc` made, which calls a Python function on elements."""
+    """Whether `np.frompyfunc` created a ufunc, which then calls a Python function on elements."""
     return ufunc not in ops.OPNAMES and bool(ufunc.types) and set("".join(ufunc.types)) <= set("O->")
 
 
-def by_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:
-    """A function of arrays of objects, called with nodes as arrays of their elements."""
-    return function(*map(_elements, operands), **(options or {}))
+def call_on_elements(function: Any, operands: tuple[Any, ...], options: dict[str, Any] | None = None) -> Any:
+    """Call a function of object arrays, with nodes converted to object arrays of their elements."""
+    return function(*map(_as_object_array, operands), **(options or {}))
 
 
-def _elements(operand: Any) -> Any:
-    """The elements of a node as an array of objects, which represent Python's numbers; other values as they are."""
+def _as_object_array(operand: Any) -> Any:
+    """An object array of the elements of a node, which represent Python numbers; other values are unchanged."""
     if not isinstance(operand, Value):
         return operand
     objects = np.empty(operand.size, object)
@@ -132,24 +132,24 @@ def _elements(operand: Any) -> Any:
     return objects.reshape(operand.shape)
 
 
-def _not_recorded(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
-    """The error for a ufunc that is not recorded; one that is not NumPy's gets the numbers of arrays alone."""
+def _unrecorded_error(ufunc: np.ufunc, method: str, instead: str) -> TypeError:
+    """The error for a ufunc that is not recorded; a LeakError for one of another library, which accepts plain arrays only."""
     if getattr(np, ufunc.__name__, None) is ufunc:
         return TypeError(unsupported(f"np.{ufunc.__name__}{method}", instead))
     at = format_places(list(source_lines.walk_frames(source_lines.frame_up(1))))
     return LeakError(unsupported(f"{ufunc.__name__}{method}(){at}", instead))
 
 
-def _rebinds(target: Any, frame: Any) -> bool:
-    """Whether NumPy's own Python code, as that of ``mean``, passes a scalar as ``out=``, and uses the returned object."""
+def _is_scalar_out(target: Any, frame: Any) -> bool:
+    """Whether NumPy's Python code, such as ``mean``, passes a scalar node as ``out=``; it then uses the returned object."""
     filename = frame.f_code.co_filename
-    is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a stand-in that the user calls
+    is_users = source_lines.is_packaged(filename) and not source_lines.is_package_code(filename)  # a function that the user calls
     is_number = isinstance(target, Value) and has_history(target) and target.is_scalar
     return is_number and source_lines.is_internal(filename) and not is_users
 
 
 def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any], out: Any) -> Any:
-    """Record a method such as ``np.add.reduce`` as the function of the same meaning (``np.sum``), or as itself."""
+    """Record a ufunc method as the equivalent function (``np.add.reduce`` as ``np.sum``), or as a `UfuncMethod`."""
     if method == "at":
         return ufunc_at(ufunc, *inputs)
     function: Any = ops.FOLDS.get((ufunc, method))
@@ -159,7 +159,7 @@ def _ufunc_method(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options
         compute = lambda: _ufunc_method(ufunc, method, inputs, options, None)  # noqa: E731
         return write_out(ops.ufunc_method(ufunc, method), inputs, options, out, compute)
     if ufunc not in ops.SMOOTH_UFUNCS | ops.PIECEWISE_UFUNCS:
-        raise _not_recorded(ufunc, f".{method}", "the operator or function on whole arrays")
+        raise _unrecorded_error(ufunc, f".{method}", "the operator or function on whole arrays")
     if method == "outer":
         a, b = map(as_operand, inputs)
         return ufunc(np.reshape(a, (*np.shape(a), *(1,) * np.ndim(b))), b, **options)

@@ -11,7 +11,7 @@ from typing import Any
 from .. import ops
 from ..graph import flatten_sequences
 from ..interception import patch_code, python_implementation
-from ..protocols import HANDLERS, bind_arguments, in_steps, unsupported
+from ..protocols import HANDLERS, bind_arguments, unsupported, with_user_line
 from ..values import INERT, BatchedValueError, Value
 from .own_code import run_own_code
 from .policy import Policy
@@ -104,7 +104,7 @@ def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) 
 
 
 def _instead(ours: Callable[..., Any]) -> Handler:
-    handler: Handler = in_steps(lambda function, args, kwargs: ours(*args, **kwargs))
+    handler: Handler = with_user_line(lambda function, args, kwargs: ours(*args, **kwargs))
     return handler
 
 

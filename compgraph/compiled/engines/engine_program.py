@@ -342,7 +342,7 @@ class _EngineWriter(Writer):
         named: dict[str, Any] = {}
         if isinstance(function, ops.Keyworded):
             count = len(operands) - len(function.names)
-            named, operands = function.named(tuple(operands[count:])), operands[:count]
+            named, operands = function.keyword_values(tuple(operands[count:])), operands[:count]
             function = function.function
         is_packed = isinstance(function, ops.Packed)
         axes, dtype = None, options.get("dtype")
