@@ -178,7 +178,7 @@ def _create_using(
     >>> cg.OperationalNode.create_using([2.0, 4.0], "add", x, x).opname
     'add'
     """
-    function = ops.function_named(opname)
+    function = ops.function_by_opname(opname)
     if function is None:
         raise ValueError(f"no operation is called {opname!r}; a new one is declared with cg.primitive")
     args = (operand_a,) if operand_b is None else (operand_a, operand_b)

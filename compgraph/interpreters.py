@@ -249,7 +249,7 @@ def _attach(
     if may_share and (value.base is not None or _is_operand(value, args, edges)):
         value, active = _as_view(value, args, edges, active)
     node = set_history(_new_result(value, active, args), function, args, edges, options)
-    if may_share and ops.counts(function, args, edges):
+    if may_share and ops.has_value_dependent_shape(function, args, edges):
         _notify_counted((node,))
     if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
         if type(node) in TRACKED:
@@ -331,7 +331,7 @@ def _outputs(
     joint._operands = None
     source_lines.set_line(joint)
     nodes = [set_history(_new_result(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
-    if ops.counts(function, args, edges):
+    if ops.has_value_dependent_shape(function, args, edges):
         _notify_counted(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 

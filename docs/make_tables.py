@@ -23,7 +23,7 @@ MODULES = {"np": np, "np.linalg": np.linalg, "np.fft": np.fft, "np.emath": np.em
 
 POLICIES: dict[str, set[Any]] = {
     "by rule": {*ops.SMOOTH_UFUNCS, *ops.SMOOTH_FUNCTIONS, *ops.PACKED_FUNCTIONS, np.einsum},
-    "composed": {*ops.COMPOSED_FUNCTIONS, *ops.INSTEAD_FUNCTIONS},
+    "composed": {*ops.COMPOSED_FUNCTIONS, *ops.REPLACED_FUNCTIONS},
     "piecewise constant": {*ops.PIECEWISE_UFUNCS, *ops.PIECEWISE_FUNCTIONS},
     "plain": set(ops.PLAIN_FUNCTIONS),
     "writes": set(ops.WRITING_FUNCTIONS),

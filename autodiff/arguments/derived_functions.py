@@ -38,7 +38,7 @@ def function_operator(operator: Operator) -> Operator:
     def applied(*args: Any, **kwargs: Any) -> Any:
         if args:
             require_function(operator.__name__, args[0])
-        ops.refuse_options(operator.__name__, kwargs, _ELSEWHERE)
+        ops.reject_options(operator.__name__, kwargs, _ELSEWHERE)
         if "argnum" in kwargs:
             if "argnums" in kwargs or len(args) > 1:
                 raise TypeError(f"{operator.__name__}: argnum and argnums are the same parameter. Pass one of them")

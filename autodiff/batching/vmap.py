@@ -54,7 +54,7 @@ from .randomness import RANDOMNESS, DrawWatch, draw_interception
 Axes = Any  # an axis, None, or a tree of these
 
 
-@ops.saying(
+@ops.with_advice(
     {
         "in_dims": "use in_axes=",
         "out_dims": "use out_axes=",

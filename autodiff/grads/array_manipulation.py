@@ -155,5 +155,5 @@ added_at_grad = linear(
     lambda g, out, region, values, places: np.reshape(_sum_at_positions(g, region, places), region.shape),
     lambda g, out, region, values, places: _sum_at_positions(g, region, places)[places],
 ).moves_elements()
-ops.enter(window, "window")
-ops.enter(scatter_to_buffer, "laid")
+ops.register_operation(window, "window")
+ops.register_operation(scatter_to_buffer, "laid")

@@ -71,7 +71,7 @@ def _row_weights(out: Any, x: Any, *, function: Any, skips: bool, axis: Any, opt
     return np.stack(weights) if weights else np.zeros((0, *rows.shape))
 
 
-ops.enter_piecewise(_row_weights, "row_weights")
+ops.register_piecewise(_row_weights, "row_weights")
 
 
 def _tie_shares(rows: Any, values: Any) -> Any:

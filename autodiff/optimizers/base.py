@@ -63,15 +63,19 @@ class Optimizer:
         If parameters share memory or are read-only, or a setting is out of its range.
     """
 
-    zero_grad = ops.Missing("gradients are values that are handed to step; nothing gathers in the parameters")
-    minimize = ops.Missing("optimizer.step(autodiff.gradient(loss)) is one step; autodiff.minimize(f, x0) runs SciPy's methods")
-    apply_gradients = ops.Missing("optimizer.step(gradients) updates the parameters")
-    update = ops.Missing("optimizer.step(gradients) updates the parameters in place, and keeps the state of the optimizer")
-    param_groups = ops.Missing("one optimizer has one learning rate; make an optimizer for each group of parameters")
+    zero_grad = ops.MissingAttribute("gradients are values that are handed to step; nothing gathers in the parameters")
+    minimize = ops.MissingAttribute(
+        "optimizer.step(autodiff.gradient(loss)) is one step; autodiff.minimize(f, x0) runs SciPy's methods"
+    )
+    apply_gradients = ops.MissingAttribute("optimizer.step(gradients) updates the parameters")
+    update = ops.MissingAttribute(
+        "optimizer.step(gradients) updates the parameters in place, and keeps the state of the optimizer"
+    )
+    param_groups = ops.MissingAttribute("one optimizer has one learning rate; make an optimizer for each group of parameters")
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Create an optimizer; settings by the names of other packages raise, with the name here."""
-        ops.refuse_options(cls.__name__, options, _ELSEWHERE)
+        ops.reject_options(cls.__name__, options, _ELSEWHERE)
         return super().__new__(cls)
 
     def __init__(self, parameters: Any, learning_rate: Rate, slots: tuple[str, ...], clip: Clip | None = None) -> None:

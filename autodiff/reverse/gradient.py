@@ -100,7 +100,7 @@ def _missing_gradient(output: str, node: Any) -> str:
     return f"{output} does not depend on the {describe(node)}, or its gradient was not requested. {advice}"
 
 
-@ops.saying(
+@ops.with_advice(
     {
         "retain_graph": "a graph stays as long as its nodes do",
         "grad_outputs": "use adjoint=",

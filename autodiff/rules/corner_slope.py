@@ -26,7 +26,7 @@ def limit_value(x: Any) -> Any:
     return x
 
 
-ops.enter(limit_value, "limit_value")
+ops.register_operation(limit_value, "limit_value")
 
 
 def slope_at_corner(g: Any, out: Any, corner: Any) -> tuple[Any, Any]:

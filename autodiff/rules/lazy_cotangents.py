@@ -122,7 +122,7 @@ def _add_at(total: Any, update: Any, index: tuple[Any, ...]) -> None:
 
 
 _BASIC_INDEX_TYPES = frozenset({int, slice, type(None), type(Ellipsis), np.int64, np.intp})
-ops.enter(scatter, "scatter")
+ops.register_operation(scatter, "scatter")
 ops.INDEXED.add(scatter)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from compgraph import ops
 from compgraph.bind import bind
-from compgraph.ops import keep, kept
+from compgraph.ops import attach, get_attached
 from compgraph.values import INERT, Node
 
 from .broadcasting import as_cotangent, conform
@@ -219,20 +219,20 @@ def declare(rule: Rule, function: Callable[..., Any] | None = None) -> Rule:
     """Register a rule by its opname, or for one user function."""
     if function is None:
         rules[rule.opname] = rule
-    elif not keep(function, "rule", rule):
+    elif not attach(function, "rule", rule):
         user_rules[function] = rule
     by_function.clear()
     return rule
 
 
-ops.KNOWN_ELSEWHERE["rule"] = user_rules.get, lambda function, rule: declare(rule, function)
+ops.EXTERNAL_REGISTRIES["rule"] = user_rules.get, lambda function, rule: declare(rule, function)
 
 
 class RulesByFunction(dict[Any, Rule]):
     """Rules by the function of a node; a missing one is looked up by opname."""
 
     def __missing__(self, function: Any) -> Rule:
-        own_rule = kept(function, "rule")
+        own_rule = get_attached(function, "rule")
         if own_rule is not None:
             return own_rule  # type: ignore[no-any-return]  # not cached, so that the function can be freed
         if type(function) in rule_factories:

@@ -65,7 +65,7 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
 
 def _arranged(node: Any, source: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
     """`node`, which was gathered from `source`, with the dtype, the order in memory and the copying that were asked for."""
-    copied = ops.copies(copy)
+    copied = ops.resolve_copy_option(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)

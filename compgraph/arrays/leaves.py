@@ -13,7 +13,7 @@ from ..guards import watch_shapes
 from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value, VariableNode, new_leaf, require_computed
 
 
-@ops.saying(
+@ops.with_advice(
     {
         "requires_grad": "a cg.variable has derivatives, a cg.constant has none",
         "constant": "a cg.variable has derivatives, a cg.constant has none",

@@ -126,7 +126,9 @@ def _is_varying(item: Any, varying: set[Any]) -> bool:
     """Return whether the shape of an item may depend on values, as that of an operand in `varying` does."""
     if isinstance(item, (Guard, Write)):
         return False
-    return any(item.args[p] in varying for p in item.parent_argnums) or ops.counts(item.function, item.args, item.parent_argnums)
+    return any(item.args[p] in varying for p in item.parent_argnums) or ops.has_value_dependent_shape(
+        item.function, item.args, item.parent_argnums
+    )
 
 
 def _inline_composites(items: Iterable[Any], inputs: frozenset[Any], replacements: dict[Any, Any]) -> Iterator[Any]:

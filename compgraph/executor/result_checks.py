@@ -16,7 +16,7 @@ from .schedule import Schedule, needed
 # Functions that return complex or real numbers, depending on the values.
 VALUE_DEPENDENT_DTYPE = frozenset(
     {f for name in np.emath.__all__ if callable(f := getattr(np.emath, name))}
-    | {np.linalg.eig, np.linalg.eigvals, ops.function_named("roots")}
+    | {np.linalg.eig, np.linalg.eigvals, ops.function_by_opname("roots")}
 )
 
 
@@ -77,5 +77,5 @@ def _check_kind(item: Any, checks: dict[Any, list[Any]]) -> None:
     if function in VALUE_DEPENDENT_DTYPE or getattr(function, "function", None) in VALUE_DEPENDENT_DTYPE:
         checks.setdefault(item, []).append((require_dtype, item.dtype))
     chosen = any(a.raw_value.dtype.kind in "biu" for p in operation.parent_argnums if isinstance(a := operation.args[p], Value))
-    if chosen or ops.counts(function, operation.args, operation.parent_argnums):
+    if chosen or ops.has_value_dependent_shape(function, operation.args, operation.parent_argnums):
         checks.setdefault(item, []).append((require_shape, item.raw_value.shape))

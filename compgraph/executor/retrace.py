@@ -187,7 +187,7 @@ class _Replay:
             return self.outputs[args[0]][item.function.index]
         if not isinstance(item, MultiOutput):
             replacement = bind(item.function, args, options)
-            if item.function in ops.VIEWS_IF_THEY_CAN:
+            if item.function in ops.MAYBE_VIEWS:
                 _require_copy(item, replacement)
             return replacement
         parts = bind(item.function, args, options)

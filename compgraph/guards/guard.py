@@ -22,7 +22,7 @@ import numpy as np
 from ..context import Setting, is_recording, layered_variable, trace_guards
 from ..frames import source_lines
 from ..interpreters import on_value_dependent_shape
-from ..ops import kept
+from ..ops import get_attached
 from ..storage import owner_of
 from ..tracing import is_compiling, is_tracing
 from ..values import TRACKED, Value, mark_used, next_sequence_number, require_history, require_unbatched
@@ -305,7 +305,7 @@ def note_points(*line: Any) -> None:
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Log a guard on the shapes of new nodes that depend on the values of operands."""
-    if _forgetting.get() or (not is_compiling() and kept(nodes[0].function, "opname") is not None):
+    if _forgetting.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
         return  # the shape of a user's operation that is not compiled is checked while it lives
     first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
     what, is_within = f"the shape of the result of {first.opname}", is_tracing()

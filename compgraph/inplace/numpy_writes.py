@@ -183,8 +183,8 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``, which writes into its operand with ``copy=False``."""
-    compute = functools.partial(ops.INSTEAD_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
-    if ops.copies(copy):
+    compute = functools.partial(ops.REPLACED_FUNCTIONS[np.nan_to_num], x, nan=nan, posinf=posinf, neginf=neginf)
+    if ops.resolve_copy_option(copy):
         return compute()
     if not isinstance(x, Value):
         raise plain_target("np.nan_to_num(..., copy=False)", "leave copy out")

@@ -212,7 +212,7 @@ def _require_own_buffer(target: Any) -> None:
 
 def _open(root: Any) -> None:
     """Begin the log of a buffer."""
-    if root.function in ops.VIEWS_IF_THEY_CAN:
+    if root.function in ops.MAYBE_VIEWS:
         note_copy(root)
     if isinstance(root.function, ops.Output):  # the joint must keep the output as it was computed, for the rule
         joint, place = root.args[0], root.function.index

@@ -85,7 +85,7 @@ def _require_classes(name: str, labels: Any, classes: int) -> None:
         raise ValueError(f"{name}: class numbers must be from 0 to {classes - 1}")
 
 
-ops.enter_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
+ops.register_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
 
 
 @primitive
@@ -286,4 +286,4 @@ def _class_numbers(labels: Any, *, classes: int) -> Any:
     return labels[()]
 
 
-ops.enter_piecewise(_class_numbers, "class_numbers", kind="elementwise")
+ops.register_piecewise(_class_numbers, "class_numbers", kind="elementwise")

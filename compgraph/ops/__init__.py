@@ -1,12 +1,12 @@
 """The operations as data: which callables are recorded as nodes, under which opname, with which operands.
 
-An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation, with everything
-except its derivative; `tables` derives the tables of other packages; `compositions` has functions in recorded steps that replace
-some of NumPy's. The package `compgraph.scipy` registers SciPy's functions. No module here imports nodes.
+An opname is the name of an operation in rules, pictures and pickles. `families` has one `OpSpec` per operation: all its data
+except the derivative. `tables` derives tables for other packages. `compositions` reimplements some NumPy functions in recorded
+steps. The package `compgraph.scipy` registers SciPy's functions. No module here imports nodes.
 """
 
 from . import compositions
-from .attached import KNOWN_ELSEWHERE, keep, kept, known_elsewhere
+from .attached import EXTERNAL_REGISTRIES, attach, external_data, get_attached
 from .callables import (
     Configured,
     Keyworded,
@@ -34,19 +34,19 @@ from .callables import (
 )
 from .compositions import ensure_array
 from .families import OPERATIONS, UNDISPATCHED
-from .hints import AdviceFinder, Missing, missing, refuse_options, saying, without_missing
+from .hints import AdviceFinder, MissingAttribute, missing_name_error, reject_options, with_advice, without_missing_attributes
 from .opnames import (
     PUBLIC_NAMES,
-    _by_opname,
-    enter,
-    enter_piecewise,
-    enter_users,
-    function_named,
+    _functions_by_opname,
+    function_by_opname,
     keyworded,
     operand_count,
     operand_names,
     opname_of,
     public_functions,
+    register_operation,
+    register_piecewise,
+    register_user_function,
     spec_of,
 )
 from .private_numpy import (
@@ -56,9 +56,9 @@ from .private_numpy import (
     METHODS_MODULE,
     NO_VALUE,
     NUMPY,
-    copies,
     dispatchers,
     implementation,
+    resolve_copy_option,
     sequence_of_arrays,
 )
 from .spec import OpSpec, is_elementwise
@@ -68,13 +68,12 @@ from .tables import (
     CALLING_FUNCTIONS,
     COMPARISONS,
     COMPOSED_FUNCTIONS,
-    COUNTING,
     FOLDS,
     INDEXED,
     INDICES_OF_SHAPE,
     INFIX,
     INLINED,
-    INSTEAD_FUNCTIONS,
+    MAYBE_VIEWS,
     METHODS,
     OPNAMES,
     PACKED_FUNCTIONS,
@@ -86,29 +85,31 @@ from .tables import (
     PREFIX,
     REFUSED_FUNCTIONS,
     REFUSED_METHODS,
+    REPLACED_FUNCTIONS,
     SAME_BITS,
     SMOOTH_FUNCTIONS,
     SMOOTH_UFUNCS,
     SPECS,
     STACKING_FUNCTIONS,
     UNARY_OPERATORS,
-    VIEWS_IF_THEY_CAN,
+    VALUE_DEPENDENT_SHAPES,
     WRITING_FUNCTIONS,
     WRITING_METHODS,
-    counts,
+    has_value_dependent_shape,
 )
 
 __all__ = [
     "ALIASES", "ARRAY_CONVERTER", "BINARY_OPERATORS", "CALLING_FUNCTIONS", "CLIP", "COMPARISONS", "COMPOSED_FUNCTIONS",
-    "COUNTING", "DISPATCHING", "FOLDS", "INDEXED", "INDICES_OF_SHAPE", "INFIX", "INLINED", "INSTEAD_FUNCTIONS",
-    "KNOWN_ELSEWHERE", "METHODS", "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS",
-    "PIECEWISE", "PIECEWISE_FUNCTIONS", "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES",
-    "REFUSED_FUNCTIONS", "REFUSED_METHODS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS",
-    "UNARY_OPERATORS", "UNDISPATCHED", "VIEWS_IF_THEY_CAN", "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder",
-    "Configured", "Keyworded", "Missing", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_by_opname", "added_at",
-    "astype", "complex_sign", "compositions", "configured", "copies", "copy", "copy_as_laid", "counts", "dispatchers",
-    "einsum", "ensure_array", "enter", "enter_piecewise", "enter_users", "flatten", "function_named", "getitem",
-    "implementation", "input_of", "is_elementwise", "keep", "kept", "keyworded", "known_elsewhere", "missing", "on_axes",
-    "operand_count", "operand_names", "opname_of", "output", "power", "public_functions", "refuse_options", "saying",
-    "sequence_of_arrays", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method", "view", "without_missing",
+    "DISPATCHING", "EXTERNAL_REGISTRIES", "FOLDS", "INDEXED", "INDICES_OF_SHAPE", "INFIX", "INLINED", "MAYBE_VIEWS", "METHODS",
+    "METHODS_MODULE", "NO_VALUE", "NUMPY", "OPERATIONS", "OPNAMES", "PACKED_FUNCTIONS", "PIECEWISE", "PIECEWISE_FUNCTIONS",
+    "PIECEWISE_UFUNCS", "PLAIN_FUNCTIONS", "PLAIN_METHODS", "PREFIX", "PUBLIC_NAMES", "REFUSED_FUNCTIONS", "REFUSED_METHODS",
+    "REPLACED_FUNCTIONS", "SAME_BITS", "SMOOTH_FUNCTIONS", "SMOOTH_UFUNCS", "SPECS", "STACKING_FUNCTIONS", "UNARY_OPERATORS",
+    "UNDISPATCHED", "VALUE_DEPENDENT_SHAPES", "WRITING_FUNCTIONS", "WRITING_METHODS", "AdviceFinder", "Configured", "Keyworded",
+    "MissingAttribute", "OnAxes", "OpSpec", "Output", "Packed", "UfuncMethod", "_functions_by_opname", "added_at", "astype",
+    "attach", "complex_sign", "compositions", "configured", "copy", "copy_as_laid", "dispatchers", "einsum", "ensure_array",
+    "external_data", "flatten", "function_by_opname", "get_attached", "getitem", "has_value_dependent_shape", "implementation",
+    "input_of", "is_elementwise", "keyworded", "missing_name_error", "on_axes", "operand_count", "operand_names", "opname_of",
+    "output", "power", "public_functions", "register_operation", "register_piecewise", "register_user_function",
+    "reject_options", "resolve_copy_option", "sequence_of_arrays", "spec_of", "stacked_matmul", "stop_gradient", "ufunc_method",
+    "view", "with_advice", "without_missing_attributes",
 ]  # fmt: skip

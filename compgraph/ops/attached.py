@@ -1,7 +1,7 @@
-"""Data of a user's function (its opname, its rule), as attributes of the function, so that all are freed together.
+"""Data of a user's function (its opname, its rule), stored as attributes of the function, so that all are freed together.
 
-A table would keep every function alive; so would a table with weak keys, because a rule refers to its function. As an attribute,
-the rule and the function form a cycle, which the garbage collector frees; a graph that uses the function keeps both.
+A table would keep every function alive, even with weak keys, because a rule refers to its function. As an attribute, the rule
+forms a cycle with the function, which the garbage collector frees.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 _PREFIX = "__compgraph_"
 
 
-def keep(function: Any, what: str, value: Any) -> bool:
-    """Attach a value to a function, under the name `what`; return False if the callable is not a plain Python function."""
+def attach(function: Any, key: str, value: Any) -> bool:
+    """Attach a value to a function, under the name `key`; return False if the callable is not a plain Python function."""
     if type(function) is not FunctionType:
         return False
-    # With its owner, because functools.wraps copies attributes to other functions, which they are not about.
-    function.__dict__[f"{_PREFIX}{what}__"] = function, value
+    # The owner is stored too, because functools.wraps copies attributes to functions that they do not describe.
+    function.__dict__[f"{_PREFIX}{key}__"] = function, value
     return True
 
 
-def kept(function: Any, what: str) -> Any:
-    """The value that `keep` attached to a function under the name `what`, or None."""
+def get_attached(function: Any, key: str) -> Any:
+    """The value that `attach` attached to a function under the name `key`, or None."""
     if type(function) is not FunctionType:
         return None
-    owner, value = function.__dict__.get(f"{_PREFIX}{what}__", (None, None))
+    owner, value = function.__dict__.get(f"{_PREFIX}{key}__", (None, None))
     return value if owner is function else None
 
 
-# For callables that `keep` rejects: name of the data -> (how to look it up, how to register it for an unpickled callable).
-KNOWN_ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
+# Registries of callables that `attach` rejects: name of the data -> (look it up, register it after unpickling).
+EXTERNAL_REGISTRIES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {}
 
 
-def known_elsewhere(function: Any) -> dict[str, Any]:
-    """Return the data of a callable that `keep` rejects, by `KNOWN_ELSEWHERE`."""
+def external_data(function: Any) -> dict[str, Any]:
+    """Return the data of a callable that `attach` rejects, from `EXTERNAL_REGISTRIES`."""
     if type(function) is FunctionType:
         return {}
-    data = {what: read(function) for what, (read, _) in KNOWN_ELSEWHERE.items()}
-    return {what: value for what, value in data.items() if value is not None}
+    data = {key: read(function) for key, (read, _) in EXTERNAL_REGISTRIES.items()}
+    return {key: value for key, value in data.items() if value is not None}

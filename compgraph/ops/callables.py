@@ -1,4 +1,4 @@
-"""Callables that are recorded: adapters of functions whose operands do not simply come first, and operators and methods."""
+"""Recorded callables: adapters of functions whose operands are not the first arguments; functions for operators and methods."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ class OnAxes(Configured):
     __slots__ = ()
 
     def __call__(self, *operands: Any) -> Any:
-        """Call the ufunc with its options; NumPy wants `axes` as a list."""
+        """Call the ufunc with its options; NumPy requires `axes` to be a list."""
         axes = {"axes": list(self.options["axes"])} if "axes" in self.options else {}
         return self.function(*operands, **{**self.options, **axes})
 
-    def places(self, count: int) -> list[tuple[int, ...]]:
+    def operand_axes(self, count: int) -> list[tuple[int, ...]]:
         """For each of `count` operands, then for the output: the axes along which its vectors or matrices lie."""
-        kept = self.options.get("keepdims", False)
+        keepdims = self.options.get("keepdims", False)
         if "axes" in self.options:
             operand_axes = [axes if isinstance(axes, tuple) else (axes,) for axes in self.options["axes"]]
-            return operand_axes if len(operand_axes) > count else [*operand_axes, (-1,) if kept else ()]
+            return operand_axes if len(operand_axes) > count else [*operand_axes, (-1,) if keepdims else ()]
         axis = (self.options.get("axis", -1),)
-        return [*[axis] * count, axis if kept else ()]
+        return [*[axis] * count, axis if keepdims else ()]
 
 
 on_axes = functools.cache(OnAxes)
@@ -134,7 +134,7 @@ output = functools.cache(Output)
 
 
 def getitem(x: Any, *index: Any) -> Any:
-    """``x[index]``; the parts of an index may come as several arguments, so that each part can be a node."""
+    """``x[index]``; the parts of a tuple index may be separate arguments, so that each can be a node."""
     return x[index[0] if len(index) == 1 else index]
 
 
@@ -162,7 +162,7 @@ def flatten(x: Any, order: Any = "C") -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """``x ** y`` as NumPy's operator computes it: ``** 2`` of an array is ``np.square``, where the ufunc would call pow."""
+    """``x ** y`` by the operator: of an array, ``** 2`` calls ``np.square``, where the ufunc would call pow."""
     return x**y
 
 
@@ -172,24 +172,24 @@ def einsum(*operands: Any, subscripts: str, **options: Any) -> Any:
 
 
 def input_of(x: Any) -> Any:
-    """A copy of `x`, to be the argument of a traced function: the function may write into it."""
+    """A copy of `x` as the argument of a traced function, which may write into it."""
     return np.array(x)[()] if isinstance(x, np.generic) else copy_as_laid(x)
 
 
 def stacked_matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` of stacks of matrices; one product if all matrices of a stack are the same."""
+    """``a @ b`` of stacks of matrices; a single product if `b` repeats one matrix."""
     if a.ndim == b.ndim == 3 and b.strides[0] == 0 and a.strides[0] and a.size and b.size:
         return np.matmul(a.reshape(-1, a.shape[2]), b[0]).reshape(a.shape[0], a.shape[1], b.shape[2])
-    if a.shape[-1] == 1 and b.shape[-2] == 1:  # of a column and a row: half the time of as many calls of BLAS
+    if a.shape[-1] == 1 and b.shape[-2] == 1:  # outer products: half the time of one BLAS call per matrix
         return a * b
     return np.matmul(a, b)
 
 
 def copy_as_laid(x: Any) -> Any:
-    """Copy an array such that NumPy makes views of the copy exactly where it makes views of `x`.
+    """Copy an array and its memory layout, so that NumPy returns views of the copy exactly where it returns views of `x`.
 
-    Whether ``reshape`` returns a view depends on the strides. So the axes of the copy have the same order in memory, with gaps
-    (of one element) where `x` has gaps, and negative strides where `x` has them.
+    Whether ``reshape`` returns a view depends on the strides. The copy has the same order of axes in memory, gaps (of one
+    element) where `x` has gaps, and negative strides where `x` has them.
     """
     copied = np.array(x)
     if type(x) is not np.ndarray or copied.strides == x.strides or copied.size <= 1:
@@ -208,14 +208,14 @@ def copy_as_laid(x: Any) -> Any:
 
 
 def added_at(region: Any, values: Any, *, places: Any) -> Any:
-    """``np.add.at`` on a region of an array: `places` numbers its elements, and those of one number are one element."""
+    """``np.add.at`` on a region of an array. `places` numbers the elements; equal numbers mean the same element in memory."""
     total = np.array(region).ravel()
     np.add.at(total, np.ravel(places), np.ravel(values))
     return total[places]
 
 
 def complex_sign(z: Any) -> Any:
-    """``sign(z)`` of complex numbers: ``z / abs(z)``, which unlike the sign of real numbers is not piecewise constant."""
+    """``sign(z)`` of complex numbers, ``z / abs(z)``: unlike the sign of real numbers it is not piecewise constant."""
     return np.sign(z)
 
 

@@ -1,6 +1,6 @@
-"""Names of other packages, as errors with the equivalent here.
+"""Error messages for names of other packages, which state the equivalent here.
 
-Mere synonyms (`argnum=` for `argnums=`) are accepted where they belong; these names would be errors in any case.
+Synonyms (`argnum=` for `argnums=`) are accepted by the functions themselves.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .opnames import public_functions
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Missing:
-    """An attribute that other packages' objects have, and ours do not: reading and setting it raises and says what to do.
+class MissingAttribute:
+    """An attribute that objects of other packages have; reading or setting it raises an AttributeError with advice.
 
     Parameters
     ----------
@@ -37,41 +37,41 @@ class Missing:
         self.__get__(instance)
 
 
-def without_missing(names: Iterable[str], owner: type) -> list[str]:
-    """Return the names for ``dir``, without those that only raise with advice."""
-    return [name for name in names if not any(isinstance(vars(c).get(name), Missing) for c in owner.__mro__)]
+def without_missing_attributes(names: Iterable[str], owner: type) -> list[str]:
+    """Return the names for ``dir`` without each `MissingAttribute`."""
+    return [name for name in names if not any(isinstance(vars(c).get(name), MissingAttribute) for c in owner.__mro__)]
 
 
-def refuse_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
-    """Raise a TypeError for keyword arguments of other packages, with the equivalent here."""
+def reject_options(name: str, options: Iterable[str], advice: Mapping[str, str]) -> None:
+    """Raise a TypeError for a keyword argument of another package; the message states the equivalent here."""
     for option in options:
         if option in advice:
             raise TypeError(f"{name} takes no {option}=: {advice[option]}")
 
 
-def saying(advice: Mapping[str, str]) -> Callable[[F], F]:
-    """Return a decorator that makes keyword arguments of other packages raise, with the equivalent here."""
+def with_advice(advice: Mapping[str, str]) -> Callable[[F], F]:
+    """Return a decorator: a function that gets a keyword argument of another package raises, with the equivalent here."""
 
-    def decorated(function: F) -> F:
+    def decorate(function: F) -> F:
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             if kwargs:
-                refuse_options(function.__name__, kwargs, advice)
+                reject_options(function.__name__, kwargs, advice)
             return function(*args, **kwargs)
 
-        return called  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]
 
-    return decorated
+    return decorate
 
 
-def missing(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
-    """The error for a name that a module does not have."""
+def missing_name_error(module: str, name: str, advice: Mapping[str, str]) -> AttributeError:
+    """The AttributeError for a name that is not in a module, with the equivalent here."""
     instead = f"np.{name} is recorded" if name in public_functions() else advice.get(name)
     return AttributeError(f"{module} has no {name!r}" + (f": {instead}" if instead else ""), name=name)
 
 
 class AdviceFinder:
-    """A finder, to be put last in ``sys.meta_path``: imports of other packages' modules raise with the equivalent here.
+    """A finder for the end of ``sys.meta_path``: imports of modules that other packages have raise with the equivalent here.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""All that the packages use of NumPy's private names."""
+"""The private names of NumPy that the packages use."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 NO_VALUE: Any = np._NoValue  # marks a missing argument
-# NumPy's functions, for tables of modules that are imported late: while a function is traced,
-# names such as np.zeros mean functions of ours.
+# NumPy's own functions, for tables of modules that are imported while a function is traced: then np.zeros is a patch.
 NUMPY: Any = SimpleNamespace(**vars(np))
 ARRAY_CONVERTER: Any = np._core._multiarray_umath._array_converter  # type: ignore[attr-defined]  # by which functions convert
 CLIP: Any = np._core.umath.clip  # type: ignore[attr-defined]  # the ufunc that the method `clip` of a plain array calls
@@ -27,15 +26,15 @@ def implementation(function: Any) -> Any:
     return getattr(function, "_implementation", function)
 
 
-def copies(copy: Any) -> bool | None:
-    """Return the meaning of ``copy=``: True always, False never, None only if needed."""
+def resolve_copy_option(copy: Any) -> bool | None:
+    """Convert the option ``copy=`` to True (always), False (never) or None (if needed)."""
     if isinstance(copy, np._CopyMode):
         return None if copy is np._CopyMode.IF_NEEDED else copy is np._CopyMode.ALWAYS
     return None if copy is None else bool(copy)
 
 
 def dispatchers() -> list[FunctionType]:
-    """Return NumPy's dispatchers: for each function the one that returns the arguments relevant for ``__array_function__``."""
+    """Return NumPy's dispatchers: functions that return the arguments relevant for ``__array_function__``, one per function."""
     modules = [
         m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "numpy" and not name.startswith("numpy.ma")
     ]
@@ -49,13 +48,13 @@ def dispatchers() -> list[FunctionType]:
 
 
 def _dispatchers_in_c() -> list[FunctionType]:
-    """The dispatchers of functions defined in C, ``np.dot`` and ``np.concatenate`` among them. They are in no module."""
-    home = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
-    wanted = {name for name, value in vars(home).items() if isinstance(value, DISPATCHING)}
+    """The dispatchers of functions defined in C, such as ``np.dot`` and ``np.concatenate``, which no module contains."""
+    module = sys.modules[np._core.multiarray.__name__]  # type: ignore[attr-defined]
+    names = {name for name, value in vars(module).items() if isinstance(value, DISPATCHING)}
     return [
         value
         for value in gc.get_objects()
-        if type(value) is FunctionType and value.__module__ == home.__name__ and value.__qualname__ in wanted
+        if type(value) is FunctionType and value.__module__ == module.__name__ and value.__qualname__ in names
     ]
 
 

@@ -1,19 +1,19 @@
 """`OpSpec`: an operation as data, except for its derivative.
 
-The *policy* says how a call with a node is treated:
+The *policy* is the treatment of a call with a node:
 
 =============  ============================================================================================
-rule           recorded; the rule of its derivative is declared in `autodiff.grads` under the same opname
-packed         the same, for operands in one sequence, which comes first
-piecewise      recorded; piecewise constant, so that it needs no rule
+rule           recorded; its derivative rule is declared in `autodiff.grads` under the same opname
+packed         like rule; the first argument is a sequence of the operands
+piecewise      recorded; piecewise constant, so it needs no rule
 composed       NumPy's own Python code runs on the nodes, and its steps are recorded
-steps          another function of the same meaning runs instead, and its steps are recorded
+steps          an equivalent function runs, and its steps are recorded
 plain          runs on plain values; its result is not part of the graph
 writes         writes into its first argument
 refused        raises a TypeError with the alternative
 =============  ============================================================================================
 
-The *kind* says how the elements of the result depend on those of the operands. Batching, sparsity and compilation follow from it:
+The *kind* is the dependence of result elements on operand elements. It determines batching, sparsity and compilation:
 
 =============  ============================================================================================
 elementwise    each element depends on one element of each operand, after broadcasting
@@ -23,10 +23,10 @@ position       a reduction to an index; of the flattened array if no axis is giv
 cumulative     along one axis; of the flattened array if none is given
 ordering       along one axis, the last by default; of the flattened array if it is None
 along          along one axis, the last by default
-matrices       the last axes are those of matrices, the others of stacks of them
+matrices       the last two axes are those of matrices, the others those of the stack
 transform      along several axes: Fourier transforms and shifts
 sequential     a batch is computed one element after the other
-own            none of these; a batching rule of its own, under its opname
+own            none of these; it has a batching rule, registered by opname
 =============  ============================================================================================
 """
 
@@ -68,9 +68,9 @@ class OpSpec:
     opname : str
         The name of the operation in rules, pictures and pickles; by default the function's name, after ``linalg_`` or ``fft_``.
     operands : str
-        The parameters that may be nodes, in order, separated by spaces. Those of ufuncs are all.
+        The parameters that may be nodes, in order, separated by spaces. For ufuncs, all may be nodes.
     steps : callable, optional
-        With the policy "steps": the function that runs instead.
+        With the policy "steps": the equivalent function.
     advice : str
         With the policy "refused": what to use instead.
     method : str
@@ -82,24 +82,24 @@ class OpSpec:
     warns : {"never", "floats", "maybe"}
         Whether the function may warn or raise for values of operands of valid shapes; "floats" if only for floating-point ones.
     sign : str
-        The operator that Python writes for it: ``"+"``, or before its operand ``"-"``.
+        The Python operator: ``"+"``, or ``"-"`` before a single operand.
     formula : str
         The result in SymPy's functions of the operands ``x``, ``y`` and ``z``; semicolons separate several outputs. The prefix
         ``"real: "`` restricts it to real operands, ``"bool: "`` to booleans, which are the numbers 0 and 1. Comparisons are
         ``Lt``, ``Le``, ``Gt``, ``Ge``, ``Eq`` and ``Ne``; ``where``, ``clip``, ``trunc`` and ``power`` are those of
         `printing.symbolic_functions`.
     lowering : str
-        The name of the function in machine code; that of an elementwise ufunc of NumPy's is its own.
+        The name of the compiler's lowering; by default, for elementwise ufuncs of NumPy, the ufunc's name.
     length : {"", "values", "integers"}
         Whether the shape of the result depends on values of the operands; "integers" if only of integers and booleans.
     is_view : bool
         Whether the result is a view where the strides of the operand allow one, else a copy.
     calls : bool
-        Whether it calls a function of the user, which may use nodes that are not among the arguments.
+        Whether it calls a user's function, which may use nodes that are not among the arguments.
     stacks : bool
         Whether a composed function takes a sequence of arrays.
     is_pure : bool
-        Whether it has no state, effect or external input, as print options and files are.
+        Whether it has no state, side effect or external input (print options, files).
     gives_indices : bool
         Whether a plain function returns indices that depend on the shape of its operand alone.
     """
@@ -131,35 +131,35 @@ def is_elementwise(function: Any) -> bool:
     return isinstance(function, np.ufunc) and function.signature is None
 
 
-def _recorded(policy: Policy, function: Any, operands: str, data: dict[str, Any]) -> OpSpec:
+def _recorded_spec(policy: Policy, function: Any, operands: str, data: dict[str, Any]) -> OpSpec:
     if is_elementwise(function):
         data.setdefault("kind", "elementwise")
         data.setdefault("lowering", function.__name__)
     if data.get("kind") == "shape":
         data.setdefault("warns", "never")
-    data.setdefault("opname", own_name(function))
+    data.setdefault("opname", default_opname(function))
     return OpSpec(function, policy, operands=operands, **data)
 
 
-def own_name(function: Any) -> str:
-    """The name of a function of NumPy's; those of ``np.linalg`` and ``np.fft`` carry it as a prefix."""
-    place = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
-    return f"{place}_{function.__name__}" if place in ("linalg", "fft") else str(function.__name__)
+def default_opname(function: Any) -> str:
+    """The name of a NumPy function, prefixed by ``linalg_`` or ``fft_`` for functions of these modules."""
+    module = str(getattr(function, "__module__", "")).removeprefix("numpy").strip(".")
+    return f"{module}_{function.__name__}" if module in ("linalg", "fft") else str(function.__name__)
 
 
 def rule(function: Any, operands: str = "", **data: Any) -> OpSpec:
     """An operation with a rule."""
-    return _recorded("rule", function, operands, data)
+    return _recorded_spec("rule", function, operands, data)
 
 
 def packed(function: Any, **data: Any) -> OpSpec:
     """An operation with a rule whose operands are packed in a sequence."""
-    return _recorded("packed", function, "", data)
+    return _recorded_spec("packed", function, "", data)
 
 
 def piecewise(function: Any, operands: str = "", **data: Any) -> OpSpec:
     """A recorded operation that is piecewise constant."""
-    return _recorded("piecewise", function, operands, data)
+    return _recorded_spec("piecewise", function, operands, data)
 
 
 def composed(function: Any, **data: Any) -> OpSpec:
@@ -168,7 +168,7 @@ def composed(function: Any, **data: Any) -> OpSpec:
 
 
 def steps(function: Any, instead: Function, **data: Any) -> OpSpec:
-    """A function for which another one of the same meaning runs, in recorded steps."""
+    """A function that is replaced by an equivalent one in recorded steps."""
     return OpSpec(function, "steps", steps=instead, **data)
 
 

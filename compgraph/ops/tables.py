@@ -1,6 +1,6 @@
 """Tables derived from the operations: by policy, by name, and the operators and methods of nodes.
 
-Nothing here computes. For functions in no table, `protocols` raises a TypeError.
+For functions in no table, `protocols` raises a TypeError.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .attached import kept
+from .attached import get_attached
 from .callables import Keyworded, Packed, getitem, power, ufunc_method
 from .compositions import selection
 from .families import OPERATIONS
@@ -21,38 +21,40 @@ from .spec import OpSpec
 Function = Callable[..., Any]
 
 
-def _of(*policies: str) -> list[OpSpec]:
+def _specs_with_policy(*policies: str) -> list[OpSpec]:
     return [spec for spec in OPERATIONS if spec.policy in policies]
 
 
-def _functions(*policies: str) -> frozenset[Any]:
-    return frozenset(spec.function for spec in _of(*policies))
+def _functions_with_policy(*policies: str) -> frozenset[Any]:
+    return frozenset(spec.function for spec in _specs_with_policy(*policies))
 
 
 SPECS: dict[Any, OpSpec] = {spec.function: spec for spec in OPERATIONS}
 
 # Recorded ufuncs with a rule, and piecewise constant ones.
-SMOOTH_UFUNCS: frozenset[Any] = frozenset(s.function for s in _of("rule") if isinstance(s.function, np.ufunc))
-PIECEWISE_UFUNCS: frozenset[Any] = frozenset(s.function for s in _of("piecewise") if isinstance(s.function, np.ufunc))
+SMOOTH_UFUNCS: frozenset[Any] = frozenset(s.function for s in _specs_with_policy("rule") if isinstance(s.function, np.ufunc))
+PIECEWISE_UFUNCS: frozenset[Any] = frozenset(
+    s.function for s in _specs_with_policy("piecewise") if isinstance(s.function, np.ufunc)
+)
 # Recorded functions, and the parameters that may be nodes, in order, separated by spaces. SciPy's are entered later.
-SMOOTH_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _of("rule") if s.operands}
-PIECEWISE_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _of("piecewise") if s.operands}
+SMOOTH_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _specs_with_policy("rule") if s.operands}
+PIECEWISE_FUNCTIONS: dict[Function, str] = {s.function: s.operands for s in _specs_with_policy("piecewise") if s.operands}
 # Those whose operands are packed in a sequence that comes first.
-PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s in _of("packed")}
+PACKED_FUNCTIONS: dict[Function, Packed] = {s.function: Packed(s.function) for s in _specs_with_policy("packed")}
 ALIASES: dict[Function, Function] = {alias: spec.function for spec in OPERATIONS for alias in spec.aliases}
 FOLDS: dict[tuple[np.ufunc, str], Function] = {spec.fold: spec.function for spec in OPERATIONS if spec.fold}
-COMPOSED_FUNCTIONS: frozenset[Any] = _functions("composed")
-INSTEAD_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _of("steps") if s.steps is not None}
+COMPOSED_FUNCTIONS: frozenset[Any] = _functions_with_policy("composed")
+REPLACED_FUNCTIONS: dict[Function, Function] = {s.function: s.steps for s in _specs_with_policy("steps") if s.steps is not None}
 CALLING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.calls)
 STACKING_FUNCTIONS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.stacks)
-PLAIN_FUNCTIONS: frozenset[Any] = _functions("plain")
+PLAIN_FUNCTIONS: frozenset[Any] = _functions_with_policy("plain")
 INDICES_OF_SHAPE: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.gives_indices)
-VIEWS_IF_THEY_CAN: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
-WRITING_FUNCTIONS: frozenset[Any] = _functions("writes")
-REFUSED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _of("refused")}
+MAYBE_VIEWS: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.is_view)
+WRITING_FUNCTIONS: frozenset[Any] = _functions_with_policy("writes")
+REFUSED_FUNCTIONS: dict[Function, str] = {s.function: s.advice for s in _specs_with_policy("refused")}
 
-# The operators: special method -> (ufunc it records, what computes it on plain arrays). For the scalars in SAME_BITS
-# Python's operators give the same bits as the ufunc, at a quarter of the cost.
+# Special method -> (recorded ufunc, function that computes plain arrays). For the scalars in SAME_BITS Python's operators
+# return the same bits as the ufunc in a quarter of the time.
 BINARY_OPERATORS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "add": (np.add, operator.add),
     "sub": (np.subtract, operator.sub),
@@ -78,14 +80,14 @@ COMPARISONS: dict[str, Any] = {
     "ge": np.greater_equal,
 }
 UNARY_OPERATORS: dict[str, Any] = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-# How Python writes operations, between two operands or before one.
+# The Python operators of operations, between two operands or before one.
 PREFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and getattr(s.function, "nin", 2) == 1}
 INFIX: dict[Any, str] = {s.function: s.sign for s in OPERATIONS if s.sign and s.function not in PREFIX}
 SAME_BITS = frozenset({np.float64, np.float32, np.float16})
 
 # ndarray methods that are the NumPy function with the array as its first argument.
 METHODS: dict[str, Function] = {s.method: s.function for s in OPERATIONS if s.method} | {"compress": selection.compress_method}
-# Methods that give plain values, as their names say.
+# Methods that return plain values.
 PLAIN_METHODS = frozenset({"item", "tolist", "tobytes", "tofile", "dump", "dumps", "to_device"})
 # Methods that write into the array.
 WRITING_METHODS = frozenset({"fill", "put", "sort", "partition"})
@@ -94,7 +96,7 @@ REFUSED_METHODS: dict[str, str] = {
     "getfield": "x.real and x.imag give the parts of a complex node",
     "setfield": "make a new array instead",
     "resize": "np.resize makes a new node",
-    "setflags": "flags of a node are its own affair; node.value is the plain array",
+    "setflags": "flags of a node cannot be set; node.value is the plain array",
     "__array_wrap__": "a node is made by the operations on it",
     "__setstate__": "pickle.loads makes a new node",
 }
@@ -105,35 +107,37 @@ REFUSED_METHODS |= {name: instead for name, instead in _SETTERS.items() if hasat
 
 # Functions whose arguments after the first are indices, which are not operands.
 INDEXED: set[Any] = {getitem}
-# Folds of piecewise ufuncs with two operands give integers or booleans, so they are piecewise too. Not floor_divide:
-# its fold passes the first element on as it is.
+# Folds of piecewise ufuncs with two operands return integers or booleans, so they are piecewise too. Except floor_divide:
+# its fold returns the first element unchanged.
 _FOLDED = [f for f in PIECEWISE_UFUNCS - {np.floor_divide} if f.nin == 2]
 PIECEWISE: set[Any] = {
-    *_functions("piecewise"),
+    *_functions_with_policy("piecewise"),
     *[ufunc_method(f, method) for f in _FOLDED for method in ("reduce", "accumulate", "reduceat")],
 }
-OPNAMES: dict[Any, str] = {s.function: s.opname for s in _of("rule", "piecewise")}
-OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _of("packed")}
+OPNAMES: dict[Any, str] = {s.function: s.opname for s in _specs_with_policy("rule", "piecewise")}
+OPNAMES |= {PACKED_FUNCTIONS[s.function]: s.opname for s in _specs_with_policy("packed")}
 
-# Functions whose result's length depends on values of operands; for `_CHOOSING`, on integers and booleans alone.
-COUNTING: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.length == "values")
+# Functions whose result shape depends on operand values; for `_INTEGER_DEPENDENT_SHAPES`, on integers and booleans alone.
+VALUE_DEPENDENT_SHAPES: frozenset[Any] = frozenset(s.function for s in OPERATIONS if s.length == "values")
 _WHERE = np.where  # bound here, because the name in `np` is replaced within operators
-_CHOOSING = frozenset(s.function for s in OPERATIONS if s.length == "integers")
+_INTEGER_DEPENDENT_SHAPES = frozenset(s.function for s in OPERATIONS if s.length == "integers")
 
 
-def counts(function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+def has_value_dependent_shape(function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
     """Whether the shape of a result depends on the values of the operands at `parent_argnums`."""
-    if function is getitem:  # a mask; how many elements integers choose follows from their shape
-        return any(args[i].raw_value.dtype.kind == "b" for i in edges if i)
+    if function is getitem:  # a mask; with integers, the shape of the index determines the shape of the result
+        return any(args[i].raw_value.dtype.kind == "b" for i in parent_argnums if i)
     if type(function) is Keyworded and function.counts:
         return True
     if function is _WHERE:
         return len(args) == 1
-    if type(function) is FunctionType and kept(function, "opname") is not None:  # a user's primitive
+    if type(function) is FunctionType and get_attached(function, "opname") is not None:  # a user's primitive
         return True
     function = getattr(function, "function", function)
-    return function in COUNTING or (function in _CHOOSING and any(args[i].raw_value.dtype.kind in "biu" for i in edges if i))
+    return function in VALUE_DEPENDENT_SHAPES or (
+        function in _INTEGER_DEPENDENT_SHAPES and any(args[i].raw_value.dtype.kind in "biu" for i in parent_argnums if i)
+    )
 
 
-# Functions of several steps that an executor may record step by step, to share steps with other operations.
+# Functions whose steps an executor may record separately, to eliminate common subexpressions.
 INLINED: set[Any] = set()

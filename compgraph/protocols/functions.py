@@ -100,7 +100,7 @@ def _run_numpy_code(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 def _run_replacement(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if function not in _STRUCTURED:
         args, kwargs = tuple(map(stack_nested, args)), {name: stack_nested(value) for name, value in kwargs.items()}
-    return ops.INSTEAD_FUNCTIONS[function](*args, **kwargs)
+    return ops.REPLACED_FUNCTIONS[function](*args, **kwargs)
 
 
 _STRUCTURED = frozenset({np.piecewise, np.choose, np.select, np.block, np.histogramdd})  # their list arguments are not arrays
@@ -209,7 +209,7 @@ HANDLERS: dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
     **{f: _recording_handler(names) for f, names in {**ops.SMOOTH_FUNCTIONS, **ops.PIECEWISE_FUNCTIONS}.items()},
     **{f: _packing_handler(packed) for f, packed in ops.PACKED_FUNCTIONS.items()},
     **dict.fromkeys(ops.COMPOSED_FUNCTIONS, _run_numpy_code),
-    **dict.fromkeys(ops.INSTEAD_FUNCTIONS, _run_replacement),
+    **dict.fromkeys(ops.REPLACED_FUNCTIONS, _run_replacement),
     **dict.fromkeys(ops.PLAIN_FUNCTIONS, _call_on_values),
     np.einsum: _einsum,
     np.copyto: _calling_handler(copyto),

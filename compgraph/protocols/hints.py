@@ -61,11 +61,11 @@ _ATTRIBUTES = {
 
 
 def _dir_without_hints(node: Any) -> list[str]:
-    return ops.without_missing(np.ndarray.__dir__(node), type(node))
+    return ops.without_missing_attributes(np.ndarray.__dir__(node), type(node))
 
 
 for _name, _advice in _ATTRIBUTES.items():
-    _hint = ops.Missing(_advice)
+    _hint = ops.MissingAttribute(_advice)
     _hint.__set_name__(Node, _name)
     setattr(Value, _name, _hint)
 Value.__dir__ = _dir_without_hints  # type: ignore[method-assign, assignment]

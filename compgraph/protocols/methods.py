@@ -40,7 +40,7 @@ def _method(function: Any) -> Any:
     @functools.wraps(function)
     def method(self: Value, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            ops.refuse_options(function.__name__, kwargs, FOREIGN_OPTIONS)
+            ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         return handler(function, (self, *args), kwargs) if handler else function(self, *args, **kwargs)
 
     handler = HANDLERS.get(function)

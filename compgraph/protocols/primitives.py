@@ -43,7 +43,7 @@ class Primitive:
         try:
             bound = self._signature.bind(*args, **options)
         except TypeError as error:
-            ops.refuse_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
+            ops.reject_options(self.opname, options.keys() - self._signature.parameters.keys(), FOREIGN_OPTIONS)
             raise TypeError(f"{self.opname}() {error}") from None
         for key in [k for k, v in bound.kwargs.items() if isinstance(v, Value)]:
             raise TypeError(f"{self.opname}: {key}= is keyword-only and cannot be a node")
@@ -112,10 +112,10 @@ def primitive(function: Any = None, *, opname: str | None = None) -> Any:
     if opname is None and not hasattr(function, "__name__"):
         raise TypeError(f"cg.primitive: a {type(function).__name__} has no name; give one with cg.primitive(opname=...)")
     new_primitive = Primitive(function, opname)
-    existing = ops.function_named(new_primitive.opname)
+    existing = ops.function_by_opname(new_primitive.opname)
     if existing is not None and getattr(existing, "__module__", None) != function.__module__:
         raise ValueError(f"an operation called {new_primitive.opname!r} exists; give another with cg.primitive(opname=...)")
-    ops.enter_users(function, new_primitive.opname)
+    ops.register_user_function(function, new_primitive.opname)
     return new_primitive
 
 
@@ -142,9 +142,9 @@ def accept_name(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         if kwargs:
-            ops.refuse_options(function.__name__, kwargs, FOREIGN_OPTIONS)
+            ops.reject_options(function.__name__, kwargs, FOREIGN_OPTIONS)
         if not any(isinstance(x, Value) for x in flatten_sequences((args, tuple(kwargs.values())))):
-            if function in ops.INSTEAD_FUNCTIONS:
+            if function in ops.REPLACED_FUNCTIONS:
                 return _set_name(name, _compute_without_nodes(function, args, kwargs, name))
             if name is None:
                 return function(*args, **kwargs)

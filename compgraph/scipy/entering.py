@@ -38,9 +38,11 @@ def enter(policy: Policy, only: str | None = None) -> None:
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
             ufunc_name = ufunc_opname(policy.module, scipy_object.__name__)
             if kind == "piecewise_ufuncs":
-                ops.enter_piecewise(scipy_object, ufunc_name)
+                ops.register_piecewise(scipy_object, ufunc_name)
             else:
-                ops.enter(scipy_object, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, ""))
+                ops.register_operation(
+                    scipy_object, ufunc_name, lowering=policy.lowered.get(name, ""), formula=policy.formulas.get(name, "")
+                )
             continue
         function = _function(scipy_object)
         if kind in ("smooth", "piecewise"):
@@ -91,7 +93,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
     (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
-    (ops.enter_piecewise if is_piecewise else ops.enter)(function, opname)
+    (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname)
     operands = tuple(names.split())
 
     def handler(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

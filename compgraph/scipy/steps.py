@@ -40,7 +40,7 @@ def _zeros(x: Any, order: int, what: str) -> Any:
     return np.zeros_like(x)[()]
 
 
-ops.enter(_zeros, "zero_to_order")
+ops.register_operation(_zeros, "zero_to_order")
 
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:

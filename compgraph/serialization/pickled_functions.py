@@ -21,7 +21,7 @@ from ..frames import frame_up
 from ..protocols import Primitive
 from ..values import before_variables
 
-_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.keep_original` cannot mark as such
+_others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.attach` rejects
 
 
 class Carried:
@@ -33,7 +33,7 @@ class Carried:
     def __reduce__(self) -> Any:
         place, opname = place_of(self.function), ops.opname_of(self.function)
         if "cloudpickle" in str(frame_up(1).f_globals.get("__name__")).split("."):  # joblib has a copy of cloudpickle
-            return _arrived, (self.function, opname, place, ops.known_elsewhere(self.function))
+            return _arrived, (self.function, opname, place, ops.external_data(self.function))
         if import_function(*place) is not self.function:
             raise TypeError(
                 f"{opname} cannot be pickled: its function is not found as {place[1]!r} in the "
@@ -87,7 +87,7 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
 
     The function may be incomplete, because objects that it refers to may refer back to it; only its code is complete.
     """
-    here = ops.function_named(opname)
+    here = ops.function_by_opname(opname)
     if here is None or (_has_arrived(here, opname) and place_of(here)[0] == place[0]):
         _enter(function, opname, known)
         return function
@@ -102,16 +102,16 @@ def _arrived(function: Any, opname: str, place: tuple[str, str], known: dict[str
 
 
 def _enter(function: Any, opname: str, known: dict[str, Any]) -> None:
-    ops.enter_users(function, opname)
-    if not ops.keep(function, "arrived", True):
+    ops.register_user_function(function, opname)
+    if not ops.attach(function, "arrived", True):
         _others[opname] = function
     for what, value in known.items():
-        ops.KNOWN_ELSEWHERE[what][1](function, value)
+        ops.EXTERNAL_REGISTRIES[what][1](function, value)
 
 
 def _has_arrived(here: Any, opname: str) -> bool:
     """Whether a function came with an earlier pickle, and was not defined here: a newer one of its opname may replace it."""
-    return ops.kept(here, "arrived") is not None or _others.get(opname) is here
+    return ops.get_attached(here, "arrived") is not None or _others.get(opname) is here
 
 
 def _is_same(here: Any, function: Any, place: tuple[str, str]) -> bool:
@@ -147,7 +147,7 @@ def name_of(function: Any) -> Any:
     else:
         module = getattr(function, "__module__", None) or ""
     opname = ops.OPNAMES.get(function)
-    if opname is not None and ops.function_named(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
+    if opname is not None and ops.function_by_opname(opname) is function and module.split(".")[0] in ("numpy", "compgraph"):
         return opname
     _, path = place_of(function)
     if is_shared(module) and import_function(module, path) is function:
@@ -160,7 +160,7 @@ def function_called(name: Any) -> Any:
     if not isinstance(name, str):
         return name
     module, is_place, path = name.rpartition(":")
-    function = import_function(module, path) if is_place else ops.function_named(path)
+    function = import_function(module, path) if is_place else ops.function_by_opname(path)
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
     for begin in before_variables:  # a module that was imported just now may have functions to prepare

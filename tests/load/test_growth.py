@@ -434,7 +434,7 @@ def test_a_primitive_and_its_rule_go_with_the_last_that_uses_them(names: str) ->
     del node, function, found
     gc.collect()
     assert [function() for function in functions] == [None] * 20
-    assert cg.ops.function_named("growing") is cg.ops.function_named("growing_7") is None
+    assert cg.ops.function_by_opname("growing") is cg.ops.function_by_opname("growing_7") is None
 
 
 def test_a_function_that_takes_over_attributes_takes_over_no_rule() -> None:

@@ -34,9 +34,9 @@ def total(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
-ops.enter(squared_sine, "squared_sine", kind="elementwise")
-ops.enter(upside_down, "upside_down", kind="shape", warns="never")
-ops.enter(total, "total", kind="reduction")
+ops.register_operation(squared_sine, "squared_sine", kind="elementwise")
+ops.register_operation(upside_down, "upside_down", kind="shape", warns="never")
+ops.register_operation(total, "total", kind="reduction")
 rules.elementwise("squared_sine", lambda g, out, x: g * np.sin(2 * x))
 rules.linear("upside_down", lambda g, out, x: bind(upside_down, (g,)))
 rules.reduction("total", lambda out, x, **options: None)

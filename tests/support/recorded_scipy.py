@@ -76,7 +76,7 @@ def main() -> None:
 
 def smooth() -> set[str]:
     """The operations with a derivative, without those that `autodiff` defines for its own rules."""
-    functions = {**opnames._by_opname, **opnames._users}
+    functions = {**opnames._functions_by_opname, **opnames._user_functions}
     return {name for name, f in functions.items() if f not in ops.PIECEWISE and not is_of_autodiff(f)}
 
 
@@ -91,7 +91,7 @@ def rules() -> set[str]:
         return set()
     importlib.import_module("autodiff.grads").__dir__()  # loads all rules
     every = importlib.import_module("autodiff.rules").rules
-    return {name for name in every if not is_of_autodiff(ops.function_named(name))}
+    return {name for name in every if not is_of_autodiff(ops.function_by_opname(name))}
 
 
 if __name__ == "__main__":

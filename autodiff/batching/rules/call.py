@@ -154,7 +154,7 @@ def apply_batch_rule(call: Call) -> Any:
     rule = _cache.get(call.base)
     if rule is None:
         rule = find_rule(call.base)
-        if not isinstance(ops.kept(call.base, "opname"), str):  # functions of users are not cached, so they can be freed
+        if not isinstance(ops.get_attached(call.base, "opname"), str):  # functions of users are not cached, so they can be freed
             _cache[call.base] = rule
     try:
         return rule(call)

@@ -195,7 +195,7 @@ def _piecewise_constant(*operands: Any, value: Any) -> Any:
     return np.array(value)[()]
 
 
-ops.enter_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
+ops.register_piecewise(_piecewise_constant, "scipy_optimize_unmoved")
 
 
 def piecewise_constant(value: Any, *operands: Any) -> Any:

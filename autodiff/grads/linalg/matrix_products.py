@@ -195,7 +195,7 @@ def on_axes_rule(function: OnAxes) -> Rule:
 
     def formula_of(position: int) -> Formula:
         def formula(g: NDArray[Any], out: NDArray[Any], *operands: Any) -> Any:
-            *places, to = function.places(len(operands))
+            *places, to = function.operand_axes(len(operands))
             moved = [np.moveaxis(ensure_array(x), at, _last_axes(at)) for x, at in zip(operands, places, strict=True)]
             g, out = (np.moveaxis(y, to, _last_axes(to)) for y in (g, out))
             if function.options.get("keepdims", False):

@@ -195,7 +195,7 @@ def diagonal_matrix(values: Any, w: Any, of: str) -> Any:
     return np.eye(w.shape[-1]) * values[..., None, :]
 
 
-ops.enter(diagonal_matrix, "diagonal_matrix")
+ops.register_operation(diagonal_matrix, "diagonal_matrix")
 
 
 def on_diagonal(values: Any, w: Any, of: str) -> Any:

@@ -347,7 +347,7 @@ class _EngineWriter(Writer):
         is_packed = isinstance(function, ops.Packed)
         axes, dtype = None, options.get("dtype")
         if isinstance(function, ops.OnAxes):
-            axes, dtype, function = function.places(len(operands)), _dtype_option(function), function.function
+            axes, dtype, function = function.operand_axes(len(operands)), _dtype_option(function), function.function
         while isinstance(function, (ops.Packed, ops.Configured)):
             if isinstance(function, ops.Configured):
                 dtype = _dtype_option(function)

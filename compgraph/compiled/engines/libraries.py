@@ -485,7 +485,7 @@ def counterpart(library: Library, function: Any) -> Function:
     The result takes the operands and options of NumPy's function.
     """
     key = key_of(function)
-    if ops.spec_of(function) is None and ops.function_named(ops.opname_of(function)) is not function:
+    if ops.spec_of(function) is None and ops.function_by_opname(ops.opname_of(function)) is not function:
         raise UnsupportedError(f"{key or 'a function'} is a function of yours; write it in NumPy's functions")
     if key in _REFUSED:
         raise UnsupportedError(f"{key}: {_REFUSED[key]}")

@@ -1,4 +1,4 @@
-"""NumPy functions written anew in recorded steps, because NumPy's own code would lose the graph."""
+"""NumPy functions reimplemented in recorded steps, because NumPy's own code would lose the graph."""
 
 from . import histograms, moving, selection
 from .tools import ensure_array

@@ -1,6 +1,6 @@
 """Joining, moving and padding elements.
 
-NumPy's own implementations write into a plain array, or make one of their argument.
+NumPy's own implementations write into a plain array, or convert their argument to one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import is_node, leaves, record_of, stacked
+from .tools import is_node, leaves, record_call, stack_sequence
 
 # ------------------------------------------------------------------------------------- joining, moving
 
@@ -34,7 +34,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     shape = rows.shape[:-1]
     if 0 in shape:
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
-    result = np.stack([stacked(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
+    result = np.stack([stack_sequence(func1d(rows[(*place, ...)], *args, **kwargs)) for place in np.ndindex(shape)])
     inner = result.ndim - 1
     result = np.reshape(result, (*shape, *result.shape[1:]))
     axis %= np.ndim(arr)
@@ -60,17 +60,17 @@ def nan_to_num(x: Any, **numbers: Any) -> Any:
     return np.nan_to_num(x, **numbers)
 
 
-def finite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def replace_nonfinite(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``: replace values that are not finite by numbers, which may be nodes."""
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    result = record_of(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
-    for name, is_met in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
+    result = record_call(nan_to_num, x, **{name: 0.0 if is_node(value) else value for name, value in numbers.items()})
+    for name, test in (("nan", np.isnan), ("posinf", np.isposinf), ("neginf", np.isneginf)):
         if not is_node(value := numbers[name]):
             continue
         if result.dtype.kind == "c" or not np.can_cast(value.dtype, result.dtype, "same_kind"):
             kinds = f"{name}= is a node of {value.dtype}, x is {result.dtype}"
             raise TypeError(f"np.nan_to_num: {kinds}. A node has to be real, as x. Use np.where(np.isfinite(x), x, node).")
-        result = np.where(is_met(x), value, result).astype(result.dtype)
+        result = np.where(test(x), value, result).astype(result.dtype)
     return result[()] if result.ndim == 0 else result
 
 
@@ -79,30 +79,30 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     return np.pad(array, pad_width, mode, **options)
 
 
-def pad_ends(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
-    """``numpy.pad``, whose `constant_values` may be nodes: these are chosen by position, the rest is recorded as `pad`."""
+def pad_with_nodes(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    """``numpy.pad``, whose `constant_values` may be nodes: they are selected by position. Other calls are recorded as `pad`."""
     if callable(mode):
         raise TypeError("np.pad: mode= cannot be a function, which writes into an array; use np.concatenate")
     widths = list(pad_width.values()) if isinstance(pad_width, dict) else [pad_width]
     floating = [leaf for leaf in leaves(widths) if is_node(leaf) and leaf.dtype.kind not in "iu"]
     if floating:
         raise TypeError(f"np.pad: pad_width= has to be integers, and has a node of {floating[0].dtype}. Use int(node).")
-    array = stacked(array)  # of nodes in a list NumPy would ask this function again, and again
+    array = stack_sequence(array)  # otherwise NumPy would dispatch a list of nodes to this function endlessly
     nodes = [k for k, v in options.items() if any(is_node(leaf) for leaf in leaves(v))]
     pad_width = dict(pad_width) if isinstance(pad_width, dict) else tuple(pad_width) if isinstance(pad_width, list) else pad_width
     if nodes == ["constant_values"] and mode == "constant":
         axes = np.ndim(array)
         ends = np.pad(np.zeros(np.shape(array), int), pad_width, constant_values=1 + np.arange(2 * axes).reshape(axes, 2))
-        values = np.ravel(np.broadcast_to(stacked(options["constant_values"]), (axes, 2)))
+        values = np.ravel(np.broadcast_to(stack_sequence(options["constant_values"]), (axes, 2)))
         padded = np.pad(array, pad_width)
         return np.where(ends > 0, values[ends - 1], padded).astype(padded.dtype)
     if nodes:
         raise TypeError(f"np.pad: {nodes[0]}= cannot be a node; give node.value")
-    return record_of(pad, array, pad_width=pad_width, mode=mode, **options)
+    return record_call(pad, array, pad_width=pad_width, mode=mode, **options)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803
-    """``numpy.vander``: the powers of a vector as columns, each the one before times the vector."""
+    """``numpy.vander``: the powers of a vector as columns, each the product of the preceding one and the vector."""
     if np.ndim(x) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     x = x.astype(np.promote_types(x.dtype, int))
@@ -122,18 +122,18 @@ def block(arrays: Any) -> Any:
             raise ValueError("List at arrays cannot be empty")
         depth, inner = depth + 1, inner[0]
 
-    def blocks(part: Any, level: int) -> list[Any]:
+    def collect_blocks(part: Any, level: int) -> list[Any]:
         if isinstance(part, tuple):
             raise TypeError("np.block takes lists, not tuples. Write the blocks as nested lists.")
         if isinstance(part, list) != (level < depth):
             raise ValueError("List depths are mismatched in np.block")
-        return [leaf for p in part for leaf in blocks(p, level + 1)] if level < depth else [part]
+        return [leaf for p in part for leaf in collect_blocks(p, level + 1)] if level < depth else [part]
 
-    axes = max(depth, *map(np.ndim, blocks(arrays, 0)))
+    axes = max(depth, *map(np.ndim, collect_blocks(arrays, 0)))
 
-    def joined(part: Any, level: int) -> Any:
+    def join_blocks(part: Any, level: int) -> Any:
         if level == depth:
             return np.reshape(part, (1,) * (axes - np.ndim(part)) + np.shape(part))
-        return np.concatenate([joined(p, level + 1) for p in part], axis=level - depth)
+        return np.concatenate([join_blocks(p, level + 1) for p in part], axis=level - depth)
 
-    return joined(arrays, 0)
+    return join_blocks(arrays, 0)

@@ -1,4 +1,4 @@
-"""``numpy.piecewise``, where each element is computed by a function of its own, and ``numpy.kaiser`` of a node."""
+"""``numpy.piecewise`` and ``numpy.kaiser``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .tools import as_array, ensure_array, is_node, leaves
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """``numpy.piecewise``: each function is called on the elements where its condition holds."""
     x = ensure_array(x)
-    conditions = _conditions(x, condlist)
+    conditions = _condition_arrays(x, condlist)
     if len(conditions) == len(funclist) - 1:
         conditions.append(~np.any(np.stack(conditions), axis=0))
     if len(conditions) != len(funclist):
@@ -20,33 +20,33 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected")
     result = np.where(False, x, np.zeros_like(x))  # zeros that depend on x: a node even if no condition holds
     for condition, function in zip(conditions, funclist, strict=True):
-        chosen = x[condition]
+        selected = x[condition]
         if not callable(function):
-            result = _filled(result, condition, chosen.shape, function)
-        elif chosen.size:
-            result = _filled(result, condition, chosen.shape, function(chosen, *args, **kw))
+            result = _assign_where(result, condition, selected.shape, function)
+        elif selected.size:
+            result = _assign_where(result, condition, selected.shape, function(selected, *args, **kw))
     return result
 
 
-def _conditions(x: Any, condlist: Any) -> list[Any]:
-    """The conditions, as arrays of booleans; NumPy takes a single one in several forms."""
+def _condition_arrays(x: Any, condlist: Any) -> list[Any]:
+    """The conditions as boolean arrays; NumPy accepts a single condition in several forms."""
     if _is_scalar(condlist) or (x.ndim != 0 and (_is_scalar(condlist[0]) or not isinstance(condlist[0], (list, np.ndarray)))):
         condlist = [condlist]
-    return [_boolean(condition) for condition in condlist]
+    return [_as_boolean(condition) for condition in condlist]
 
 
 def _is_scalar(condition: Any) -> bool:
     return bool(np.isscalar(condition) or getattr(condition, "is_scalar", False))
 
 
-def _boolean(condition: Any) -> Any:
+def _as_boolean(condition: Any) -> Any:
     condition = as_array(condition)
     return condition if condition.dtype == bool else condition.astype(bool)
 
 
-def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
-    """``array[condition] = values``, as a new array; ``array[condition]`` has the given shape."""
-    values = _assigned(values, array.dtype)
+def _assign_where(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> Any:
+    """``array[condition] = values`` as a new array; `shape` is that of ``array[condition]``."""
+    values = _cast_for_assignment(values, array.dtype)
     if values.ndim > len(shape) and values.shape[: values.ndim - len(shape)] == (1,) * (values.ndim - len(shape)):
         values = np.reshape(values, values.shape[values.ndim - len(shape) :])
     mask = np.broadcast_to(np.reshape(condition, condition.shape + (1,) * (array.ndim - condition.ndim)), array.shape)
@@ -59,14 +59,14 @@ def _filled(array: Any, condition: Any, shape: tuple[int, ...], values: Any) -> 
     return np.where(mask, values[np.maximum(places, 0)], array)
 
 
-def _assigned(values: Any, dtype: Any) -> Any:
+def _cast_for_assignment(values: Any, dtype: Any) -> Any:
     """Values converted to a dtype, as by an assignment into an array of it."""
     values = as_array(values) if any(map(is_node, leaves(values))) else values
     if is_node(values):
         return values if values.dtype == dtype else values.astype(dtype)
-    held = np.empty(np.shape(values), dtype)
-    held[...] = values
-    return held
+    converted = np.empty(np.shape(values), dtype)
+    converted[...] = values
+    return converted
 
 
 def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803

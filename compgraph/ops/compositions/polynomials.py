@@ -10,7 +10,7 @@ import numpy as np
 from .tools import ensure_array
 
 
-def _checked(x: Any, y: Any, deg: Any, w: Any) -> None:
+def _check_arguments(x: Any, y: Any, deg: Any, w: Any) -> None:
     """Raise for arguments that do not fit, as ``numpy.polyfit`` does."""
     if deg < 0:
         raise ValueError("expected deg >= 0")
@@ -28,7 +28,7 @@ def _checked(x: Any, y: Any, deg: Any, w: Any) -> None:
         raise TypeError("expected w and y to have the same length")
 
 
-def _as(array: Any, result: Any) -> Any:
+def _cast_like(array: Any, result: Any) -> Any:
     """A result in the dtype of `array`, into which NumPy would write it."""
     return result if result.dtype == array.dtype else result.astype(array.dtype, casting="same_kind")
 
@@ -37,14 +37,14 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
     """``numpy.polyfit``."""
     x, y = ensure_array(x) + 0.0, ensure_array(y) + 0.0
     w = None if w is None else ensure_array(w) + 0.0
-    _checked(x, y, deg, w)
+    _check_arguments(x, y, deg, w)
     order = int(deg) + 1
     rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond
     powers = np.vander(x, order)
     if w is not None:
-        powers, y = _as(powers, powers * w[:, None]), _as(y, y * (w[:, None] if y.ndim == 2 else w))
+        powers, y = _cast_like(powers, powers * w[:, None]), _cast_like(y, y * (w[:, None] if y.ndim == 2 else w))
     scale = np.sqrt(np.sum(powers * powers, axis=0))
-    powers = _as(powers, powers / scale)
+    powers = _cast_like(powers, powers / scale)
     c, residuals, rank, s = np.linalg.lstsq(powers, y, rcond)
     c = (c.T / scale).T
     if rank != order and not full:
@@ -57,7 +57,7 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
 def _covariance(powers: Any, scale: Any, residuals: Any, y: Any, cov: Any) -> Any:
     """The covariance of the coefficients."""
     base = np.linalg.inv(np.dot(powers.T, powers))
-    base = _as(base, base / np.outer(scale, scale))
+    base = _cast_like(base, base / np.outer(scale, scale))
     count, order = powers.shape
     factor: Any = 1
     if cov != "unscaled":

@@ -1,6 +1,6 @@
 """Taking, choosing and sorting elements, and sets of them.
 
-NumPy's own implementations write into a plain array, or make one of their argument.
+NumPy's own implementations write into a plain array, or convert their argument to one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .tools import as_array, is_node, leaves, record_of, stacked
+from .tools import as_array, is_node, leaves, record_call, stack_sequence
 
 # ----------------------------------------------------------------------------------------------- taking
 
@@ -18,7 +18,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """The slices of `a` where a condition holds."""
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
-    return record_of(np.take, a, np.flatnonzero(condition), axis=axis, out=out)
+    return record_call(np.take, a, np.flatnonzero(condition), axis=axis, out=out)
 
 
 def compress_method(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
@@ -32,7 +32,7 @@ def extract(condition: Any, arr: Any) -> Any:
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """For each element of `a`, the element of the choice of that number."""
+    """``numpy.choose``: each element of `a` is the number of the array from which an element is taken."""
     if out is not None:
         raise TypeError("np.choose(..., out=) would lose the graph of its result; use result = np.choose(...)")
     index, *parts = np.broadcast_arrays(a, *choices)
@@ -53,7 +53,11 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise ValueError("list of cases must be same length as list of conditions")
     if len(condlist) == 0:
         raise ValueError("select with an empty condition list is not possible")
-    condlist, choicelist, default = list(map(_kept, condlist)), list(map(_kept, choicelist)), _kept(default)
+    condlist, choicelist, default = (
+        list(map(_as_array_or_number, condlist)),
+        list(map(_as_array_or_number, choicelist)),
+        _as_array_or_number(default),
+    )
     for number, condition in enumerate(condlist):
         if np.result_type(condition).kind != "b":
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
@@ -64,37 +68,37 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result if result.dtype == dtype else result.astype(dtype)
 
 
-def _kept(value: Any) -> Any:
+def _as_array_or_number(value: Any) -> Any:
     """An array, or a node; a Python number as it is, since it has no dtype."""
     return value if type(value) in (int, float, complex) else as_array(value)
 
 
 def _as_positions(obj: Any, x: Any, axis: Any) -> Any:
-    """Positions along an axis: those that a slice means, a list with nodes in it as one node, anything else as it is."""
+    """Positions along an axis: convert a slice to an array, a list with nodes to one node; leave other values unchanged."""
     if isinstance(obj, list) and any(map(is_node, leaves(obj))):
-        return stacked(obj)
+        return stack_sequence(obj)
     return np.arange(*obj.indices(np.size(x) if axis is None else np.shape(x)[axis])) if isinstance(obj, slice) else obj
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """``numpy.insert`` as it is recorded: `obj` is positions, no slice."""
+    """``numpy.insert`` in its recorded form: `obj` are positions, not a slice."""
     return np.insert(arr, obj, values, axis)
 
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """``numpy.delete`` as it is recorded: `obj` is positions, no slice."""
+    """``numpy.delete`` in its recorded form: `obj` are positions, not a slice."""
     return np.delete(arr, obj, axis)
 
 
 def insert_at(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """``numpy.insert``: an array with values put in before the positions `obj`."""
-    return record_of(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
+    return record_call(insert, arr, _as_positions(obj, arr, axis), values, axis=axis)
 
 
 def delete_at(arr: Any, obj: Any, axis: Any = None) -> Any:
     """``numpy.delete``: an array without the elements at the positions `obj`."""
     obj = _as_positions(obj, arr, axis)
-    return record_of(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
+    return record_call(delete, arr, obj if np.size(obj) else np.zeros(0, int), axis=axis)
 
 
 def sort_complex(a: Any) -> Any:
@@ -130,7 +134,7 @@ def unique_values(
 ) -> Any:
     """``numpy.unique``: each value that occurs, taken from its first position."""
     options = {"return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "equal_nan": equal_nan}
-    _, first, *others = record_of(unique, ar, sorted=sorted or return_index, **options)
+    _, first, *others = record_call(unique, ar, sorted=sorted or return_index, **options)
     values = np.take(ar, first, axis=axis)
     outputs = (values, *([first] if return_index else []), *others)
     return outputs if len(outputs) > 1 else values
@@ -179,9 +183,9 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> Any:
     x = as_array(filt)
     np.trim_zeros(np.zeros((0,) * x.ndim), trim, axis)  # raises for invalid options
     axes = range(x.ndim) if axis is None else [i % x.ndim for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
-    kept = [np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i])) for i in axes]
+    nonzero_masks = [np.any(x != 0, axis=tuple([k for k in range(x.ndim) if k != i])) for i in axes]
     index: list[Any] = [slice(None)] * x.ndim
-    for i, mask in zip(axes, kept, strict=True):
+    for i, mask in zip(axes, nonzero_masks, strict=True):
         first, last = 0, 0
         if np.any(mask):
             places = np.flatnonzero(mask)

@@ -1,6 +1,6 @@
 """Statistics and differences.
 
-NumPy's own implementations fill buffers; these do the same with operations that are recorded, to the same bits.
+NumPy's own implementations fill buffers; these return the same bits by recorded operations.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from .tools import ensure_array, is_node, plain_of
+from .tools import ensure_array, is_node, to_plain
 
 Function = Callable[..., Any]
 
 
-def sparing(function: Function) -> Function:
-    """The function with ``overwrite_input=True`` refused: it would reorder the elements of a node."""
+def without_overwrite_input(function: Function) -> Function:
+    """Wrap a function so that ``overwrite_input=True``, which would reorder the elements of a node, raises."""
 
     @functools.wraps(function)
-    def spared(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
+    def call(*args: Any, overwrite_input: Any = False, **options: Any) -> Any:
         if overwrite_input:
             raise TypeError(
-                f"np.{function.__name__}: overwrite_input= would write into a node, which the graph needs as it is; leave it out"
+                f"np.{function.__name__}: overwrite_input= would overwrite a node, whose value the graph needs; leave it out"
             )
         return function(*args, **options)
 
-    return spared
+    return call
 
 
 # ------------------------------------------------------------------------------------ NumPy's in steps
 
 
-def _along(x: Any, axis: int, *bounds: int | None) -> Any:
+def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
     """A slice along an axis."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
@@ -64,7 +64,7 @@ def _distances(points: Any, length: int) -> Any:
     return steps[0] if not is_node(points) and (steps == steps[0]).all() else steps
 
 
-def _edge(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
+def _edge_difference(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
     """The one-sided difference at an edge, of `order` 1 or 2.
 
     `points` are the values from the edge inwards, `near` and `far` the distances between them, and `sign` is 1 at the
@@ -87,25 +87,25 @@ def _edge(points: list[Any], near: Any, far: Any, order: int, sign: int) -> Any:
     return inner * points[2] + middle * points[1] + outer * points[0]
 
 
-def _slope(f: Any, axis: int, steps: Any, order: int) -> Any:
+def _differences_along(f: Any, axis: int, steps: Any, order: int) -> Any:
     """The derivative of `f` along an axis: central differences inside, one-sided ones of `order` at the edges."""
     count = f.shape[axis]
     if count < order + 1:
         raise ValueError(
             "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required."
         )
-    before, here, behind = _along(f, axis, None, -2), _along(f, axis, 1, -1), _along(f, axis, 2, None)
+    before, middle, after = _slice_along(f, axis, None, -2), _slice_along(f, axis, 1, -1), _slice_along(f, axis, 2, None)
     if np.ndim(steps) == 0:
-        inside = (behind - before) / (2.0 * steps)
+        inside = (after - before) / (2.0 * steps)
         ends = [(steps, steps)] * 2
     else:
         left, right = (np.reshape(part, (-1, *[1] * (f.ndim - 1 - axis))) for part in (steps[:-1], steps[1:]))
-        inside = -right / (left * (left + right)) * before + (right - left) / (left * right) * here
-        inside = inside + left / (right * (left + right)) * behind
+        inside = -right / (left * (left + right)) * before + (right - left) / (left * right) * middle
+        inside = inside + left / (right * (left + right)) * after
         ends = [(steps[0], steps[min(1, count - 2)]), (steps[-1], steps[max(count - 3, 0)])]
-    first = [_along(f, axis, i, i + 1) for i in range(order + 1)]
-    last = [_along(f, axis, count - 1 - i, count - i) for i in range(order + 1)]
-    parts = [_edge(first, *ends[0], order, 1), inside, _edge(last, *ends[1], order, -1)]
+    first = [_slice_along(f, axis, i, i + 1) for i in range(order + 1)]
+    last = [_slice_along(f, axis, count - 1 - i, count - i) for i in range(order + 1)]
+    parts = [_edge_difference(first, *ends[0], order, 1), inside, _edge_difference(last, *ends[1], order, -1)]
     return np.concatenate([part if part.dtype == f.dtype else part.astype(f.dtype) for part in parts], axis=axis)
 
 
@@ -115,21 +115,23 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = range(f.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple([operator.index(i) % f.ndim for i in axes])
     by_numpy: Any = np.gradient
-    plain = by_numpy(plain_of(f), *map(plain_of, spacing), axis=axis, edge_order=edge_order)
+    plain = by_numpy(to_plain(f), *map(to_plain, spacing), axis=axis, edge_order=edge_order)
     f = f.astype(float) if f.dtype.kind in "biu" else f
-    derivatives = [_slope(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)]
     derivatives = [
-        _rounded_as(x, wanted) for x, wanted in zip(derivatives, plain if isinstance(plain, tuple) else (plain,), strict=True)
+        _differences_along(f, i, steps, edge_order) for i, steps in zip(axes, _spacings(f, spacing, axes), strict=True)
+    ]
+    derivatives = [
+        _match_bits(x, expected) for x, expected in zip(derivatives, plain if isinstance(plain, tuple) else (plain,), strict=True)
     ]
     return derivatives[0] if len(derivatives) == 1 else tuple(derivatives)
 
 
-def _rounded_as(x: Any, wanted: Any) -> Any:
-    """`x`, with a constant added that makes its bits NumPy's.
+def _match_bits(x: Any, expected: Any) -> Any:
+    """Add a constant to `x`, so that its bits equal those of NumPy's result.
 
-    They differ where coordinates are a node with equal distances: NumPy's formula for these is shorter.
+    They differ where coordinates are a node with equal spacing, for which NumPy has a shorter formula.
     """
-    return x if np.array_equal(plain_of(x), wanted, equal_nan=True) else x + (wanted - plain_of(x))
+    return x if np.array_equal(to_plain(x), expected, equal_nan=True) else x + (expected - to_plain(x))
 
 
 def _weights(weights: Any, name: str, count: int) -> Any:
@@ -146,12 +148,12 @@ def _weights(weights: Any, name: str, count: int) -> Any:
     return weights
 
 
-def _table(x: Any, dtype: Any, turned: bool) -> Any:
+def _variables_in_rows(x: Any, dtype: Any, transposed: bool) -> Any:
     """Variables in rows."""
     if x.ndim > 2:
         raise ValueError("cov: data has more than 2 dimensions")
     rows = np.reshape(x, (1,) * (2 - x.ndim) + x.shape).astype(dtype)
-    return rows.T if turned else rows
+    return rows.T if transposed else rows
 
 
 def cov(
@@ -163,26 +165,36 @@ def cov(
         raise ValueError("ddof must be integer")
     data = [ensure_array(part) for part in (m, y) if part is not None]
     dtype = np.result_type(*[part.dtype for part in data], float) if dtype is None else dtype
-    x = _table(data[0], dtype, not rowvar and data[0].ndim != 1)
+    x = _variables_in_rows(data[0], dtype, not rowvar and data[0].ndim != 1)
     if y is not None:
-        other = _table(data[1], dtype, False)
+        other = _variables_in_rows(data[1], dtype, False)
         x = np.concatenate((x, other.T if not rowvar and other.shape[0] != 1 else other), axis=0)
     if x.shape[0] == 0:
         return np.dot(x, x.T)
     ddof = (1 if bias == 0 else 0) if ddof is None else ddof
-    of_each = [_weights(w, name, x.shape[1]) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None]
-    w = None if not of_each else of_each[0] if len(of_each) == 1 else of_each[0] * of_each[1]
+    observation_weights = [
+        _weights(w, name, x.shape[1]) for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None
+    ]
+    w = (
+        None
+        if not observation_weights
+        else observation_weights[0]
+        if len(observation_weights) == 1
+        else observation_weights[0] * observation_weights[1]
+    )
     mean, total = np.average(x, axis=1, weights=w, returned=True)
-    freedom: Any = x.shape[1] - ddof if w is None else total[0]
+    degrees_of_freedom: Any = x.shape[1] - ddof if w is None else total[0]
     if w is not None and ddof:
-        freedom = freedom - (ddof if aweights is None else ddof * np.sum(w * of_each[-1]) / freedom)
-    if freedom <= 0:
+        degrees_of_freedom = degrees_of_freedom - (
+            ddof if aweights is None else ddof * np.sum(w * observation_weights[-1]) / degrees_of_freedom
+        )
+    if degrees_of_freedom <= 0:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
-        freedom = 0.0
-    centred = (x - mean[:, None]).astype(x.dtype, copy=False)
-    turned = centred.T if w is None else (centred * w).T
-    products = np.dot(centred, np.conjugate(turned) if turned.dtype.kind == "c" else turned)
-    return np.squeeze((products * np.true_divide(1, freedom)).astype(products.dtype, copy=False))
+        degrees_of_freedom = 0.0
+    centered = (x - mean[:, None]).astype(x.dtype, copy=False)
+    transposed = centered.T if w is None else (centered * w).T
+    products = np.dot(centered, np.conjugate(transposed) if transposed.dtype.kind == "c" else transposed)
+    return np.squeeze((products * np.true_divide(1, degrees_of_freedom)).astype(products.dtype, copy=False))
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:

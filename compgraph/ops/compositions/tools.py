@@ -13,20 +13,20 @@ def is_node(value: Any) -> bool:
     return hasattr(type(value), "opname")
 
 
-def plain_of(value: Any) -> Any:
-    """The numbers of a value as a plain array, where only a decision depends on them."""
+def to_plain(value: Any) -> Any:
+    """The value of a node as a plain array, for decisions in Python."""
     if is_node(value) and value.trace_kind == "batch":
         value.item()  # raises for a batched value, with advice
     return np.asarray(value.raw_value if is_node(value) else value)
 
 
 def ensure_array(value: Any) -> Any:
-    """Convert a value by ``np.asanyarray``; return a node unchanged, which may be no array that NumPy's C code accepts."""
+    """Convert a value by ``np.asanyarray``; return a node unchanged, because NumPy's C code may reject it."""
     return value if is_node(value) else np.asanyarray(value)
 
 
-def record_of(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """Record a function of our own, as a node's protocol does with one of NumPy's; without a node, call it."""
+def record_call(function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """Record the call of a function of this package by a node's ``__array_function__``; without a node, call it."""
     node = next((x for x in (*operands, *leaves([*options.values()])) if is_node(x)), None)
     if node is None:
         return function(*operands, **options)
@@ -38,13 +38,13 @@ def leaves(value: Any) -> list[Any]:
     return [leaf for part in value for leaf in leaves(part)] if isinstance(value, (list, tuple)) else [value]
 
 
-def stacked(value: Any) -> Any:
+def stack_sequence(value: Any) -> Any:
     """A sequence with nodes in it as one array."""
-    return np.stack([stacked(part) for part in value]) if isinstance(value, (list, tuple)) else value
+    return np.stack([stack_sequence(part) for part in value]) if isinstance(value, (list, tuple)) else value
 
 
 def as_array(value: Any) -> Any:
-    """A value as an array; a node as it is, nested sequences with nodes in them as one node."""
+    """Convert a value to an array, nested sequences with nodes to one node; return a node unchanged."""
     if is_node(value):
         return value
-    return stacked(value) if any(map(is_node, leaves(value))) else np.asarray(value)
+    return stack_sequence(value) if any(map(is_node, leaves(value))) else np.asarray(value)

@@ -1,4 +1,4 @@
-"""All operations, family by family: one entry per function of NumPy's that a node may meet."""
+"""All operations by family: one entry per NumPy function that may be called with a node."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.where, "condition x y", kind="elementwise", lowering="where", warns="never", formula="where(x, y, z)"),
     rule(np.heaviside, formula="where(Lt(x, 0), 0, where(Eq(x, 0), y, 1))"),
     rule(moving.nan_to_num, "x", kind="elementwise", warns="never"),
-    steps(np.nan_to_num, moving.finite),
+    steps(np.nan_to_num, moving.replace_nonfinite),
     # complex numbers
     rule(np.conjugate, opname="conj", warns="never", formula="conjugate(x)"),
     rule(np.real, "val", kind="elementwise", warns="never", formula="re(x)"),

@@ -39,8 +39,8 @@ OPERATIONS: tuple[OpSpec, ...] = (
     plain(np.savez_compressed, is_pure=False),
     plain(np.einsum_path),
     # dates
-    refused(np.is_busday, "dates, which no node holds"),
-    refused(np.busday_count, "dates, which no node holds"),
-    refused(np.busday_offset, "dates, which no node holds"),
-    refused(np.datetime_as_string, "dates, which no node holds"),
+    refused(np.is_busday, "plain arrays of dates, which nodes cannot hold"),
+    refused(np.busday_count, "plain arrays of dates, which nodes cannot hold"),
+    refused(np.busday_offset, "plain arrays of dates, which nodes cannot hold"),
+    refused(np.datetime_as_string, "plain arrays of dates, which nodes cannot hold"),
 )

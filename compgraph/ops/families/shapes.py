@@ -54,7 +54,7 @@ OPERATIONS: tuple[OpSpec, ...] = (
     rule(np.tile, "A", warns="never"),
     rule(np.repeat, "a repeats", method="repeat", length="integers"),
     rule(moving.pad, "array"),
-    steps(np.pad, moving.pad_ends),
+    steps(np.pad, moving.pad_with_nodes),
     steps(np.meshgrid, moving.meshgrid),
     # arrays like others
     piecewise(np.zeros_like, "a", warns="never"),

@@ -11,14 +11,14 @@ _ORDER = (np.median, np.quantile, np.percentile, np.nanmedian, np.nanquantile, n
 
 OPERATIONS: tuple[OpSpec, ...] = (
     # order statistics
-    *[rule(statistics.sparing(f), "a", aliases=(f,)) for f in _ORDER],
+    *[rule(statistics.without_overwrite_input(f), "a", aliases=(f,)) for f in _ORDER],
     # histograms
     rule(np.bincount, "x weights", kind="sequential", length="values"),
     rule(np.histogram, "a weights", kind="sequential", length="values"),
     rule(np.histogram_bin_edges, "a", kind="sequential", length="values"),
     steps(np.histogram2d, histograms.histogram2d),
     rule(histograms.histogramdd, "sample weights", kind="sequential"),
-    steps(np.histogramdd, histograms.histogramdd_of),
+    steps(np.histogramdd, histograms.histogramdd_in_steps),
     # correlation
     steps(np.cov, statistics.cov),
     steps(np.corrcoef, statistics.corrcoef),

@@ -1,7 +1,7 @@
 """Functions for which NumPy does not dispatch to nodes.
 
-Some take no arrays. Others take the numbers of a node and lose its graph; compgraph has its own versions of these (`cg.array`,
-`cg.full` ...), which NumPy's names mean while a function is traced (see `compgraph.interception`).
+Some take no arrays. Others convert a node to a plain array and lose its graph; compgraph has its own versions of these
+(`cg.array`, `cg.full` ...), to which NumPy's names are bound while a function is traced (see `compgraph.interception`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _operation(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a function of plain arrays: calls with nodes record it as the operation ``scipy_linalg_<name>``."""
 
     def define(function: Callable[..., Any]) -> Callable[..., Any]:
-        ops.enter(function, opname("scipy.linalg", name))
+        ops.register_operation(function, opname("scipy.linalg", name))
 
         @functools.wraps(function)
         def call(*operands: Any, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from ... import ops
 from ...bind import bind
 from ...graph import as_operand
 
-ops.enter(scipy.signal.lfilter, "scipy_signal_lfilter")
+ops.register_operation(scipy.signal.lfilter, "scipy_signal_lfilter")
 
 
 def arrays(*values: Any) -> tuple[Any, ...]:

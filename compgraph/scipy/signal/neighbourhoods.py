@@ -11,7 +11,7 @@ from ... import ops
 from ...bind import bind
 from .filters import arrays
 
-ops.enter(scipy.signal.convolve2d, "scipy_signal_convolve2d")
+ops.register_operation(scipy.signal.convolve2d, "scipy_signal_convolve2d")
 
 _BOUNDARIES: dict[str, Any] = {"wrap": "wrap", "circular": "wrap", "symm": "symmetric", "symmetric": "symmetric"}
 

@@ -10,7 +10,7 @@ from ... import ops
 from ...bind import bind
 from .filters import arrays
 
-ops.enter(scipy.signal.upfirdn, "scipy_signal_upfirdn")
+ops.register_operation(scipy.signal.upfirdn, "scipy_signal_upfirdn")
 
 
 def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: str = "constant", cval: Any = 0) -> Any:

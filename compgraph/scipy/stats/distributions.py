@@ -43,8 +43,8 @@ def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> A
     return getattr(distribution, name)(q, *shapes, loc=loc)
 
 
-ops.enter(numeric, "scipy_stats_numeric")
-ops.enter_piecewise(_quantile, "scipy_stats_quantile")
+ops.register_operation(numeric, "scipy_stats_numeric")
+ops.register_piecewise(_quantile, "scipy_stats_quantile")
 
 
 def _is_active(*values: object) -> bool:

@@ -68,8 +68,8 @@ def test_every_smooth_function_has_a_rule_and_every_rule_a_function() -> None:
     assert {name for name in opnames if not name.startswith("scipy_")} <= set(RULES)  # those of SciPy: test_policies
     for opname, rule in RULES.items():
         assert rule.opname == opname
-        assert callable(ops.function_named(opname)), f"no function is recorded as {opname}"
-        assert ops.function_named(opname) not in ops.PIECEWISE
+        assert callable(ops.function_by_opname(opname)), f"no function is recorded as {opname}"
+        assert ops.function_by_opname(opname) not in ops.PIECEWISE
 
 
 @for_each("dtype", [float, complex])
@@ -165,7 +165,7 @@ class TestCalledByHand:
 @pytest.fixture
 def registered() -> Iterator[None]:
     """Undo what a test declares."""
-    tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops._by_opname]
+    tables: list[dict[Any, Any]] = [rules, ops.OPNAMES, ops._functions_by_opname]
     kept = [dict(table) for table in tables]
     yield
     for table, before in zip(tables, kept, strict=True):

@@ -290,7 +290,7 @@ PACKED_LOWERINGS = {numpy.concatenate: _concatenate, numpy.stack: _stack}
 LOWERINGS: dict[Any, Any] = {
     numpy.pad: _pad, numpy.tile: _tile, numpy.repeat: _repeat, numpy.roll: _roll, numpy.diagonal: _diagonal,
     numpy.trace: _trace, numpy.diag: _diag, numpy.outer: _outer, numpy.full_like: _full_like, numpy.real: _identity,
-    ops.function_named("pad"): _pad, ops.stop_gradient: _identity,
+    ops.function_by_opname("pad"): _pad, ops.stop_gradient: _identity,
     ops.ufunc_method(np.multiply, "outer"): _outer,
 }  # fmt: skip
 NAMED_LOWERINGS = {"over": _safe_divide}

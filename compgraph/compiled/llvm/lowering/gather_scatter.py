@@ -297,7 +297,7 @@ def _added_at(state: LoweringState, item: Any) -> str:
 LOWERINGS = {
     np.take: _take,
     np.take_along_axis: _take_along_axis,
-    ops.function_named("of_class"): _select_class,
-    ops.function_named("added_at"): _added_at,
+    ops.function_by_opname("of_class"): _select_class,
+    ops.function_by_opname("added_at"): _added_at,
 }
 NAMED_LOWERINGS = {"scatter": _scatter}

@@ -41,7 +41,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     **reductions.LOWERINGS,
     **masked_ops.LOWERINGS,
     **contractions.LOWERINGS,
-    **{ops.function_named(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
+    **{ops.function_by_opname(name): lower for name, lower in {**_CONVOLUTIONS, **_POOLING}.items()},
 }
 # Functions of derivatives, by their recorded names.
 NAMED_LOWERINGS: dict[str, LowerItem] = {**gather_scatter.NAMED_LOWERINGS, **array_assembly.NAMED_LOWERINGS}
@@ -56,7 +56,7 @@ def lowering_of(function: Any) -> LowerItem | None:
         return array_assembly.PACKED_LOWERINGS.get(function.function)
     lowering = LOWERINGS.get(function)
     name = getattr(function, "__name__", "")
-    if lowering is None and name in NAMED_LOWERINGS and ops.function_named(name) is function:
+    if lowering is None and name in NAMED_LOWERINGS and ops.function_by_opname(name) is function:
         return NAMED_LOWERINGS[name]
     return lowering
 
@@ -96,7 +96,7 @@ def _elementwise_name(function: Any) -> str:
     if spec is not None:
         return _ALIASES.get(spec.lowering, spec.lowering) if function is spec.function else ""
     opname = ops.opname_of(function)
-    return opname if opname in _ACTIVATIONS and ops.function_named(opname) is function else ""
+    return opname if opname in _ACTIVATIONS and ops.function_by_opname(opname) is function else ""
 
 
 def _opname_of(item: Any) -> str:

@@ -265,7 +265,7 @@ LOWERINGS: dict[Any, LowerItem] = {
     np.clip: _clip,
     np.round: _round,
     scipy.special.xlogy: _xlogy,
-    ops.function_named("nan_to_num"): _nan_to_num,
+    ops.function_by_opname("nan_to_num"): _nan_to_num,
     **{function: _masked_reduction(name, reductions.LOWERINGS[function]) for function, name in _REDUCTIONS.items()},
     **{function: _nan_reduction(name, reductions.LOWERINGS[whole]) for function, (name, whole) in _NAN_REDUCTIONS.items()},
 }
