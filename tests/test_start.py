@@ -123,7 +123,7 @@ import autodiff as ad, compgraph as cg
 def f(x):
     table = np.zeros(2)
     table[0] = x
-    assert np.zeros.is_answering
+    assert np.zeros.is_differentiation_patch
     import scipy.fft, scipy.integrate, scipy.interpolate, scipy.linalg, scipy.ndimage, scipy.optimize, scipy.signal, scipy.stats
     for name in ("view", "executor", "compiled", "trees"):
         room = getattr(cg, name, None) or importlib.import_module(f"compgraph.{name}")
@@ -147,7 +147,7 @@ for name in sorted(set(sys.modules) - at_first):
         print(name)
         for key, value in vars(sys.modules[name]).items():
             wrong = [x for x in (value, *held(value)) if type(x).__name__ in ("Buffer", "CarrierBuffer", "Borrowed")]
-            wrong += [x for x in held(value) if callable(x) and getattr(x, "is_answering", False)]
+            wrong += [x for x in held(value) if callable(x) and getattr(x, "is_differentiation_patch", False)]
             assert key == "__builtins__" or not wrong, (name, key, wrong)
 """
     late = run(program).split()

@@ -18,11 +18,11 @@ from compgraph.nn import (
     cross_correlate,
     cross_correlate_back,
     cross_correlate_kernel,
+    kernel_axes,
     log_softmax,
     max_pool_along,
     max_pool_back,
     mean_pool_back,
-    places,
     pooled_mean,
     sigmoid,
     softmax,
@@ -113,7 +113,7 @@ def _cross_correlate_unconjugated(x: NDArray[Any], kernel: Any, **options: Any) 
 
 
 def _flip_kernel(kernel: Any) -> Any:
-    return np.flip(kernel, places(kernel))
+    return np.flip(kernel, kernel_axes(kernel))
 
 
 def _trilinear(compute: Formula, position: int, *others: int) -> Formula:

@@ -1,6 +1,6 @@
-"""Arrays made for nodes: variables, constants and placeholders, arrays to be filled, and what NumPy makes of lists of nodes."""
+"""Creation of nodes: variables, constants, placeholders, writable arrays, and NumPy's constructors for lists of nodes."""
 
-from .compiled_modules import is_compiled, keep_original, shield_compiled_modules
+from .compiled_modules import is_compiled, register_original, shield_compiled_modules
 from .concatenators import asmatrix, bmat, c_, r_
 from .creation import array, asanyarray, asarray, asarray_chkfinite, empty, full, ones, zeros
 from .leaves import constant, placeholder, variable
@@ -9,7 +9,7 @@ from .patched_numpy import after_restore, patched_numpy, without_patches
 
 __all__ = [
     "LIKE_CONSTRUCTORS", "after_restore", "array", "as_strided", "asanyarray", "asarray", "asarray_chkfinite",
-    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled",
-    "keep_original", "ones", "patched_numpy", "placeholder", "r_", "require", "shield_compiled_modules", "variable",
+    "ascontiguousarray", "asfortranarray", "asmatrix", "bmat", "c_", "constant", "empty", "full", "is_compiled", "ones",
+    "patched_numpy", "placeholder", "r_", "register_original", "require", "shield_compiled_modules", "variable",
     "without_patches", "zeros",
 ]  # fmt: skip

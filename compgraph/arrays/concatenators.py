@@ -1,8 +1,8 @@
 """``r_``, ``c_``, ``bmat`` and ``asmatrix`` of nodes.
 
-NumPy's own convert their arguments to arrays without asking a node: they raise, or (for a node in a list, or at the start of
-a slice) take its numbers and lose the graph. Where NumPy makes an ``np.matrix``, the result here is a node of two dimensions:
-``np.matrix`` has operators of its own, and a node's matrix product is ``@``.
+NumPy's own convert their arguments to arrays without dispatch to nodes: they raise, or (for a node in a list, or at the start of
+a slice) convert it to a plain array and lose the graph. Where NumPy returns an ``np.matrix``, the result here is a node of two
+dimensions, because operators of ``np.matrix`` differ from those of nodes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
     obj : str or array_like
         Rows of blocks in nested lists, or a text that names them: ``"a, b; c, d"``.
     ldict, gdict : dict, optional
-        Where names are looked up, in `ldict` first; by default the variables of the caller.
+        Namespaces in which names are looked up, `ldict` first; by default the variables of the caller.
 
     Returns
     -------
@@ -82,24 +82,24 @@ def bmat(obj: Any, ldict: dict[str, Any] | None = None, gdict: dict[str, Any] | 
         if gdict is None:
             frame = frame_up(1)
             ldict, gdict = frame.f_locals, frame.f_globals
-        named: Any = ldict
-        rows = [[_look_up(name, named, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
-        return _blocks(rows) if _has_nodes(rows) else np.bmat(obj, ldict, gdict)
+        variables: Any = ldict
+        rows = [[_look_up(name, variables, gdict) for name in row.replace(",", " ").split()] for row in obj.split(";")]
+        return _join_blocks(rows) if _has_nodes(rows) else np.bmat(obj, ldict, gdict)
     if not _has_nodes(obj):
         return np.bmat(obj, ldict, gdict)
     if isinstance(obj, (list, tuple)) and not any(isinstance(row, np.ndarray) for row in obj):
-        return _blocks(obj)
+        return _join_blocks(obj)
     return asmatrix(obj if isinstance(obj, Value) else np.concatenate(obj, axis=-1))
 
 
-def _blocks(rows: Any) -> Any:
+def _join_blocks(rows: Any) -> Any:
     return asmatrix(np.concatenate([np.concatenate(row, axis=-1) for row in rows], axis=0))
 
 
-def _look_up(name: str, first: dict[str, Any], then: dict[str, Any]) -> Any:
-    if name not in first and name not in then:
+def _look_up(name: str, primary: dict[str, Any], fallback: dict[str, Any]) -> Any:
+    if name not in primary and name not in fallback:
         raise NameError(f"name {name!r} is not defined")
-    return first[name] if name in first else then[name]
+    return primary[name] if name in primary else fallback[name]
 
 
 def _has_nodes(value: Any) -> bool:
@@ -121,8 +121,8 @@ class Concatenator:
 
     __slots__ = ("numpys",)
 
-    def __init__(self, numpys: Any) -> None:
-        self.numpys = numpys
+    def __init__(self, numpy_object: Any) -> None:
+        self.numpy_object = numpy_object
 
     def __getitem__(self, key: Any) -> Any:
         """Join the arrays between the brackets."""
@@ -130,12 +130,12 @@ class Concatenator:
             frame = frame_up(1)
             return bmat(key, frame.f_globals, frame.f_locals)
         items = list(key) if isinstance(key, tuple) else [key]
-        if not any(_has_nodes(_parts(item)) for item in items):
-            return self.numpys[key]
-        axis, ndmin, place, matrix = self.numpys.axis, self.numpys.ndmin, self.numpys.trans1d, ""
+        if not any(_has_nodes(_bounds(item)) for item in items):
+            return self.numpy_object[key]
+        axis, ndmin, position, matrix = self.numpy_object.axis, self.numpy_object.ndmin, self.numpy_object.trans1d, ""
         if isinstance(items[0], str):
-            axis, ndmin, place, matrix = _directive(items.pop(0), axis, ndmin, place)
-        pieces = [_piece(item, ndmin, place) for item in items]
+            axis, ndmin, position, matrix = _parse_directive(items.pop(0), axis, ndmin, position)
+        pieces = [_entry_array(item, ndmin, position) for item in items]
         dtype = np.result_type(*[piece if type(piece) in np.ScalarType else piece.dtype for piece in pieces])
         joined = np.concatenate([array(piece, dtype, copy=None, ndmin=ndmin) for piece in pieces], axis=axis)
         if not matrix:
@@ -146,29 +146,29 @@ class Concatenator:
         return 0
 
 
-def _parts(item: Any) -> Any:
+def _bounds(item: Any) -> Any:
     """The parts of an entry that may be nodes."""
     return [item.start, item.stop, item.step] if isinstance(item, slice) else item
 
 
-def _directive(text: str, axis: int, ndmin: int, place: int) -> tuple[int, int, int, str]:
-    """Return the values of the leading text: axis, minimal number of dimensions, position of the own axes, kind of matrix."""
+def _parse_directive(text: str, axis: int, ndmin: int, position: int) -> tuple[int, int, int, str]:
+    """Parse the leading text: axis, minimal number of dimensions, position of the entry's own axes, kind of matrix."""
     if text in ("r", "c"):
-        return axis, ndmin, place, text
+        return axis, ndmin, position, text
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError as error:
         raise ValueError(f"unknown special directive {text!r}") from error
     if len(numbers) == 1:
-        return numbers[0], ndmin, place, ""
-    return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else place, ""
+        return numbers[0], ndmin, position, ""
+    return numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else position, ""
 
 
-def _piece(item: Any, ndmin: int, place: int) -> Any:
-    """An entry as an array of at least `ndmin` dimensions, its own axes at `place`; a plain number as it is."""
+def _entry_array(item: Any, ndmin: int, position: int) -> Any:
+    """An entry as an array of at least `ndmin` dimensions, its own axes at `position`; a plain number as it is."""
     if isinstance(item, slice):
-        line = array(_line(item), copy=None, ndmin=ndmin)
-        return np.swapaxes(line, -1, place) if ndmin > 1 and place != -1 else line
+        line = array(_slice_points(item), copy=None, ndmin=ndmin)
+        return np.swapaxes(line, -1, position) if ndmin > 1 and position != -1 else line
     if isinstance(item, str):
         raise ValueError("special directives must be the first entry.")
     if type(item) in np.ScalarType:
@@ -176,15 +176,15 @@ def _piece(item: Any, ndmin: int, place: int) -> Any:
     piece = asarray(item)
     axes = piece.ndim
     piece = array(piece, copy=None, ndmin=ndmin)
-    if place == -1 or axes >= ndmin:
+    if position == -1 or axes >= ndmin:
         return piece
     added = ndmin - axes
-    first = place + added + 1 if place < 0 else place
+    first = position + added + 1 if position < 0 else position
     order = list(range(ndmin))
     return np.transpose(piece, order[:first] + order[added:] + order[first:added])
 
 
-def _line(item: slice) -> Any:
+def _slice_points(item: slice) -> Any:
     """The points of a slice, as ``np.r_`` has them: ``start:stop:5j`` are 5 points with both ends, else ``np.arange``."""
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, (complex, np.complexfloating)):

@@ -1,4 +1,4 @@
-"""``array``, ``asarray``, ``full`` and similar functions for nodes; NumPy's own would take the numbers and lose the graph.
+"""``array``, ``asarray``, ``full`` and similar functions for nodes; NumPy's own would convert nodes and lose the graph.
 
 Without a node among their arguments `array` and `full` return a writable node, as `zeros` does; the others return NumPy's result.
 """
@@ -59,19 +59,19 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, orde
         require_computed(object, "what an array is made of")
         numpy_array = np.array(object, dtype=dtype, copy=copy, order=order, ndmin=ndmin)  # type: ignore[call-overload]
         return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, object))
-    node = _arranged(node, object, dtype, copy, order)
+    node = _convert_node(node, object, dtype, copy, order)
     return node[(None,) * (ndmin - node.ndim)] if ndmin > node.ndim else node
 
 
-def _arranged(node: Any, source: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
-    """`node`, which was gathered from `source`, with the dtype, the order in memory and the copying that were asked for."""
+def _convert_node(node: Any, source: Any, dtype: DTypeLike | None, copy: Any, order: str) -> Any:
+    """Convert a node, which was stacked from `source`, to the requested dtype and memory layout, and copy it as requested."""
     copied = ops.resolve_copy_option(copy)
     require_history(node)
     if node.is_scalar:  # NumPy returns a 0-d array for a number, which can be written into
         node = np.copy(node)
     elif copied and node is source:
         node = bind(ops.copy, (node,), {"order": order})
-    result = _laid_out(_of_dtype(node, dtype), order)
+    result = _with_order(_cast(node, dtype), order)
     if copied is False and result is not source:
         raise ValueError("Unable to avoid copy while creating an array as requested: give copy=None to copy only if needed")
     return result
@@ -111,7 +111,7 @@ def asarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: 
     if not isinstance(node, Value):
         plain: Any = np.asarray
         return plain(a, dtype=dtype, order=order, copy=copy)
-    return _arranged(node, a, dtype, copy, order or "K")
+    return _convert_node(node, a, dtype, copy, order or "K")
 
 
 def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, copy: Any = None) -> Any:
@@ -134,7 +134,7 @@ def asanyarray(a: Any, dtype: DTypeLike | None = None, order: Any = None, *, cop
     """
     node = stack_nested(a)
     if isinstance(node, Value):
-        return _arranged(node, a, dtype, copy, order or "K")
+        return _convert_node(node, a, dtype, copy, order or "K")
     plain: Any = np.asanyarray
     return plain(a, dtype=dtype, order=order, copy=copy)
 
@@ -175,7 +175,7 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     shape : int or tuple of int
         The shape of the result.
     fill_value : array_like or Node
-        What each element is; it broadcasts to `shape`.
+        The value of the elements; it broadcasts to `shape`.
     dtype : dtype, optional
         The dtype of the result; that of the value by default.
     order : {"C", "F"}
@@ -197,18 +197,18 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, order: str
     if not isinstance(node, Value):
         numpy_array = np.full(shape, fill_value, dtype, order)  # type: ignore[call-overload]
         return fillable(numpy_array if dtype is not None else with_default_dtype(numpy_array, fill_value))
-    return bind(ops.copy, (np.broadcast_to(_of_dtype(node, dtype), shape),), {"order": order})
+    return bind(ops.copy, (np.broadcast_to(_cast(node, dtype), shape),), {"order": order})
 
 
-def _of_dtype(node: Any, dtype: DTypeLike | None) -> Any:
+def _cast(node: Any, dtype: DTypeLike | None) -> Any:
     return node if dtype is None or np.dtype(dtype) == node.dtype else node.astype(dtype)
 
 
-def _laid_out(node: Any, order: str) -> Any:
-    """The node itself if its memory has the order, else a copy that has it."""
+def _with_order(node: Any, order: str) -> Any:
+    """The node itself if its memory layout has this order, else a copy with this order."""
     flags = node.flags
     if order in ("C", "F"):
-        note_layout(node, "the order in memory, on which hangs whether there is a copy,")
+        note_layout(node, "the memory layout, which determines whether a copy is made,")
     if (order == "C" and not flags.c_contiguous) or (order == "F" and not flags.f_contiguous):
         return bind(ops.copy, (node,), {"order": order})
     return node
@@ -296,8 +296,8 @@ def empty(shape: Any, dtype: DTypeLike | None = None, order: Any = "C", *, name:
     Returns
     -------
     OperationalNode
-        Without operands. Do not rely on its values before they are written; they are zeros, by which the graph notices code
-        that wrote into the memory without telling it. Under `no_graph` a plain array.
+        Without operands. Do not rely on its values before they are written. They are zeros, so that writes that bypass the graph
+        are detected. Under `no_graph` a plain array.
 
     Examples
     --------

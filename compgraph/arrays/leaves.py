@@ -18,7 +18,7 @@ from ..values import ConstantNode, InertPlaceholderNode, PlaceholderNode, Value,
         "requires_grad": "a cg.variable has derivatives, a cg.constant has none",
         "constant": "a cg.variable has derivatives, a cg.constant has none",
         "device": "arrays are in main memory",
-        "trainable": "an optimiser updates the variables that it is given",
+        "trainable": "an optimizer updates the variables that it is given",
     }
 )
 def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | None = None, copy: bool = True) -> VariableNode:
@@ -34,8 +34,8 @@ def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | No
     dtype : dtype, optional
         A floating or complex dtype to convert to.
     copy : bool
-        Whether to copy `value` (the default). With ``copy=False`` the variable shares the memory of the array it
-        is given, and an update in place is seen in both.
+        Whether to copy `value` (the default). With ``copy=False`` the variable shares the array's memory, and an update in
+        place changes both.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def variable(value: ArrayLike, name: str | None = None, *, dtype: DTypeLike | No
 
 
 def constant(value: ArrayLike, name: str | None = None) -> ConstantNode:
-    """Make a constant: a leaf that never changes and that no derivative is computed for.
+    """Make a constant: a leaf that never changes and has no derivative.
 
     Parameters
     ----------
@@ -92,20 +92,20 @@ def placeholder(
     *,
     example: ArrayLike | None = None,
 ) -> PlaceholderNode:
-    """Make a placeholder: a leaf whose value is given when the graph is run by an `Executor`.
+    """Make a placeholder: a leaf whose value is passed to each run of an `Executor`.
 
     Parameters
     ----------
     shape : int or tuple of int or None
-        The shape of what will be fed. An axis given as None is recorded with length 2. An array of other lengths, but as
-        many axes, may be fed if the graph can be computed with it.
+        The shape of the fed arrays. An axis given as None is recorded with length 2. An array with the same number of axes and
+        other lengths may be fed if the graph can be computed with it.
     dtype : dtype
-        The dtype of what will be fed: floating, complex, integer or boolean.
+        The dtype of the fed arrays: floating, complex, integer or boolean.
     name : str, optional
         Its name; ``placeholder_0``, ``placeholder_1`` ... if not given.
     example : array_like, optional
-        The values that the graph is recorded with, of that shape. By default numbers between 0.5 and 1.5, no two the
-        same; zeros for integers, False for booleans. Give one where a function is not defined at these values.
+        Values of that shape, with which the graph is recorded. By default different numbers between 0.5 and 1.5; zeros for
+        integers, False for booleans. Pass an example if a function is not defined at these values.
 
     Returns
     -------
@@ -121,9 +121,9 @@ def placeholder(
 
     Notes
     -----
-    A placeholder of integers or booleans, and integers and booleans computed from it, are tracers, as values within operators
-    are: they have no memory that C code reads. So a plain array that is indexed by one (``K[p]``) notes a guard, and a run with
-    other indices raises a `GuardError`. To index again in each run, index a node: ``cg.constant(K)[p]``.
+    A placeholder of integers or booleans, and integers and booleans computed from it, are tracers, like values within operators:
+    they expose no memory to C code. Indexing a plain array with one (``K[p]``) records a guard, and a run with other indices
+    raises a `GuardError`. To index in each run, index a node: ``cg.constant(K)[p]``.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def placeholder(
         raise TypeError(f"a placeholder holds numbers, not {target}")
     lengths = tuple([2 if n is None else int(n) for n in declared])
     if example is None:
-        value = _generic(lengths, target)
+        value = _generic_values(lengths, target)
     else:
         require_computed(example, "the example of a placeholder")
         value = np.array(example.raw_value if isinstance(example, Value) else example, target)
-        fits = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
-        if not fits:
+        is_valid = len(value.shape) == len(declared) and all(n in (None, m) for n, m in zip(declared, value.shape, strict=True))
+        if not is_valid:
             raise ValueError(f"placeholder: the example has shape {value.shape}, the placeholder {declared}")
     value.flags.writeable = False
     kind = PlaceholderNode if target.kind in "fc" else InertPlaceholderNode
@@ -154,7 +154,7 @@ def placeholder(
     return node
 
 
-def _generic(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _generic_values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Values without special cases: between 0.5 and 1.5, all different (no zeros, ones or ties); zeros for other dtypes."""
     if dtype.kind not in "fc":
         return np.zeros(shape, dtype)

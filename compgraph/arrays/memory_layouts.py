@@ -1,4 +1,4 @@
-"""Functions for nodes that ask for a memory layout (``require``, ``ascontiguousarray`` ...), and ``like=`` of a node."""
+"""Functions for nodes that require a memory layout (``require``, ``ascontiguousarray`` ...), and ``like=`` of a node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .creation import array, asarray, fillable, full
 
 
 def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) -> Any:
-    """``numpy.require``: an array with properties of its memory.
+    """``numpy.require``: an array that satisfies requirements on its memory.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     dtype : dtype, optional
         The dtype of the result.
     requirements : str or sequence of str, optional
-        ``"C"`` or ``"F"`` for the order in memory, ``"A"`` aligned, ``"W"`` writeable, ``"O"`` with memory of its own;
-        what does not have them is copied.
+        ``"C"`` or ``"F"`` for the memory order, ``"A"`` aligned, ``"W"`` writeable, ``"O"`` with memory of its own. An array
+        that does not satisfy them is copied.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     Raises
     ------
     TypeError
-        If ``"E"`` asks for a plain array of a node.
+        If ``"E"`` requires a plain array of a node.
 
     Examples
     --------
@@ -47,14 +47,14 @@ def require(a: Any, dtype: DTypeLike | None = None, requirements: Any = None) ->
     if not isinstance(node, Value):
         return np.require(a, dtype, requirements)
     np.require(np.zeros(0), None, requirements)  # raises for invalid requirements
-    wanted = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
-    if "E" in wanted:
-        raise TypeError("require: a plain array, as 'E' asks for, has no graph; leave it out, or give node.value")
-    order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
+    flags = {_FLAGS.get(name.upper(), name.upper()) for name in requirements or ()}
+    if "E" in flags:
+        raise TypeError("require: 'E' requires a plain array, which has no graph; leave it out, or give node.value")
+    order = "F" if "F" in flags else "C" if "C" in flags else "A"
     node = array(node, dtype, copy=None, order=order)
-    note_layout(node, "the order in memory, on which hangs whether there is a copy,")
-    kept = all(node.value.flags[name] for name in wanted)
-    return node if kept else bind(ops.copy, (node,), {"order": order})
+    note_layout(node, "the memory layout, which determines whether a copy is made,")
+    is_satisfied = all(node.value.flags[name] for name in flags)
+    return node if is_satisfied else bind(ops.copy, (node,), {"order": order})
 
 
 _FLAGS = {
@@ -147,7 +147,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     if not isinstance(x, Value):
         return np.lib.stride_tricks.as_strided(x, shape, strides)
     require_history(x)
-    note_layout(x, "the order in memory, in which as_strided takes steps,")
+    note_layout(x, "the memory layout, on which as_strided depends,")
     shape, strides = x.shape if shape is None else shape, x.strides if strides is None else strides
     if not x.flags.c_contiguous or any(step % x.itemsize for step in strides):
         raise ValueError("as_strided of a node needs a C-contiguous one, and steps of whole elements; use cg.ascontiguousarray")
@@ -159,7 +159,7 @@ def as_strided(x: Any, shape: tuple[int, ...] | None = None, strides: tuple[int,
     return np.ravel(x)[places]
 
 
-def _buffer_of(function: Any) -> Any:
+def _buffer_constructor(function: Any) -> Any:
     is_blank = function is np.zeros
     return lambda *args, **kwargs: fillable(function(*args, **kwargs), is_blank=is_blank)
 
@@ -171,5 +171,5 @@ LIKE_CONSTRUCTORS: dict[Any, Any] = {
     np.ascontiguousarray: ascontiguousarray,
     np.asfortranarray: asfortranarray,
     np.full: full,
-    **{f: _buffer_of(f) for f in (np.zeros, np.ones, np.empty, np.eye, np.identity, np.tri, np.arange)},
+    **{f: _buffer_constructor(f) for f in (np.zeros, np.ones, np.empty, np.eye, np.identity, np.tri, np.arange)},
 }

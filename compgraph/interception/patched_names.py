@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..arrays import is_compiled, keep_original, shield_compiled_modules, without_patches
+from ..arrays import is_compiled, register_original, shield_compiled_modules, without_patches
 from ..frames import frame_up
 from ..guards import note_taken
 from ..values import Value
@@ -50,7 +50,7 @@ def _marked(patch: Any, original: Any) -> Any:
     Its attribute ``for_compiled`` is the function that compiled modules see.
     """
     if isinstance(patch, FunctionType):
-        patch.is_answering = True  # type: ignore[attr-defined]
+        patch.is_differentiation_patch = True  # type: ignore[attr-defined]
     patch.for_compiled = getattr(patch, "for_compiled", original)
     return patch
 
@@ -213,7 +213,7 @@ class NamePatches:
             original = without_patches(space)[name]
             self._replacements[id(original)] = original, patch
             self._space(space)
-            keep_original(space, name, getattr(patch, "for_compiled", patch))
+            register_original(space, name, getattr(patch, "for_compiled", patch))
         shield_compiled_modules()
         for patched in self._spaces.values():
             patched.length = -1

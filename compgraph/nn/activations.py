@@ -116,9 +116,9 @@ def logsumexp(x: ArrayLike, *, axis: int | tuple[int, ...] | None = None, keepdi
     1000.6931
     """
     x = _as_array(x)
-    top = np.max(x, axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0)
-    total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
+    maximum = np.max(x, axis=axis, keepdims=True)
+    maximum = np.where(np.isfinite(maximum), maximum, 0)
+    total = np.log(np.sum(np.exp(x - maximum), axis=axis, keepdims=True)) + maximum
     return total if keepdims else np.squeeze(total, axis=axis)[()]
 
 
@@ -145,8 +145,8 @@ def softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any:
     array([0.5, 0.5])
     """
     x = _as_array(x)
-    raised = np.exp(x - x.max(axis=axis, keepdims=True))
-    return raised / raised.sum(axis=axis, keepdims=True)
+    exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
+    return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
 
 @primitive
@@ -172,8 +172,8 @@ def log_softmax(x: ArrayLike, *, axis: int | tuple[int, ...] | None = -1) -> Any
     array([     0., -10000.])
     """
     x = _as_array(x)
-    below = x - x.max(axis=axis, keepdims=True)
-    return below - np.log(np.sum(np.exp(below), axis=axis, keepdims=True))
+    shifted = x - x.max(axis=axis, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
 ops.INLINED.update(vars(p)["function"] for p in (softmax, log_softmax, logsumexp))

@@ -1,4 +1,4 @@
-"""Cross-correlation and convolution, and the two operations that are their derivatives.
+"""Cross-correlation, convolution and their adjoints.
 
 ``out[n, o, l] = sum over c, k of x[n, c, l * stride + k * dilation] kernel[o, c, k]`` is linear in `x` and in `kernel`.
 ``sum(g * out)`` is linear in `g`, `x` and `kernel`: `cross_correlate`, `cross_correlate_back` and `cross_correlate_kernel`
@@ -6,8 +6,8 @@ each compute the derivative by one of the three from the other two, so the deriv
 
 Each is a matrix product with the windows of `x`, copied into the columns of a matrix (K. Chellapilla, S. Puri and P. Simard,
 "High performance convolutional neural networks for document processing", 2006), a block at a time, so that a block stays in
-the cache. Where all strides are one, windows are taken at every element of the padded array as one long row. So contiguous
-memory is copied; the windows that run across the end of a line give results without meaning, which are dropped (`Row`).
+the cache. If all strides are one, windows start at every element of the flattened padded array, so that contiguous memory is
+copied. Results of windows that cross the end of a line are invalid and dropped (`FlattenedWindows`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK = 1 << 18  # elements that are copied together
 def cross_correlate(
     x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """Cross-correlate an array with a kernel: slide the kernel over the array and sum the products at each place.
+    """Cross-correlate an array with a kernel: slide the kernel over the array and sum the products at each position.
 
     Parameters
     ----------
@@ -39,21 +39,21 @@ def cross_correlate(
     kernel : array_like
         For a signal of shape ``(size,)``; else ``(channels_out, channels // groups, *sizes)``.
     strides : int or sequence of int
-        The steps from one place to the next, along each axis.
+        The steps from one position to the next, along each axis.
     padding : str, int or sequence
         Zeros around `x`: a number, or for each axis a number or a pair ``(before, after)``; "valid" for none; "same" for
         ``ceil(length / stride)`` results; "full" for every place where the kernel touches `x`. If "same" needs an odd number
         of zeros, a signal gets the extra one before it, as in ``np.correlate``; arrays with channels get it behind, as in
         PyTorch and JAX.
     dilation : int or sequence of int
-        The steps in `x` from one element that the kernel meets to the next.
+        The steps in `x` from one element under the kernel to the next.
     groups : int
-        Into how many groups the channels are divided; each group of output channels is computed from one group of channels.
+        The number of groups of channels; each group of output channels is computed from one group of channels.
 
     Returns
     -------
     array
-        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``, with the number of places along each axis; of the dtype
+        Of shape ``(count,)``, or ``(batch, channels_out, *counts)``, with the number of positions along each axis; of the dtype
         of ``x * kernel``. A complex kernel is conjugated, as by ``np.correlate``.
 
     Raises
@@ -100,16 +100,16 @@ def conv(x: ArrayLike, kernel: ArrayLike, *, strides: Any = 1, padding: Any = "v
     """
     x, kernel = np.asarray(x), np.asarray(kernel)
     correlation = Correlation("conv", x.shape, kernel.shape, strides, padding, dilation, groups)
-    return correlation.forward(x, np.flip(kernel, places(kernel)))
+    return correlation.forward(x, np.flip(kernel, kernel_axes(kernel)))
 
 
-def places(kernel: Any) -> tuple[int, ...]:
+def kernel_axes(kernel: Any) -> tuple[int, ...]:
     """The axes of a kernel along which it slides."""
     return tuple(range(2, kernel.ndim)) if kernel.ndim > 1 else (0,)
 
 
-def pads_of_signal(size: int, padding: Any = "valid", dilation: Any = 1, **_: Any) -> Any:
-    """`padding`, given for a signal, as it is given for arrays with channels: only "same" differs (its extra zero)."""
+def signal_padding(size: int, padding: Any = "valid", dilation: Any = 1, **_: Any) -> Any:
+    """Convert the padding of a signal to that of arrays with channels: only "same" differs (in the side of its extra zero)."""
     if not isinstance(padding, str) or padding != "same":
         return padding
     span = int(np.ravel(dilation)[0]) * (size - 1) + 1
@@ -120,7 +120,7 @@ def pads_of_signal(size: int, padding: Any = "valid", dilation: Any = 1, **_: An
 def cross_correlate_back(
     g: Any, kernel: Any, like: Any, *, strides: Any = 1, padding: Any = "valid", dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """The adjoint of `x` in `cross_correlate`, for a real kernel: each of `g` spread over the elements it was summed from.
+    """The adjoint of `x` in `cross_correlate`, for a real kernel: each element of `g` times the kernel, summed over windows.
 
     Parameters
     ----------
@@ -181,67 +181,67 @@ class Correlation:
         if self.flat:
             if isinstance(padding, str) and padding == "same" and kernel[0] > x[0]:
                 raise ValueError(f'{opname}: padding="same" needs a kernel no longer than the signal; exchange the two')
-            padding = pads_of_signal(kernel[0], padding, dilation)
+            padding = signal_padding(kernel[0], padding, dilation)
             x, kernel = (1, 1, *x), (1, 1, *kernel)
         self.batch, self.groups = x[0], groups
         self.channels, self.results = kernel[1], kernel[0] // groups
         self.windows = windows(opname, x[2:], kernel[2:], strides, padding, dilation)
         self.height = self.channels * math.prod(self.windows.window)  # lengths are named, never -1: any may be zero
-        self.row = Row.of(self.windows)
+        self.row = FlattenedWindows.create(self.windows)
         self.columns = self.row.counts if self.row else self.windows.counts
 
     def forward(self, x: Any, kernel: Any) -> Any:
         """The result, from x and the kernel."""
-        view = self._view(self._padded(x))
+        view = self._view(self._pad(x))
         matrices = np.reshape(kernel, (self.groups, self.results, self.height))
         out = np.empty((self.batch, self.groups, self.results, *self.columns), np.result_type(x, kernel))
         for block in self._blocks():
-            part = np.matmul(matrices, self._copied(view[block]))
+            part = np.matmul(matrices, self._copy_to_columns(view[block]))
             out[block] = part.reshape(out[block].shape)
-        return self._as_users_shape(out if self.row is None else self.row.valid_results(out), self.windows.counts)
+        return self._to_user_shape(out if self.row is None else self.row.select_valid(out), self.windows.counts)
 
     def back(self, g: Any, kernel: Any) -> Any:
         """The adjoint of x, from that of the result and the kernel."""
-        g = self._spread(g)
+        g = self._to_column_layout(g)
         matrices = np.reshape(kernel, (self.groups, self.results, self.height)).swapaxes(1, 2)
         padded = np.zeros((self.batch, self.groups, self.channels, *self.windows.padded), np.result_type(g, kernel))
         view = self._view(padded)
         for block in self._blocks():
-            part = np.matmul(matrices, _flat(g[block]))
+            part = np.matmul(matrices, _flatten_windows(g[block]))
             target = view[block]
             part = part.reshape(target.shape)
             for place in np.ndindex(self.windows.window):  # at one place of the window, no two windows share an element
                 target[:, :, :, *place] += part[:, :, :, *place]
-        return self._as_users_shape(padded[self.windows.inner], self.windows.lengths)
+        return self._to_user_shape(padded[self.windows.inner], self.windows.lengths)
 
     def kernel(self, x: Any, g: Any) -> Any:
         """The adjoint of the kernel, from x and the adjoint of the result."""
-        view, g = self._view(self._padded(x)), self._spread(g)
+        view, g = self._view(self._pad(x)), self._to_column_layout(g)
         total = np.zeros((self.groups, self.results, self.height), np.result_type(x, g))
         for block in self._blocks():
-            part = np.matmul(_flat(g[block]), self._copied(view[block]).swapaxes(2, 3))
+            part = np.matmul(_flatten_windows(g[block]), self._copy_to_columns(view[block]).swapaxes(2, 3))
             total += part.sum(axis=0)
         shape = self.windows.window if self.flat else (self.groups * self.results, self.channels, *self.windows.window)
         return total.reshape(shape)
 
-    def _padded(self, x: Any) -> Any:
+    def _pad(self, x: Any) -> Any:
         return self.windows.pad(x.reshape(self.batch, self.groups, self.channels, *self.windows.lengths))
 
     def _view(self, padded: Any) -> Any:
         return self.row.view(padded) if self.row else self.windows.view(padded)
 
-    def _copied(self, view: Any) -> Any:
-        """The windows of a view, copied into the columns of matrices: of shape ``(batch, groups, elements, count)``."""
+    def _copy_to_columns(self, view: Any) -> Any:
+        """Copy the windows of a view into the columns of matrices of shape ``(batch, groups, elements, count)``."""
         count = math.prod(view.shape[3 + len(self.windows.window) :])
         return view.reshape(view.shape[0], self.groups, self.height, count)
 
-    def _spread(self, g: Any) -> Any:
-        """An adjoint of the result with an axis for groups, laid out as the columns are."""
+    def _to_column_layout(self, g: Any) -> Any:
+        """Reshape an adjoint of the result to the layout of the columns, with an axis for groups."""
         g = g.reshape(self.batch, self.groups, self.results, *self.windows.counts)
-        return np.ascontiguousarray(g) if self.row is None else self.row.zero_padded(g)
+        return np.ascontiguousarray(g) if self.row is None else self.row.scatter_valid(g)
 
-    def _as_users_shape(self, array: Any, lengths: tuple[int, ...]) -> Any:
-        """`array` as users see it: a signal, or an array with all channels on one axis."""
+    def _to_user_shape(self, array: Any, lengths: tuple[int, ...]) -> Any:
+        """Reshape an array to the user's layout: a signal, or an array with all channels on one axis."""
         return array.reshape(lengths if self.flat else (self.batch, array.shape[1] * array.shape[2], *lengths))
 
     def _blocks(self) -> Iterator[tuple[Any, ...]]:
@@ -257,15 +257,15 @@ class Correlation:
                 yield (slice(start, start + examples), ..., slice(line, line + lines), *others)
 
 
-def _flat(g: Any) -> Any:
+def _flatten_windows(g: Any) -> Any:
     """A block of adjoints, of shape ``(batch, groups, results, *counts)``, with the windows on one axis."""
     return g.reshape(*g.shape[:3], math.prod(g.shape[3:]))
 
 
-class Row:
-    """Windows at every element of a padded array as one row.
+class FlattenedWindows:
+    """Windows that start at every element of a flattened padded array.
 
-    Those that run across the end of a line give results without meaning; `valid_results` leaves them out.
+    Results of windows that cross the end of a line are invalid; `select_valid` drops them.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -275,8 +275,8 @@ class Row:
         self.counts = (1 + sum(step * (n - 1) for step, n in zip(steps, windows.counts, strict=True)),)
 
     @classmethod
-    def of(cls, windows: Windows) -> Row | None:
-        """The row of some windows; None if a stride is not one, or more than a fifth of the results would have no meaning."""
+    def create(cls, windows: Windows) -> FlattenedWindows | None:
+        """Create the flattened form of windows; None if a stride is not one, or more than a fifth of the results is invalid."""
         row = cls(windows)
         return row if set(windows.strides) == {1} and 4 * row.counts[0] <= 5 * math.prod(windows.counts) else None
 
@@ -287,15 +287,15 @@ class Row:
         shape = (*padded.shape[:others], *self.windows.window, *self.counts)
         return as_strided(padded, shape, (*padded.strides[:others], *within, padded.itemsize))
 
-    def valid_results(self, row: Any) -> Any:
-        """The results that have a meaning, as a view of all."""
+    def select_valid(self, row: Any) -> Any:
+        """The valid results, as a view of all."""
         places = [step * row.itemsize for step in self.steps]
         return as_strided(row, (*row.shape[:-1], *self.windows.counts), (*row.strides[:-1], *places))
 
-    def zero_padded(self, g: Any) -> Any:
-        """The reverse of `valid_results`: `g` at the results that have a meaning, zeros at the others."""
+    def scatter_valid(self, g: Any) -> Any:
+        """The transpose of `select_valid`: `g` at valid results, zeros at the others."""
         row = np.zeros((*g.shape[: g.ndim - len(self.steps)], *self.counts), g.dtype)
-        self.valid_results(row)[...] = g
+        self.select_valid(row)[...] = g
         return row
 
 

@@ -1,4 +1,4 @@
-"""Dropout: a random mask, drawn where the function is called."""
+"""Dropout: a random mask, drawn at each call."""
 
 from __future__ import annotations
 

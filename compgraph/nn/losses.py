@@ -61,7 +61,7 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     if labels.shape == logits.shape[:-1] and logits.ndim:
         below = logits - logits.max(axis=-1, keepdims=True)
         below = below if below.ndim == 2 else below.reshape(-1, classes)
-        terms = np.log(np.exp(below).sum(axis=-1)) - bind(_of_class, (below, labels))
+        terms = np.log(np.exp(below).sum(axis=-1)) - bind(_select_class, (below, labels))
         return np.add.reduce(terms) / max(1, len(below))
     if labels.shape != logits.shape or not logits.ndim:
         raise ValueError(
@@ -72,8 +72,8 @@ def softmax_cross_entropy(logits: ArrayLike, labels: ArrayLike) -> Any:
     return -np.sum(terms) / max(1, logits.size // classes)
 
 
-def _of_class(below: Any, labels: Any) -> Any:
-    """From each row of `below` the element of its class, after checks of the labels."""
+def _select_class(below: Any, labels: Any) -> Any:
+    """Select the element of each row's class, after checks of the labels."""
     _require_classes("softmax_cross_entropy", labels, below.shape[-1])
     return below[np.arange(len(below)), labels.reshape(-1)]
 
@@ -85,7 +85,7 @@ def _require_classes(name: str, labels: Any, classes: int) -> None:
         raise ValueError(f"{name}: class numbers must be from 0 to {classes - 1}")
 
 
-ops.register_piecewise(_of_class, "of_class")  # the cross-entropy has a rule of its own
+ops.register_piecewise(_select_class, "of_class")  # the cross-entropy has a rule of its own
 
 
 @primitive
@@ -222,7 +222,7 @@ def _difference(opname: str, predictions: Any, targets: Any) -> Any:
 
 
 def plain_number(opname: str, parameter: str, value: Any) -> float:
-    """A setting of a function as a Python number; raises for nodes, arrays and text."""
+    """Convert a parameter to a Python number; raise for nodes, arrays and text."""
     if (
         isinstance(value, Value)
         or not hasattr(value, "__float__")
@@ -274,16 +274,16 @@ def one_hot(labels: ArrayLike, classes: int, *, dtype: DTypeLike = float, name: 
     classes = operator.index(classes)
     if classes < 1:
         raise ValueError(f"one_hot: the number of classes must be positive, not {classes}")
-    labels = bind(_class_numbers, as_operands((labels,)), {"classes": classes})
+    labels = bind(_check_class_numbers, as_operands((labels,)), {"classes": classes})
     one = np.ones((), dtype)
     return _where(np.expand_dims(labels, -1) == np.arange(classes), one, np.zeros_like(one), name=name)
 
 
-def _class_numbers(labels: Any, *, classes: int) -> Any:
+def _check_class_numbers(labels: Any, *, classes: int) -> Any:
     """The labels, after checks."""
     labels = np.array(labels)
     _require_classes("one_hot", labels, classes)
     return labels[()]
 
 
-ops.register_piecewise(_class_numbers, "class_numbers", kind="elementwise")
+ops.register_piecewise(_check_class_numbers, "class_numbers", kind="elementwise")

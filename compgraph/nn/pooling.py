@@ -109,10 +109,10 @@ def pooled_max(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilatio
     x = np.asarray(x)
     if x.dtype.kind not in "biuf":
         raise TypeError(f"max_pool: numbers of dtype {x.dtype} have no largest one; pool their absolute values")
-    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
+    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
     lowest = {"f": -np.inf, "b": False}.get(x.dtype.kind)
     view = window_layout.view(window_layout.pad(x, np.iinfo(x.dtype).min if lowest is None else lowest))
-    return functools.reduce(np.maximum, [view[place] for place in _places(window_layout)]).copy()
+    return functools.reduce(np.maximum, [view[position] for position in _window_positions(window_layout)]).copy()
 
 
 @primitive
@@ -121,10 +121,10 @@ def max_pool_back(g: Any, x: Any, best: Any, *, window: Any, strides: Any, paddi
 
     `g` may have more axes than `best`, in front.
     """
-    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
-    winners = _winners(window_layout, x, best)
-    shares = g / np.maximum(sum(won.astype(g.dtype) for won in winners), 1)
-    return _spread(window_layout, shares, winners, g.dtype)
+    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
+    masks = _largest_masks(window_layout, x, best)
+    shares = g / np.maximum(sum(mask.astype(g.dtype) for mask in masks), 1)
+    return _scatter_to_windows(window_layout, shares, masks, g.dtype)
 
 
 @primitive
@@ -133,11 +133,11 @@ def max_pool_along(t: Any, x: Any, best: Any, *, window: Any, strides: Any, padd
 
     `t` may have more axes than `x`, in front.
     """
-    window_layout = windows_of("max_pool", x.shape, window, strides, padding, dilation)
-    winners = _winners(window_layout, x, best)
+    window_layout = pooling_windows("max_pool", x.shape, window, strides, padding, dilation)
+    masks = _largest_masks(window_layout, x, best)
     view = window_layout.view(window_layout.pad(t))
-    total = sum(np.where(won, view[place], 0) for place, won in zip(_places(window_layout), winners, strict=True))
-    return total / np.maximum(sum(won.astype(t.dtype) for won in winners), 1)
+    total = sum(np.where(mask, view[position], 0) for position, mask in zip(_window_positions(window_layout), masks, strict=True))
+    return total / np.maximum(sum(mask.astype(t.dtype) for mask in masks), 1)
 
 
 @primitive(opname="mean_pool")
@@ -145,19 +145,23 @@ def pooled_mean(x: ArrayLike, *, window: Any, strides: Any, padding: Any, dilati
     """`mean_pool`, with all options by keyword."""
     x = np.asarray(x)
     x = x.astype(float) if x.dtype.kind in "biu" else x
-    window_layout = windows_of("mean_pool", x.shape, window, strides, padding, dilation)
+    window_layout = pooling_windows("mean_pool", x.shape, window, strides, padding, dilation)
     view = window_layout.view(window_layout.pad(x))
-    return functools.reduce(np.add, [view[place] for place in _places(window_layout)]) / sizes(window_layout, x.dtype)
+    return functools.reduce(np.add, [view[position] for position in _window_positions(window_layout)]) / count_window_elements(
+        window_layout, x.dtype
+    )
 
 
 @primitive
 def mean_pool_back(g: Any, like: Any, *, window: Any, strides: Any, padding: Any, dilation: Any) -> Any:
     """Spread each of `g` evenly over its window: the adjoint of `mean_pool` of an array of the lengths of `like`."""
-    window_layout = windows_of("mean_pool", like.shape, window, strides, padding, dilation)
-    return _spread(window_layout, g / sizes(window_layout, g.dtype), [True] * len(_places(window_layout)), g.dtype)
+    window_layout = pooling_windows("mean_pool", like.shape, window, strides, padding, dilation)
+    return _scatter_to_windows(
+        window_layout, g / count_window_elements(window_layout, g.dtype), [True] * len(_window_positions(window_layout)), g.dtype
+    )
 
 
-def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
+def pooling_windows(opname: str, shape: tuple[int, ...], window: Any, strides: Any, padding: Any, dilation: Any) -> Windows:
     """The windows along the last axes of a shape; raises if one of them holds nothing but padding."""
     try:
         window = (
@@ -173,7 +177,7 @@ def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, p
         raise ValueError(f'{opname}: padding="full" would make windows of padding alone; give "same", or numbers')
     lengths = shape[len(shape) - len(window) :]
     window_layout = windows(opname, lengths, window, window if strides is None else strides, padding, dilation)
-    if any(count.min() < 1 for count in covered(window_layout)):
+    if any(count.min() < 1 for count in count_elements_per_axis(window_layout)):
         raise ValueError(
             f"{opname}: some windows of shape {window} hold nothing but padding: x has shape {shape}, padding "
             f"{window_layout.pads}; give less padding"
@@ -181,8 +185,8 @@ def windows_of(opname: str, shape: tuple[int, ...], window: Any, strides: Any, p
     return window_layout
 
 
-def covered(windows: Windows) -> list[Any]:
-    """For each axis, how many elements of the array each window takes."""
+def count_elements_per_axis(windows: Windows) -> list[Any]:
+    """For each axis, the number of elements of the array (without padding) in each window."""
     counts = []
     for axis, (left, _) in enumerate(windows.pads):
         starts = np.arange(windows.counts[axis]) * windows.strides[axis] - left
@@ -191,34 +195,34 @@ def covered(windows: Windows) -> list[Any]:
     return counts
 
 
-def sizes(windows: Windows, dtype: Any) -> Any:
-    """How many elements of the array, padding not counted, are in each window."""
-    return functools.reduce(np.multiply.outer, covered(windows)).astype(dtype)
+def count_window_elements(windows: Windows, dtype: Any) -> Any:
+    """The number of elements of the array (without padding) in each window."""
+    return functools.reduce(np.multiply.outer, count_elements_per_axis(windows)).astype(dtype)
 
 
-def _places(window_layout: Windows) -> list[tuple[Any, ...]]:
-    """For each place within a window, the index that takes the element at that place from all windows (of `Windows.view`)."""
+def _window_positions(window_layout: Windows) -> list[tuple[Any, ...]]:
+    """For each position within a window, the index of `Windows.view` that selects the element there from all windows."""
     every = [slice(None)] * len(window_layout.window)
-    return [(..., *place, *every) for place in np.ndindex(window_layout.window)]
+    return [(..., *position, *every) for position in np.ndindex(window_layout.window)]
 
 
-def _winners(window_layout: Windows, x: Any, best: Any) -> list[Any]:
-    """Return for each place within a window a mask of the windows whose largest element is there.
+def _largest_masks(window_layout: Windows, x: Any, best: Any) -> list[Any]:
+    """Return for each position within a window a mask of the windows whose largest element is there.
 
-    If the largest is nan, all places of the window count.
+    If the largest is nan, all positions of the window count.
     """
     view = window_layout.view(window_layout.pad(x, np.nan))  # nan never compares as largest: -inf would, in a window of -inf
     unknown = np.isnan(best)
-    return [(view[place] >= best) | unknown for place in _places(window_layout)]
+    return [(view[position] >= best) | unknown for position in _window_positions(window_layout)]
 
 
-def _spread(window_layout: Windows, shares: Any, winners: list[Any], dtype: Any) -> Any:
-    """The sum over windows of `shares`, each added at the places of its window that `winners` names."""
+def _scatter_to_windows(window_layout: Windows, shares: Any, masks: list[Any], dtype: Any) -> Any:
+    """The sum over windows of `shares`, each added at the places of its window that `masks` names."""
     others = shares.shape[: shares.ndim - len(window_layout.lengths)]
     padded = np.zeros((*others, *window_layout.padded), dtype)
     view = window_layout.view(padded)
-    for place, won in zip(
-        _places(window_layout), winners, strict=True
+    for position, mask in zip(
+        _window_positions(window_layout), masks, strict=True
     ):  # at one place of the window, no two windows share an element
-        view[place] += shares if won is True else np.where(won, shares, 0)
+        view[position] += shares if mask is True else np.where(mask, shares, 0)
     return padded[window_layout.inner]

@@ -1,4 +1,4 @@
-"""Windows that slide over the last axes of an array: what convolutions and poolings have in common."""
+"""Windows that slide over the last axes of an array, for convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Lengths = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Windows:
-    """How windows lie along the last axes of an array; each attribute has an entry for each of these axes.
+    """The geometry of windows along the last axes of an array; each attribute has an entry for each of these axes.
 
     Attributes
     ----------
     lengths : tuple of int
-        How long the array is.
+        The lengths of the array.
     window : tuple of int
-        How many elements a window takes.
+        The number of elements of a window.
     strides : tuple of int
         The steps from one window to the next.
     dilation : tuple of int
         The steps from one element of a window to the next.
     pads : tuple of (int, int)
-        How many elements are added before and after.
+        The number of elements that are added before and after.
     """
 
     lengths: Lengths
@@ -40,14 +40,14 @@ class Windows:
 
     @property
     def padded(self) -> Lengths:
-        """How long the array is with its padding."""
+        """The lengths of the padded array."""
         return tuple([n + left + right for n, (left, right) in zip(self.lengths, self.pads, strict=True)])
 
     @property
     def counts(self) -> Lengths:
-        """How many windows there are."""
-        reach = zip(self.padded, self.window, self.strides, self.dilation, strict=True)
-        return tuple([(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in reach])
+        """The number of windows."""
+        geometry = zip(self.padded, self.window, self.strides, self.dilation, strict=True)
+        return tuple([(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in geometry])
 
     @property
     def inner(self) -> tuple[Any, ...]:
@@ -68,13 +68,13 @@ class Windows:
         steps = padded.strides[padded.ndim - axes :]
         within = [step * d for step, d in zip(steps, self.dilation, strict=True)]
         between = [step * s for step, s in zip(steps, self.strides, strict=True)]
-        others = padded.ndim - axes
-        shape = (*padded.shape[:others], *self.window, *self.counts)
-        return as_strided(padded, shape, (*padded.strides[:others], *within, *between))
+        batch_axes = padded.ndim - axes
+        shape = (*padded.shape[:batch_axes], *self.window, *self.counts)
+        return as_strided(padded, shape, (*padded.strides[:batch_axes], *within, *between))
 
 
 def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, padding: Any, dilation: Any) -> Windows:
-    """Check the options that a user gave, and find where the windows lie.
+    """Check the user's options, and compute the geometry of the windows.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, paddin
     lengths : tuple of int
         The lengths of the axes that the windows slide along.
     window : tuple of int
-        How many elements a window takes along each.
+        The number of elements of a window along each axis.
     strides, dilation : int or sequence of int
         The steps between windows, and within one.
     padding : str, int or sequence
@@ -99,15 +99,15 @@ def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, paddin
         If an option has another form, or no window fits.
     """
     axes = len(lengths)
-    strides = _each(opname, "strides", strides, axes)
-    dilation = _each(opname, "dilation", dilation, axes)
+    strides = _per_axis(opname, "strides", strides, axes)
+    dilation = _per_axis(opname, "dilation", dilation, axes)
     if min(window, default=1) < 1:
         raise ValueError(f"{opname}: a window of shape {window} has no elements")
     spans = [d * (k - 1) + 1 for k, d in zip(window, dilation, strict=True)]
     if isinstance(padding, str):
-        pads = _pads_called(opname, padding, lengths, spans, strides)
+        pads = _pads_by_name(opname, padding, lengths, spans, strides)
     else:
-        pads = _pads_given(opname, padding, axes)
+        pads = _pads_by_number(opname, padding, axes)
     window_layout = Windows(lengths, tuple(window), strides, dilation, pads)
     if min(window_layout.counts, default=1) < 1:
         raise ValueError(
@@ -117,22 +117,22 @@ def windows(opname: str, lengths: Lengths, window: Lengths, strides: Any, paddin
     return window_layout
 
 
-def _each(opname: str, what: str, option_value: Any, axes: int) -> Lengths:
+def _per_axis(opname: str, what: str, option_value: Any, axes: int) -> Lengths:
     """A positive number for each axis."""
-    wanted = f"{opname}: {what} must be a positive integer, or {axes} of them, not {option_value!r}"
+    message = f"{opname}: {what} must be a positive integer, or {axes} of them, not {option_value!r}"
     if isinstance(option_value, (str, bytes)):
-        raise ValueError(wanted)
+        raise ValueError(message)
     numbers = list(option_value) if isinstance(option_value, Sequence) or np.ndim(option_value) else [option_value] * axes
     try:
         axis_values = tuple(map(operator.index, numbers))
     except TypeError as error:
-        raise ValueError(wanted) from error
+        raise ValueError(message) from error
     if len(axis_values) != axes or min(axis_values, default=1) < 1:
-        raise ValueError(wanted)
+        raise ValueError(message)
     return axis_values
 
 
-def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
+def _pads_by_name(opname: str, padding: str, lengths: Lengths, spans: list[int], strides: Lengths) -> tuple[tuple[int, int], ...]:
     """The pads of "valid", "same" and "full"; `spans` are the lengths of a window with its dilation."""
     if padding == "valid":
         return tuple([(0, 0) for _ in spans])
@@ -144,7 +144,7 @@ def _pads_called(opname: str, padding: str, lengths: Lengths, spans: list[int], 
     return tuple([(total // 2, total - total // 2) for total in missing])
 
 
-def _pads_given(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...]:
+def _pads_by_number(opname: str, padding: Any, axes: int) -> tuple[tuple[int, int], ...]:
     """The pads that are given as numbers or pairs of numbers."""
     each = list(padding) if isinstance(padding, Sequence) or np.ndim(padding) else [padding] * axes
     try:

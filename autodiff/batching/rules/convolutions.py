@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compgraph.bind import bind
-from compgraph.nn import pads_of_signal
+from compgraph.nn import signal_padding
 
 from ..levels import broadcast_batch
 from .call import RULES_BY_OPNAME, BatchRule, Call, NoBatchRuleError
@@ -88,7 +88,7 @@ def cross_correlation(result: str, *roles: str) -> BatchRule:
         options: dict[str, Any] = {}
         if is_signal:
             sized = shapes[2] if result == "kernel" else shapes[1]
-            options["padding"] = pads_of_signal(sized[0], **call.options)
+            options["padding"] = signal_padding(sized[0], **call.options)
             values = [np.reshape(v, (*v.shape[:b], 1, 1, v.shape[-1])) for v, b in zip(values, (in_a, in_b), strict=True)]
         groups = call.options.get("groups", 1)
         if in_a and in_b:  # each batch element is a group of its own

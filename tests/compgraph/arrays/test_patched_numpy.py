@@ -20,12 +20,12 @@ import scipy.spatial
 import autodiff as ad
 import compgraph as cg
 from autodiff.reverse import gradient
-from compgraph.arrays.patched_numpy import OURS
+from compgraph.arrays.patched_numpy import REPLACEMENTS
 from tests.support.failures import Failures
 
 pytestmark = pytest.mark.portable
 
-ORIGINALS = {name: getattr(np, name) for name in OURS}
+ORIGINALS = {name: getattr(np, name) for name in REPLACEMENTS}
 
 
 def is_restored() -> bool:

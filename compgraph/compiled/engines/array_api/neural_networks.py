@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import Correlation, Windows, pads_of_signal, places, sizes, windows_of
+from ....nn import Correlation, Windows, count_window_elements, kernel_axes, pooling_windows, signal_padding
 from .elementwise import conj
 from .indexing import take_along_axis
 from .positions import embedded, flat, plain, size_of
@@ -120,9 +120,9 @@ def cross_correlate(xp: Namespace, x: Array, kernel: Array, **options: Any) -> A
 
 
 def conv(xp: Namespace, x: Array, kernel: Array, **options: Any) -> Array:
-    kernel = conj(xp, xp.flip(kernel, axis=places(kernel)))
+    kernel = conj(xp, xp.flip(kernel, axis=kernel_axes(kernel)))
     if kernel.ndim == 1:
-        options["padding"] = pads_of_signal(kernel.shape[0], **options) if options.get("padding") != "same" else "same"
+        options["padding"] = signal_padding(kernel.shape[0], **options) if options.get("padding") != "same" else "same"
     return cross_correlate(xp, x, kernel, **options)
 
 
@@ -155,7 +155,7 @@ def cross_correlate_kernel(xp: Namespace, x: Array, g: Array, like: Any, **optio
 
 
 def _pooling(name: str, shape: tuple[int, ...], options: dict[str, Any]) -> Windows:
-    return windows_of(name, tuple(shape), **options)
+    return pooling_windows(name, tuple(shape), **options)
 
 
 def pooled_max(xp: Namespace, x: Array, **options: Any) -> Array:
@@ -166,7 +166,7 @@ def pooled_max(xp: Namespace, x: Array, **options: Any) -> Array:
 def pooled_mean(xp: Namespace, x: Array, **options: Any) -> Array:
     windows = _pooling("mean_pool", x.shape, options)
     total = functools.reduce(xp.add, _slices(windows, _padded(xp, windows, x)))
-    return total / plain(xp, sizes(windows, np.float64), x, x.dtype)
+    return total / plain(xp, count_window_elements(windows, np.float64), x, x.dtype)
 
 
 def _winners(xp: Namespace, windows: Windows, x: Array, best: Array) -> tuple[list[Array], Array]:
@@ -191,5 +191,5 @@ def max_pool_along(xp: Namespace, t: Array, x: Array, best: Array, **options: An
 
 def mean_pool_back(xp: Namespace, g: Array, like: Any, **options: Any) -> Array:
     windows = _pooling("mean_pool", like.shape, options)
-    share = g / plain(xp, sizes(windows, np.float64), g, g.dtype)
+    share = g / plain(xp, count_window_elements(windows, np.float64), g, g.dtype)
     return _spread(xp, windows, [share] * math.prod(windows.window))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....nn import Correlation, Windows, covered, sizes, windows_of
+from ....nn import Correlation, Windows, count_elements_per_axis, count_window_elements, pooling_windows
 from .. import elementwise_ops
 from ..buffer_ir import BufferView, Convolution, dense_view
 from ..convolution_geometry import ConvolutionGeometry
@@ -187,7 +187,7 @@ class _PoolLowering:
 
     def __init__(self, state: LoweringState, item: Any, shape: tuple[int, ...]) -> None:
         self.state, self.item, self.dtype = state, item, item.raw_value.dtype
-        self.windows: Windows = windows_of(item.opname, shape, **item.options)
+        self.windows: Windows = pooling_windows(item.opname, shape, **item.options)
         self.window_size = prod(self.windows.window)
 
     def refused(self, *floating: BufferView) -> str:
@@ -278,10 +278,10 @@ class _PoolLowering:
 
     def sizes(self) -> Any:
         """Return the number of elements in each window, without padding."""
-        counts = covered(self.windows)
+        counts = count_elements_per_axis(self.windows)
         if all((count == count[0]).all() for count in counts):
             return float(prod(int(count[0]) for count in counts))
-        return self.state.external(np.ascontiguousarray(sizes(self.windows, self.dtype)))
+        return self.state.external(np.ascontiguousarray(count_window_elements(self.windows, self.dtype)))
 
     def spread(self, shares: BufferView, won: list[Any]) -> str:
         """Lower the result: `shares`, added at the window positions selected by `won`."""
