@@ -119,7 +119,7 @@ class Concatenator:
         NumPy's object of that name.
     """
 
-    __slots__ = ("numpys",)
+    __slots__ = ("numpy_object",)
 
     def __init__(self, numpy_object: Any) -> None:
         self.numpy_object = numpy_object

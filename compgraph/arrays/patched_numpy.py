@@ -134,7 +134,7 @@ def _restore(reference: weakref.ref[Any]) -> None:
 class Patched(Context, contextlib.ContextDecorator):
     """A context in which NumPy's constructors keep the graph. Created by `patched_numpy`."""
 
-    __slots__ = ("_opened",)
+    __slots__ = ("_handles",)
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Interception: support for nodes in code that dispatches by no protocol, such as SciPy.
 
 NumPy dispatches to nodes by its protocols (``__array_function__``); SciPy has none. So the code of SciPy's public Python
-functions is replaced, once, by code that looks for nodes among the arguments; nothing else about them changes. The package
-`scipy` selects the function that runs for nodes. ``README.md`` lists what is patched, when, and why.
+functions is replaced by code that looks for nodes among the arguments. The package `scipy` selects the function that runs for
+nodes. ``README.md`` lists all patches, their lifetime and their reason.
 """
 
 from .activation import intercept, interception

@@ -1,8 +1,8 @@
-"""When the patches of this package are active: while a function is differentiated, and from the first variable on.
+"""Activation of patches: while a function is differentiated, and from the first variable on.
 
-Patches are applied when the first context of `intercept` opens and after_restore when the last closes, under a lock. They are
-applied to the whole process, and call the originals for other threads and for library code. A context that an interrupt kept
-from being closed is closed when it is garbage-collected.
+Patches are applied when the first context of `intercept` opens, and undone when the last closes, under a lock. They apply to the
+whole process, and call the originals for other threads and for library code. If an interrupt prevents the exit of a context, the
+context is closed when it is garbage-collected.
 """
 
 from __future__ import annotations
@@ -19,13 +19,23 @@ from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling
 from ..values import before_variables
-from .borrowing import clear_views, rebind_reached, replace_held, restore_places, restore_variables
+from .borrowing import clear_views, rebind_reached, replace_in_objects, restore_places, restore_variables
 from .captured_arrays import NOT_VISITED, PlaceSearch
 from .code_patches import enable_code_patches, patch_code
 from .introspection import bind_introspection, unbind_introspection
 from .node_sequences import active_contexts, interception_switch, patch_dispatchers, top_level_recording
 from .patched_names import DIFFERENTIATION, DRAWS, TOP_LEVEL
-from .reachability import Held, Reach, bound_with, cell_contents, function_of, is_closed, namespace_of, numpy_names, reach_of
+from .reachability import (
+    Closure,
+    ReachableNames,
+    bound_arguments,
+    cell_contents,
+    function_of,
+    is_closed,
+    namespace_of,
+    numpy_names,
+    reachable_names,
+)
 from .undispatched_functions import init_poly1d, run_vectorized
 
 _has_patched_code = _has_variable = False
@@ -38,9 +48,9 @@ class Interception:
     Attributes
     ----------
     is_closed : bool
-        Whether all that runs in it is known, so that no names had to be replaced; see `reachability.is_closed`.
+        Whether all code that runs in it is known, so that no names were replaced; see `reachability.is_closed`.
     captured : list of array
-        The borrowed arrays and the nodes that the function captures: in globals, closures and default values.
+        The borrowed arrays and the nodes that the function captures in globals, closures and default values.
     """
 
     __slots__ = ("__weakref__", "captured", "is_closed")
@@ -63,18 +73,18 @@ def intercept(
     reports_draws: bool = False,
     unchanged: Sequence[Any] = (),
 ) -> Interception:
-    """A context in which `f` is to be called with `arguments`.
+    """Open a context for a call of `f` with `arguments`.
 
-    In it nodes can be written into arrays that `f` creates. Arrays that `f` reaches by name (globals, closures, default
-    values), or by attributes and items of objects that it reaches by name or receives `unchanged`, are borrowed. With
-    `reports_draws`, all random functions of NumPy and Python are patched as well.
+    In the context, nodes can be written into arrays that `f` creates. Arrays that `f` reaches by name (globals, closures, default
+    values) are borrowed, and so are those in attributes and items of objects that it reaches by name or that are passed
+    `unchanged`. With `reports_draws`, all random functions of NumPy and Python are patched as well.
     """
     context = Interception()
     if not interception_switch.is_on:
         return context
     function = function_of(f)
     if not isinstance(function, FunctionType):
-        function = getattr(type(function), "__call__", None)  # noqa: B004  (of a callable object: its method)
+        function = getattr(type(function), "__call__", None)  # noqa: B004  (the method of a callable object)
     if not isinstance(function, FunctionType):
         function = None
     patch_numpy_code()
@@ -86,52 +96,52 @@ def intercept(
             for group in groups:
                 group.apply(())
             return context
-        held = Held(function)
-        reached = [reach_of(other) for other in held.functions]
-        bound = (f, *bound_with(f))
+        closure = Closure(function)
+        reached = [reachable_names(other) for other in closure.functions]
+        bound = (f, *bound_arguments(f))
         arguments = (*arguments, *bound[1:])
-        context.is_closed = is_closed(held, reached, arguments)
-        _patch_introspection(held, reached, arguments, context.is_closed)
+        context.is_closed = is_closed(closure, reached, arguments)
+        _patch_introspection(closure, reached, arguments, context.is_closed)
         if not context.is_closed:
             for group in groups:
-                group.apply(other.__globals__ for other in held.functions)
-        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(held, reached):
+                group.apply(other.__globals__ for other in closure.functions)
+        if f is function and NOT_VISITED.issuperset(map(type, unchanged)) and _reaches_nothing(closure, reached):
             return context
         search = PlaceSearch()
-        rebind_reached(held, reached, search, context.captured)
-        if not is_compiling():  # probably in another thread, while the caller still uses these objects
+        rebind_reached(closure, reached, search, context.captured)
+        if not is_compiling():  # a compiler thread must not change objects that the caller still uses
             search.add((*bound, *unchanged))
-            replace_held(reference, held, search, context.captured, not reports_draws)
+            replace_in_objects(reference, closure, search, context.captured, not reports_draws)
         clear_views()
     return context
 
 
-def _reaches_nothing(held: Held, reached: list[Reach]) -> bool:
-    """Whether a function holds nothing, and reaches by name nothing but modules and builtins."""
-    if len(held.functions) > 1 or held.cells:
+def _reaches_nothing(closure: Closure, reached: list[ReachableNames]) -> bool:
+    """Whether a function captures no values, and its names refer to modules and builtins only."""
+    if len(closure.functions) > 1 or closure.cells:
         return False
-    function, reach = held.functions[0], reached[0]
+    function, reachable = closure.functions[0], reached[0]
     is_bare = not (function.__defaults__ or function.__kwdefaults__ or function.__dict__)
-    return is_bare and not reach.variables and not reach.functions and not numpy_names(function)
+    return is_bare and not reachable.variables and not reachable.functions and not numpy_names(function)
 
 
-def _patch_introspection(held: Held, reached: list[Reach], arguments: Iterable[Any], is_closed: bool) -> None:
-    """Bind the patches of `introspection` for the functions that are reached and for the classes of objects."""
-    if is_closed and not any(reach.checks_classes for reach in reached):
+def _patch_introspection(closure: Closure, reached: list[ReachableNames], arguments: Iterable[Any], is_closed: bool) -> None:
+    """Bind the patches of `introspection` for the reachable functions and for the classes of reachable objects."""
+    if is_closed and not any(reachable.checks_classes for reachable in reached):
         return
-    functions, values = list(held.functions), [*arguments, *map(cell_contents, held.cells)]
-    for function, reach in zip(held.functions, reached, strict=True):
-        for _, _, reference in reach.functions:
+    functions, values = list(closure.functions), [*arguments, *map(cell_contents, closure.cells)]
+    for function, reachable in zip(closure.functions, reached, strict=True):
+        for _, _, reference in reachable.functions:
             other = function_of(reference())
             if isinstance(other, FunctionType):
                 functions.append(other)
-        values += [namespace_of(home, function.__globals__).get(name) for home, name in reach.variables]
+        values += [namespace_of(home, function.__globals__).get(name) for home, name in reachable.variables]
         values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     bind_introspection(functions, values)
 
 
 def patch_numpy_code() -> None:
-    """Patch, once, the Python functions of NumPy that have no protocol or do not look into lists."""
+    """Patch the Python functions of NumPy that do not dispatch, or ignore nodes in lists; later calls do nothing."""
     global _has_patched_code
     if not _has_patched_code:
         patch_dispatchers()
@@ -169,7 +179,7 @@ def _close(reference: weakref.ref[Any]) -> None:
             TOP_LEVEL.restore()
         unbind_introspection()
         restore_variables()
-        active_contexts.discard(reference)  # comes last: after an interrupt, the garbage collector completes the restoring
+        active_contexts.discard(reference)  # last, so that the garbage collector repeats this after an interrupt
 
 
 def interception(on: bool = True) -> None:

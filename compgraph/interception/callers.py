@@ -1,6 +1,6 @@
 """Classification of callers by file: user code, installed libraries, NumPy, and the two packages here.
 
-Patched functions look up the file of their caller in one of the tables below, a dictionary access once the file is known.
+Patched functions look up the file of their caller in one of the tables below: a dictionary access after the first call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_library(filename: str) -> bool:
 
 @functools.cache
 def is_user_module(module: object) -> bool:
-    """Whether a module, given by its name, is the user's."""
+    """Whether the module of a name is the user's."""
     if not isinstance(module, str) or module.partition(".")[0] in ("builtins", "numpy", "scipy"):
         return False
     return not is_library(getattr(sys.modules.get(module), "__file__", None) or "")
@@ -59,12 +59,12 @@ def _receives_patches(filename: str) -> bool:
     return not is_own and not (_SCIPY in filename and is_library(filename))
 
 
-# Whether calls from a file get the patched constructors. Not those from our own packages; nor from NumPy, except for its
-# polynomials, which work on nodes; nor from SciPy.
+# Whether calls from a file get the patched constructors: not from the two packages here, SciPy, or NumPy (except its
+# polynomials, which run on nodes).
 RECEIVES_PATCHES = _FileTable(_receives_patches)
 
-# Whether all new arrays for code of a file are buffers. Libraries with compiled code, such as pandas, pass their arrays to C code
-# that reads memory. They get buffers only where the calling function works on tracers (see `works_on_tracers`).
+# Whether code of a file gets buffers for all new arrays. Libraries with compiled code, such as pandas, pass arrays to C code
+# that reads memory, so they get buffers only if the calling function handles tracers (see `works_on_tracers`).
 RECEIVES_BUFFERS = _FileTable(lambda filename: "polynomial" in filename or not has_compiled_code(filename))
 
 # Whether lists with nodes in calls from a file are recorded outside of operators: user code, and NumPy's polynomials.
@@ -74,7 +74,7 @@ RECORDS_SEQUENCES = _FileTable(lambda filename: not is_library(filename) or file
 def works_on_tracers(frame: FrameType) -> bool:
     """Whether a variable of a running library function, or of the library functions that called it, holds a tracer.
 
-    Functions of this package that convert an operand, by its ``__array__``, hold tracers, but do not call on their behalf.
+    Frames of the two packages here are not inspected: they hold tracers while they convert an operand by ``__array__``.
     """
     caller: FrameType | None = frame
     while (

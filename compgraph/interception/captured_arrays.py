@@ -1,4 +1,4 @@
-"""Search for the caller's arrays in attributes, lists and dictionaries, where borrowed arrays replace them."""
+"""Search for the caller's arrays in attributes, lists and dictionaries, to replace them by borrowed arrays."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .callers import is_user_module
 
 _USER_DATA_MODULES = frozenset({"types", "argparse", "collections"})  # Python modules whose objects hold the user's attributes
 
-# Values that hold no other value, which are the most common.
-_PLAIN = frozenset({
+# Classes of values that contain no other values, and are the most frequent.
+_LEAF_CLASSES = frozenset({
     np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.ufunc, int, float, complex, bool, str, bytes, type(None),
     ModuleType, FunctionType, GetSetDescriptorType, MemberDescriptorType, type(len),
 })  # fmt: skip
-NOT_VISITED = _PLAIN - {FunctionType}  # by a search
-_DATA_TYPES = NOT_VISITED - {np.ndarray}  # and not replaced
+NOT_VISITED = _LEAF_CLASSES - {FunctionType}  # classes that a search skips
+_DATA_TYPES = NOT_VISITED - {np.ndarray}  # classes that are neither visited nor replaced
 _PLAIN_CONTAINERS = frozenset({list, dict})
-_REPLACED = (np.ndarray, tuple, np.random.Generator)
+_REPLACED_CLASSES = (np.ndarray, tuple, np.random.Generator)
 _SEQUENCES = (list, tuple, collections.deque)
-_MAX_DEPTH, _MAX_ITEMS = 5, 1000  # the steps from a name, and the items of each container, that are visited
-_MAX_VALUES = 4000  # visited breadth-first
+_MAX_DEPTH, _MAX_ITEMS = 5, 1000  # limits of a search: steps from a name, items per container
+_MAX_VALUES = 4000  # limit of visited values, breadth-first
 _ABSENT = object()
 
 
@@ -63,7 +63,7 @@ class Place:
             return _ABSENT
 
     def write(self, value: object) -> None:
-        """Replace the value without running user code, such as ``__setattr__``."""
+        """Replace the value; no user code, such as ``__setattr__``, runs."""
         holder, name = self._holder, self._name
         if isinstance(holder, dict):
             dict.__setitem__(holder, name, value)
@@ -107,7 +107,7 @@ class Replacement:
         self.place, self.original, self.borrowed, self.users = place, original, borrowed, 1
 
     def restore(self) -> None:
-        """Put the caller's value back, unless the function has set another."""
+        """Restore the caller's value, unless the function has assigned another."""
         if self.place.read() is self.borrowed:
             self.place.write(self.original)
 
@@ -127,19 +127,25 @@ class PlaceSearch:
         self.places: list[tuple[Place, Any]] = []
         self.functions: list[FunctionType] = []
         self._queue: list[tuple[Any, int]] = []
-        self._seen, self._visited = set[int](), 0
+        self._visited_ids, self._visited = set[int](), 0
 
     def add(self, values: Iterable[Any], depth: int = 0) -> None:
         """Add values to be visited, `depth` steps from a name."""
         for value in values:
             cls = type(value)
-            if (cls not in _PLAIN or cls is FunctionType) and id(value) not in self._seen and len(self._queue) < _MAX_VALUES:
-                self._seen.add(id(value))
+            if (
+                (cls not in _LEAF_CLASSES or cls is FunctionType)
+                and id(value) not in self._visited_ids
+                and len(self._queue) < _MAX_VALUES
+            ):
+                self._visited_ids.add(id(value))
                 self._queue.append((value, depth))
 
     def run(self) -> None:
         """Visit all values, and those in them."""
-        while self._visited < len(self._queue):  # it grows meanwhile, and keeps the visited values alive, so ids stay unique
+        while self._visited < len(
+            self._queue
+        ):  # the loop extends the queue, which keeps visited values alive, so ids stay unique
             value, depth = self._queue[self._visited]
             self._visited += 1
             self._visit(value, depth)
@@ -149,9 +155,9 @@ class PlaceSearch:
         if cls is FunctionType:
             if not is_internal(value.__code__.co_filename):
                 self.functions.append(value)
-                for held in (value.__dict__, value.__kwdefaults__):
-                    if held:
-                        self._visit_items(held, held.items(), depth)
+                for attributes in (value.__dict__, value.__kwdefaults__):
+                    if attributes:
+                        self._visit_items(attributes, attributes.items(), depth)
             elif hasattr(value, "__wrapped__"):
                 self.add([value.__wrapped__], depth)
         elif cls is MethodType:
@@ -183,15 +189,15 @@ class PlaceSearch:
                 self._visit_items(base, vars(base).items(), depth)
 
     def _visit_items(self, holder: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
-        """Record the arrays that an object holds, and add its other values to be visited."""
+        """Record the arrays in an object, and queue its other values."""
         others = []
         can_change = not isinstance(holder, tuple)
         for name, value in itertools.islice(items, _MAX_ITEMS):
             cls = type(value)
             if cls in _DATA_TYPES or (cls in _PLAIN_CONTAINERS and _holds_data(value, cls)):
                 continue
-            if can_change and issubclass(cls, _REPLACED):
-                self.places.append((_place(holder, name), value))
+            if can_change and issubclass(cls, _REPLACED_CLASSES):
+                self.places.append((_place_of(holder, name), value))
             if cls is not np.ndarray:
                 others.append(value)
         self.add(others, depth + 1)
@@ -207,19 +213,19 @@ def _is_user_class(cls: type) -> bool:
     return is_user_module(cls.__module__) or (cls.__module__ == "builtins" and is_heap_type(cls))
 
 
-def _place(holder: Any, name: Any) -> Place:
-    """The place of a value: an attribute in the object's dictionary, if it has one."""
-    held = None if isinstance(holder, (dict, list, collections.deque, type)) else attributes_of(holder)
-    return Place(holder if held is None or name not in held else held, name)
+def _place_of(holder: Any, name: Any) -> Place:
+    """The place of an item or attribute; of an attribute in the object's ``__dict__``, its entry there."""
+    attributes = None if isinstance(holder, (dict, list, collections.deque, type)) else attributes_of(holder)
+    return Place(holder if attributes is None or name not in attributes else attributes, name)
 
 
 def attributes_of(value: object) -> dict[str, Any] | None:
     """The dictionary of an object's attributes, without running user code; None if it has none."""
     try:
-        held = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except (AttributeError, TypeError):
         return None
-    return held if type(held) is dict else None
+    return attributes if type(attributes) is dict else None
 
 
 def _attributes(value: object) -> Iterator[tuple[str, Any]]:

@@ -1,9 +1,9 @@
-"""Code patches: `patch_code` gives a Python function other code, which looks for nodes among the arguments.
+"""Code patches: `patch_code` replaces the code of a Python function by code that looks for nodes among the arguments.
 
 A function is bound in many places: in the module that defines it, where it was imported by name, in classes, in pickles. It
-cannot be replaced in all of them, but replacing its code is one assignment, and identity, signature, pickles and every binding
-stay. The new code looks at the classes of its arguments, which costs some tenths of a microsecond, and calls a second function
-that has the old code.
+cannot be replaced in all of them, but an assignment to ``__code__`` reaches all of them, and preserves identity, signature and
+pickles. The new code checks the classes of the arguments in a few tenths of a microsecond, and calls a copy of the function with
+the old code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Classes(set[type]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-# Classes whose instances hold no node. Those of SciPy are added on first use, so that `self` is inspected once.
+# Classes whose instances contain no node. Classes of SciPy are added on first use, so that `self` is inspected once.
 NODE_FREE_TYPES = _Classes(
     {
         *(bool, int, float, complex, str, bytes, slice, range, type(None), type, type(Ellipsis), np.dtype),
@@ -41,7 +41,7 @@ NODE_FREE_TYPES = _Classes(
         *(FunctionType, BuiltinFunctionType, MethodType),
     }
 )
-_DEPTH = 3  # nodes are looked for in lists and tuples nested to this depth
+_DEPTH = 3  # of nested lists and tuples in which nodes are searched
 
 _lock = reset_after_fork(threading.RLock())
 _originals: dict[FunctionType, FunctionType] = {}
@@ -83,9 +83,9 @@ def patch_code(function: FunctionType, handler: Handler, always: bool = False, r
         Called as ``handler(function, original, args, kwargs)`` in place of the function if a node is among the arguments, also
         within lists and tuples; ``original`` is a function with the old code.
     always : bool
-        Whether it runs calls without nodes as well, because a function among the arguments may return nodes.
+        Whether the handler runs calls without nodes as well, because a function among the arguments may return nodes.
     replace : bool
-        Whether it replaces an earlier handler; by default the first one stays.
+        Whether to replace an earlier handler; by default the first one is kept.
     """
     with _lock:
         if function in _originals and not replace:
@@ -104,7 +104,7 @@ def patch_code(function: FunctionType, handler: Handler, always: bool = False, r
 
 
 def enable_code_patches(is_on: bool) -> None:
-    """Turn all code patches on or off: off, every patched function has its own code again."""
+    """Turn all code patches on or off; off restores the own code of every patched function."""
     global _is_on
     with _lock:
         _is_on = is_on
@@ -130,7 +130,7 @@ def unpatched(function: Any) -> Any:
 
 
 def argument_has_node(value: Any, depth: int = _DEPTH) -> bool:
-    """Whether a value is a node, or holds one: a list, tuple or object array, or an object of SciPy made from nodes."""
+    """Whether a value is or contains a node: a list, tuple or object array, or an object of SciPy created from nodes."""
     cls = type(value)
     if cls is list or cls is tuple:
         if NODE_FREE_TYPES.issuperset(map(type, value)):
@@ -148,7 +148,7 @@ def argument_has_node(value: Any, depth: int = _DEPTH) -> bool:
 
 
 def _copy_of(function: FunctionType) -> FunctionType:
-    """Another function with the same code, attributes and names."""
+    """Copy a function with its code, attributes and names."""
     copied = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copied.__kwdefaults__ = function.__kwdefaults__
     copied.__dict__.update(function.__dict__)
@@ -181,9 +181,9 @@ def python_implementation(function: Any) -> FunctionType | None:
     """The Python function that runs when a public one is called: itself, or that of SciPy's FFT backend; None if it is in C.
 
     ``scipy.fft.fft`` is a multimethod, an object in C that dispatches each call to a backend: it has no code to replace.
-    SciPy's own backend, the default, has a Python function of the same name and parameters, and that one is patched. So nothing
-    is registered, users' backends take precedence as before, in all threads, and `enable_code_patches` undoes it. (A backend of
-    our own would take precedence in every call, and could not be removed without removing those of others.)
+    SciPy's default backend has a Python function of the same name and parameters, which is patched. So no backend is registered,
+    and users' backends keep their precedence in all threads. (A registered backend would take precedence in every call, and
+    could not be removed without removing those of others.)
     """
     if isinstance(function, FunctionType):
         return function

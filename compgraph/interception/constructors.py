@@ -1,8 +1,8 @@
-"""NumPy's array constructors as functions that are differentiated see them: they return buffers, and take nodes.
+"""Patches of NumPy's array constructors, which return buffers and accept nodes.
 
-``np.zeros(n)`` cannot know that a node will be written into the array that it creates. While a function is differentiated, the
-names of constructors refer to the functions here, for calls from user code. From the first variable on, the functions that
-convert lists (`AT_TOP_LEVEL`) are replaced for good, and record lists with nodes outside of operators as well.
+A node may be written later into an array that ``np.zeros(n)`` creates. While a function is differentiated, the names of
+constructors refer to these patches, for calls from user code. From the first variable on, the functions that convert lists
+(`AT_TOP_LEVEL`) are patched permanently, and record lists with nodes outside of operators as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IGNORED_OPTIONS = frozenset({"subok", "device", "like"})  # they change nothing
 # ---------------------------------------------------------------------------------------------------- the tables
 
 
-def _arange(*args: Any, **kwargs: Any) -> Any:
+def _arange_of_nodes(*args: Any, **kwargs: Any) -> Any:
     """``numpy.arange`` of nodes: ``start + k * step``, where the number of elements is plain."""
     bound = dict(zip(("start", "stop", "step"), args, strict=False)) | kwargs
     if "stop" not in bound:
@@ -53,12 +53,12 @@ def _arange(*args: Any, **kwargs: Any) -> Any:
     return points if bound.get("dtype") is None else points.astype(bound["dtype"])
 
 
-# The names of constructors in NumPy, and the function of ours that runs for nodes. None: NumPy dispatches to nodes, and only
-# the results of plain arguments have to be made buffers.
+# The names of constructors in NumPy, and the functions that replace them for nodes. None: NumPy dispatches to nodes, and the
+# patch only converts results of plain arguments to buffers.
 CONSTRUCTORS: dict[str, Function | None] = {
     **{name: getattr(arrays, name) for name in ("array", "asarray", "asanyarray", "asarray_chkfinite", "full", "require")},
     **{name: getattr(arrays, name) for name in ("ascontiguousarray", "asfortranarray")},
-    "arange": _arange,
+    "arange": _arange_of_nodes,
     **dict.fromkeys(
         (
             "zeros", "ones", "empty", "eye", "identity", "tri", "linspace", "logspace", "geomspace", "zeros_like", "ones_like",
@@ -78,8 +78,8 @@ POLYNOMIAL_QUADRATURES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 CONSTRUCTOR_NAMES = frozenset(CONSTRUCTORS)
 
-# Functions that convert lists without calling a protocol, and record a list with nodes at the top level, too. If the value is
-# True, they also record a node that is passed by itself; the others make a plain array of it.
+# Functions that convert lists without dispatch; their patches record a list with nodes at the top level, too. If the value is
+# True, they also record a single node as an argument; the others convert it to a plain array.
 AT_TOP_LEVEL = {
     **dict.fromkeys(
         ("array", "asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "require"), False
@@ -96,7 +96,7 @@ _KEEPING_SUBCLASSES = frozenset({np.asanyarray, np.require})
 def patched_constructor(original: Function, ours: Function | None, takes_nodes: bool | None = None) -> Function:
     """Wrap a constructor for user code within a function that is differentiated.
 
-    At the top level the original runs, unless the function is one of `AT_TOP_LEVEL`, whose value is then `takes_nodes`.
+    At the top level the original runs, unless the function is in `AT_TOP_LEVEL`; `takes_nodes` is its value there.
     """
 
     @functools.wraps(original)
@@ -111,14 +111,14 @@ def patched_constructor(original: Function, ours: Function | None, takes_nodes: 
             return original(*args, **kwargs)
         like = kwargs.get("like")
         if isinstance(like, Value):  # NumPy would pass this function, which is in no table, to the node's protocol
-            return like.__array_function__(original, (type(like),), args, _without(kwargs, "like"))
+            return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
         for value in (*args, *kwargs.values()):
             if contains_node(value):
                 if ours is None:  # NumPy calls the node's protocol
                     return result_as_buffer(original(*args, **kwargs), args)
                 if original in _CONVERTING and _is_object(kwargs.get("dtype", args[1] if len(args) > 1 else None)):
                     return _object_array(args[0])
-                return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+                return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
         if takes_nodes is not None and any(type(value) in TRACEABLE for value in (*args, *kwargs.values())):
             # NumPy's function would read the memory where Python exposes it, which differs between versions.
             sources = (*args, *kwargs.values())
@@ -132,23 +132,25 @@ def patched_constructor(original: Function, ours: Function | None, takes_nodes: 
     return construct
 
 
-def _without(options: Options, *names: str) -> Options:
+def _without_options(options: Options, *names: str) -> Options:
     return {name: value for name, value in options.items() if name not in names}
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value has a class that holds no nodes, or is a list, or nested list, of such values: the common calls."""
+    """Whether a value is of a class without nodes, or a list (nested once at most) of such values: the common calls."""
     cls = type(value)
     if cls in NODE_FREE_TYPES:
         return True
-    if cls not in _LISTS:
+    if cls not in _LIST_CLASSES:
         return False
     if NODE_FREE_TYPES.issuperset(map(type, value)):
         return True
-    return _LISTS.issuperset(map(type, value)) and NODE_FREE_TYPES.issuperset(map(type, itertools.chain.from_iterable(value)))
+    return _LIST_CLASSES.issuperset(map(type, value)) and NODE_FREE_TYPES.issuperset(
+        map(type, itertools.chain.from_iterable(value))
+    )
 
 
-_LISTS = frozenset({list, tuple})
+_LIST_CLASSES = frozenset({list, tuple})
 
 
 def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, args: Args, kwargs: Options) -> Any:
@@ -157,14 +159,14 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
         return original(*args, **kwargs)
     like: Any = kwargs.get("like")
     if hasattr(like, "__array_function__") and type(like) is not ndarray:
-        return like.__array_function__(original, (type(like),), args, _without(kwargs, "like"))
+        return like.__array_function__(original, (type(like),), args, _without_options(kwargs, "like"))
     filename, takes_nodes = frame.f_code.co_filename, AT_TOP_LEVEL[original.__name__]
     if takes_nodes or "polynomial" in filename:
         converted: Any = [list(args), list(kwargs.values())]
     else:
         converted = args[:1] or [kwargs.get("object", kwargs.get("a"))]
     if is_tracing() and original in _KEEPING_SUBCLASSES and isinstance(converted[0], Value):
-        return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+        return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
     if not records_sequences(filename, converted):
         array = original(*args, **kwargs)
         if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
@@ -172,28 +174,28 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
         return array
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
         return _with_node_elements(original(*args, **kwargs), args)
-    return ours(*args, **_without(kwargs, *_IGNORED_OPTIONS))
+    return ours(*args, **_without_options(kwargs, *_IGNORED_OPTIONS))
 
 
 def _with_node_elements(array: Any, args: Args) -> Any:
-    """An object array that NumPy made of a list with nodes; where it iterated over a node, the elements become nodes."""
+    """Convert an object array that NumPy created from a list with nodes; if it iterated over a node, elements become nodes."""
     node = stack_nested(args[0]) if args and not any(isinstance(v, Value) for v in array.ravel().tolist()) else None
     return _object_array(node) if isinstance(node, Value) and node.shape == array.shape else array
 
 
 def _object_array(values: Any) -> Any:
-    """Nested lists with nodes in them as an array of objects, in which nodes and their elements are nodes."""
-    array = np.empty(np.array(_with_zeros(values), object).shape, object)
+    """Convert nested lists with nodes to an object array of nodes and elements of nodes."""
+    array = np.empty(np.array(_nodes_as_zeros(values), object).shape, object)
     for index in np.ndindex(array.shape):
         array[index] = functools.reduce(operator.getitem, index, values)
     return array
 
 
-def _with_zeros(values: object) -> Any:
+def _nodes_as_zeros(values: object) -> Any:
     """Nested lists with zeros in place of the nodes."""
     if isinstance(values, Value):
         return np.zeros(values.shape)
-    return list(map(_with_zeros, values)) if isinstance(values, (list, tuple)) else values
+    return list(map(_nodes_as_zeros, values)) if isinstance(values, (list, tuple)) else values
 
 
 def _is_object(dtype: Any) -> bool:
@@ -201,10 +203,10 @@ def _is_object(dtype: Any) -> bool:
 
 
 def result_as_buffer(array: Any, args: Sequence[object]) -> Any:
-    """A new array as a buffer, which becomes a tracer once a tracer is written into it.
+    """Convert a new array to a buffer, which becomes a tracer once a tracer is written into it.
 
-    Lists and tuples of arrays likewise; structured arrays as `StructuredBuffer`. Views of a buffer among the arguments are
-    views of it; those of another argument are returned unchanged.
+    Lists and tuples of arrays are converted likewise, structured arrays to a `StructuredBuffer`. A view of a buffer among the
+    arguments becomes a view of that buffer; a view of another argument is returned unchanged.
     """
     if type(array) is not ndarray:
         return type(array)([result_as_buffer(part, args) for part in array]) if type(array) in (list, tuple) else array
@@ -241,14 +243,14 @@ def patched_default_rng(original: Function) -> Function:
 
 
 class StructuredBuffer(np.ndarray):
-    """A structured array created within a function that is differentiated; each field is a buffer: ``bodies["mass"] = x``."""
+    """A structured array created within a differentiated function; each field is a buffer: ``bodies["mass"] = x``."""
 
     __slots__ = ("_fields",)
 
     _fields: dict[str, Any]
 
     def _field(self, name: str) -> Any:
-        """The array of a field: the same object each time, so that it can become a node."""
+        """The array of a field: always the same object, so that it can become a node."""
         fields = getattr(self, "_fields", None)
         if fields is None:
             fields = self._fields = {}
@@ -273,7 +275,7 @@ class StructuredBuffer(np.ndarray):
         np.ndarray.__setitem__(self, index, value)
 
     def _require_plain(self) -> None:
-        """Raise a TypeError if a field is a node: whole records cannot be read or written then."""
+        """Raise a TypeError if a field is a node, because whole records then cannot be read or written."""
         nodes = [name for name, field in (getattr(self, "_fields", None) or {}).items() if isinstance(field, Value)]
         if nodes:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Import hooks: libraries that are patched when they are imported, whether that is before or after `compgraph`."""
+"""Import hooks: libraries are patched on import, or at once if they were imported before `compgraph`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from . import library_adapters
 
 
 class ImportHook:
-    """A finder, to be put first in ``sys.meta_path``, that calls back when one of some modules has been loaded.
+    """A finder for the front of ``sys.meta_path``, with a callback that runs after one of certain modules has been loaded.
 
-    Finder and loader have the methods that the import system calls, and no base of `importlib.abc`: importing that would slow
-    down ``import compgraph``.
+    Finder and loader have no base class of `importlib.abc`, because importing it would slow down ``import compgraph``.
 
     Parameters
     ----------
     modules : container of str
         The names of the modules.
     callback : callable
-        Called with the names, in the importing thread, before the statement that imported the first of them returns.
+        Called with the names of loaded modules, in the importing thread, before the outermost import statement returns.
     """
 
     def __init__(self, modules: Container[str], callback: Callable[[list[str]], None]) -> None:
@@ -60,7 +59,7 @@ class ImportHook:
 
 
 class _ReportingLoader:
-    """A loader that delegates to another one, and puts that back in its place."""
+    """A loader that delegates to the original one, and restores it as the module's loader."""
 
     def __init__(self, loader: Any, hook: ImportHook) -> None:
         self._loader, self._hook = loader, hook
@@ -108,4 +107,4 @@ def adapt_imported() -> None:
 
 
 sys.meta_path.insert(0, ImportHook(_ADAPTERS, _adapt))
-adapt_imported()  # a worker process of Dask may receive its first node in a message, and send it on
+adapt_imported()  # a Dask worker may receive its first node in a message and forward it

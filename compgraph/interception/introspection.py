@@ -1,8 +1,8 @@
 """Patches of ``isinstance``, ``type``, ``hasattr``, ``getattr`` and ``dir`` in the user's modules.
 
-A node is an ndarray with attributes of its own. User functions that check a class or an attribute get the result for the value
-that the node represents: a NumPy or Python number, or an array. While a function is differentiated, the
-functions here are bound in the namespaces of the modules whose code uses these names.
+A node is an ndarray with further attributes. User functions that check a class or an attribute get the result for the value that
+the node represents: a NumPy or Python number, or an array. While a function is differentiated, the patches are bound in the
+namespaces of modules whose code uses these names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_ITEMS = 64  # of a container, which are visited
 _MAX_VALUES = 256  # that are visited
 
 
-def _represented(node: Any) -> Any:
+def _represented_value(node: Any) -> Any:
     """A plain value of the class that a node represents."""
     if isinstance(node, Value) and hasattr(node, "raw_value"):
         if is_number(node):
@@ -61,7 +61,7 @@ def _isinstance(value: object, classes: Any, /) -> bool:
         return isinstance(value, classes)
     if _includes_nodes(classes):
         return isinstance(value, classes) or issubclass(node_class(value), classes)
-    return isinstance(_represented(value), classes)
+    return isinstance(_represented_value(value), classes)
 
 
 class _TypeOfType(type):
@@ -71,7 +71,7 @@ class _TypeOfType(type):
         if cls is not _Type:  # a metaclass that the user derives from `type`
             return super().__call__(*args, **options)
         if len(args) == 1 and not options and _is_traced(args[0]):
-            return builtins.type(_represented(args[0]))
+            return builtins.type(_represented_value(args[0]))
         return builtins.type(*args, **options)
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -92,14 +92,14 @@ class _Type(type, metaclass=_TypeOfType):
 
 
 def _hasattr(value: object, name: str, /) -> bool:
-    return hasattr(_represented(value) if _is_traced(value) else value, name)
+    return hasattr(_represented_value(value) if _is_traced(value) else value, name)
 
 
 def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     if _is_traced(value):
         if name == "__class__":
-            return builtins.type(_represented(value))
-        if default and not hasattr(_represented(value), name):
+            return builtins.type(_represented_value(value))
+        if default and not hasattr(_represented_value(value), name):
             return default[0]
     return getattr(value, name, *default)
 
@@ -107,7 +107,7 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
 def _dir(*value: Any) -> list[str]:
     if not value:
         return sorted(sys._getframe(1).f_locals)
-    return dir(_represented(value[0]) if _is_traced(value[0]) else value[0])
+    return dir(_represented_value(value[0]) if _is_traced(value[0]) else value[0])
 
 
 PATCHES: dict[str, Any] = {"isinstance": _isinstance, "type": _Type, "hasattr": _hasattr, "getattr": _getattr, "dir": _dir}
@@ -117,31 +117,31 @@ _bound: list[tuple[dict[str, Any], str]] = []
 
 
 def bind_introspection(functions: Iterable[FunctionType], values: Iterable[Any]) -> None:
-    """Bind the functions in the namespaces of functions, and of the classes of values, where code uses their names."""
-    spaces: dict[int, dict[str, Any]] = {}
-    for function in (*functions, *_functions_in(values, spaces)):
+    """Bind the patches in the namespaces of functions, and of the classes of values, whose code uses the patched names."""
+    namespaces: dict[int, dict[str, Any]] = {}
+    for function in (*functions, *_functions_in(values, namespaces)):
         if not is_library(function.__code__.co_filename):
-            space = function.__globals__
-            spaces[id(space)] = space
-            _bind(space, _names_used([function]))
-    for space in spaces.values():
-        _bind(space, _names_used_in(space))
+            namespace = function.__globals__
+            namespaces[id(namespace)] = namespace
+            _bind(namespace, _names_used([function]))
+    for namespace in namespaces.values():
+        _bind(namespace, _names_used_in(namespace))
 
 
 def unbind_introspection() -> None:
-    """Remove what `bind_questions` has bound."""
+    """Undo `bind_introspection`."""
     while _bound:
-        space, name = _bound[-1]
-        if space.get(name, _ABSENT) is PATCHES[name]:
-            del space[name]
+        namespace, name = _bound[-1]
+        if namespace.get(name, _ABSENT) is PATCHES[name]:
+            del namespace[name]
         _bound.pop()
 
 
-def _bind(space: dict[str, Any], names: frozenset[str]) -> None:
+def _bind(namespace: dict[str, Any], names: frozenset[str]) -> None:
     for name in names:
-        if name not in space:
-            _bound.append((space, name))
-            space[name] = PATCHES[name]
+        if name not in namespace:
+            _bound.append((namespace, name))
+            namespace[name] = PATCHES[name]
 
 
 def _names_used(functions: Iterable[Any]) -> frozenset[str]:
@@ -151,15 +151,15 @@ def _names_used(functions: Iterable[Any]) -> frozenset[str]:
     return frozenset(PATCHES.keys() & names)
 
 
-def _names_used_in(space: dict[str, Any]) -> frozenset[str]:
+def _names_used_in(namespace: dict[str, Any]) -> frozenset[str]:
     """The patched names that functions and classes of a module use."""
-    cached = _names_by_namespace.get(id(space))
-    if cached is not None and cached[0] == len(space):
+    cached = _names_by_namespace.get(id(namespace))
+    if cached is not None and cached[0] == len(namespace):
         return cached[1]
-    name = space.get("__name__")
-    functions = [f for value in list(space.values()) for f in _functions_of(value, name)]
+    name = namespace.get("__name__")
+    functions = [f for value in list(namespace.values()) for f in _functions_of(value, name)]
     names = _names_used(functions)
-    _names_by_namespace[id(space)] = len(space), names
+    _names_by_namespace[id(namespace)] = len(namespace), names
     return names
 
 
@@ -196,9 +196,9 @@ _INNER_FUNCTIONS: dict[type, tuple[str, ...]] = {
 }
 
 
-def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[FunctionType]:
-    """The functions that values hold; the namespaces of the user's modules that define their classes are added to `spaces`."""
-    functions, seen, classes = list[FunctionType](), set[int](), set[type]()
+def _functions_in(values: Iterable[Any], namespaces: dict[int, Any]) -> list[FunctionType]:
+    """The functions in values; the namespaces of user modules that define the values' classes are added to `namespaces`."""
+    functions, visited_ids, classes = list[FunctionType](), set[int](), set[type]()
     rows = [values]
     for _ in range(_MAX_DEPTH):
         next_rows: list[Any] = []
@@ -209,13 +209,13 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                 cls = type(value)
                 if (
                     cls in _DATA_TYPES
-                    or id(value) in seen
+                    or id(value) in visited_ids
                     or (cls is list and _DATA_TYPES.issuperset(map(type, value[:_MAX_ITEMS])))
                 ):
                     continue
-                if len(seen) >= _MAX_VALUES:
+                if len(visited_ids) >= _MAX_VALUES:
                     return functions
-                seen.add(id(value))
+                visited_ids.add(id(value))
                 if cls is FunctionType:
                     functions.append(value)
                 elif cls is list or cls is tuple or cls is set:
@@ -230,8 +230,8 @@ def _functions_in(values: Iterable[Any], spaces: dict[int, Any]) -> list[Functio
                     classes.add(cls)
                     next_rows.append(list((attributes_of(value) or {}).values())[:_MAX_ITEMS])
         rows = next_rows
-    for space in {id(space): space for cls in classes for space in _namespaces_of(cls)}.values():
-        spaces[id(space)] = space
+    for namespace in {id(namespace): namespace for cls in classes for namespace in _namespaces_of(cls)}.values():
+        namespaces[id(namespace)] = namespace
     return functions
 
 

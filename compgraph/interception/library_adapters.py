@@ -2,7 +2,7 @@
 
 =============  ============================================================================================================
 matplotlib     draws the values of a node
-Dask           tokenizes each node differently: nodes with equal values differ in history
+Dask           gives every node its own token, because nodes with equal values may have different graphs
 distributed    pickles a node, with its graph; it would send arrays as plain data
 numba          runs the Python function that it compiled on traced nodes
 h5py           stores the values of nodes
@@ -12,10 +12,10 @@ hashlib, zlib  raise for traced nodes, as does ``np.frombuffer``
 =============  ============================================================================================================
 
 The lower half are compiled libraries that read the memory of an array by the dtype that it reports. A traced node reports the
-dtype of its value, and its memory holds references. Most compiled code checks the dtype of the memory, and raises. These
+dtype of its value, but its memory contains references. Most compiled code checks the dtype of the memory, and raises. These
 libraries use the reported dtype, and would read or write references as numbers.
 
-A dask array that meets a node would be loaded whole, or use the data of the node without its graph: that raises a TypeError.
+An operation of a dask array and a node raises a TypeError: it would load the whole dask array, or lose the graph of the node.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ def _module(name: str) -> Any:
 def adapt_matplotlib() -> None:
     """Let axes draw the values of nodes.
 
-    Values along an axis pass the registry of units. All arguments of the plotting methods pass `sanitize_sequence`, the data of
-    images and collections `safe_masked_invalid`, and those of triangulations and arrows functions of their own.
+    Matplotlib converts values along an axis by its registry of units, arguments of plotting methods by `sanitize_sequence`, and
+    data of images and collections by `safe_masked_invalid`; triangulations and arrows have functions of their own.
     """
     units, cbook, quiver = _module("matplotlib.units"), _module("matplotlib.cbook"), _module("matplotlib.quiver")
     triangulation = _module("matplotlib.tri").Triangulation.get_from_args_and_kwargs
     arrows = quiver.Quiver.set_UVC, quiver.Barbs.set_UVC
     for function in (cbook.sanitize_sequence, cbook.safe_masked_invalid, triangulation, *arrows):
-        patch_code(function, _calling_with_values)
+        patch_code(function, _call_with_values)
 
-    class Plain(units.ConversionInterface):  # type: ignore[misc, name-defined]
+    class ValueConverter(units.ConversionInterface):  # type: ignore[misc, name-defined]
         @staticmethod
         def convert(value: object, unit: object, axis: object) -> Any:
             return np.asarray(to_values(value))
 
-    units.registry[Value] = Plain()
+    units.registry[Value] = ValueConverter()
 
 
-def _calling_with_values(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call_with_values(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return original(*to_values(args), **to_values(kwargs))
 
 
@@ -81,7 +81,7 @@ def _calling_with_values(function: object, original: Function, args: tuple[Any, 
 
 
 def adapt_dask() -> None:
-    """Let Dask tokenize nodes, and raise where its collections meet them."""
+    """Let Dask tokenize nodes; operations of its collections with nodes raise."""
     _module("dask.tokenize").normalize_token.register(Value, _token)
     Value.__dask_graph__ = property(_dask_graph)  # type: ignore[attr-defined]
 
@@ -136,7 +136,7 @@ def _module_name(frame: FrameType | None) -> str:
 # --------------------------------------------------------------------------- compiled libraries that read memory
 
 
-def _traced_in(*values: object) -> Value | None:
+def _find_traced(*values: object) -> Value | None:
     """The first traced node among some values, and in lists, tuples and dictionaries among them."""
     return next((leaf for value in values for leaf in _leaves(value) if is_tracer(leaf)), None)
 
@@ -150,13 +150,13 @@ def _leaves(value: object) -> tuple[Any, ...]:
 
 
 def _require_untraced(values: Iterable[object], depth: int = 1) -> None:
-    """Raise if a traced node is among the arguments of the function `depth` calls up, which wraps another."""
-    node = _traced_in(*values)
+    """Raise if a value is a traced node; the error is located `depth` frames above the caller."""
+    node = _find_traced(*values)
     if node is not None:
         raise leak_error(frame_up(depth), f"the {describe(node)}")
 
 
-def _raising_for_traced(original: Function, unwraps_buffers: bool = False) -> Function:
+def _wrap_to_raise(original: Function, unwraps_buffers: bool = False) -> Function:
     """Wrap a function so that it raises for traced nodes; with `unwraps_buffers` it gets the memory of buffers."""
 
     @functools.wraps(original)
@@ -197,20 +197,20 @@ def adapt_numba() -> None:
     # The type of traced nodes, for which no function is compiled.
     traced = type("Traced", (_module("numba.core.types").Type,), {})(name := "compgraph node")
     OPAQUE_CLASSES.add(name)  # numba's errors show the type by this name
-    by_memory, compiled = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
+    typeof_memory, compile_original = extending.typeof_impl.dispatch(np.ndarray), dispatcher._compile_for_args
 
     @extending.typeof_impl.register(Node)  # type: ignore[untyped-decorator]
     @extending.typeof_impl.register(np.ndarray)  # type: ignore[untyped-decorator]
     def typeof_node(value: object, context: object) -> Any:
-        return traced if is_tracer(value) or type(value) in BUFFERS else by_memory(value, context)
+        return traced if is_tracer(value) or type(value) in BUFFERS else typeof_memory(value, context)
 
     def represent(manager: object, traced: object) -> Any:  # containers call it to compile functions for their items
         raise leak_error(frame_up(1))
 
     def compile_for_args(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _traced_in(*args, kwargs) is None:
+        if _find_traced(*args, kwargs) is None:
             if not _holds_buffer(args, kwargs):
-                return compiled(self, *args, **kwargs)
+                return compile_original(self, *args, **kwargs)
             return lambda *args, **kwargs: self(*unwrap_buffers(args), **unwrap_buffers(kwargs))
         function = self.py_func
         if str(function.__globals__.get("__name__", "numba")).partition(".")[0] == "numba":  # of containers and jitclass
@@ -240,16 +240,16 @@ def adapt_h5py() -> None:
         (h5py.AttributeManager, ("__setitem__", "create", "modify")),
     ):
         for name in names:
-            setattr(owner, name, _storing_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
-    h5py.Dataset.read_direct = _raising_for_traced(h5py.Dataset.read_direct, unwraps_buffers=True)
+            setattr(owner, name, _store_values(getattr(owner, name), f"h5py.{owner.__name__}.{name}"))
+    h5py.Dataset.read_direct = _wrap_to_raise(h5py.Dataset.read_direct, unwraps_buffers=True)
 
 
-def _storing_values(method: Function, name: str) -> Function:
+def _store_values(method: Function, name: str) -> Function:
     """Wrap a method so that it stores the values of traced nodes, with a warning."""
 
     @functools.wraps(method)
     def store(self: object, *args: Any, **kwargs: Any) -> Any:
-        if _traced_in(*args, kwargs) is not None:
+        if _find_traced(*args, kwargs) is not None:
             args, kwargs = to_values(args), to_values(kwargs)
             if is_recording():
                 note_saved(name)
@@ -262,9 +262,9 @@ def _storing_values(method: Function, name: str) -> Function:
 
 
 def adapt_joblib() -> None:
-    """Let joblib hash the values of nodes. A cached function runs whenever an argument holds a node.
+    """Let joblib hash the values of nodes. A cached function runs whenever an argument contains a node.
 
-    A result loaded from the cache would be a graph with variables of its own, and derivatives would lack its part.
+    A result loaded from the cache would be a separate graph with its own variables, and would not contribute to derivatives.
     """
     memory, hasher = _module("joblib.memory"), _module("joblib.hashing").NumpyHasher
     digest, save = hasher.hash, hasher.save
@@ -285,11 +285,11 @@ def adapt_joblib() -> None:
 
     hasher.hash, hasher.save = digest_untraced, save_values
     for cached in (memory.MemorizedFunc, memory.AsyncMemorizedFunc):
-        cached.__call__ = _computing_for_nodes(cached.__call__, lambda result: result)
-    memory.MemorizedFunc.call_and_shelve = _computing_for_nodes(memory.MemorizedFunc.call_and_shelve, memory.NotMemorizedResult)
+        cached.__call__ = _compute_for_nodes(cached.__call__, lambda result: result)
+    memory.MemorizedFunc.call_and_shelve = _compute_for_nodes(memory.MemorizedFunc.call_and_shelve, memory.NotMemorizedResult)
 
 
-def _computing_for_nodes(call: Function, wrap: Function) -> Function:
+def _compute_for_nodes(call: Function, wrap: Function) -> Function:
     """Wrap a method of a cached function so that it computes the result of arguments with nodes."""
 
     @functools.wraps(call)
@@ -326,18 +326,18 @@ class _NodeFinder(pickle.Pickler):
 
 
 def adapt_pyfftw() -> None:
-    """Let the functions of its interfaces call the functions of NumPy and SciPy that they replace; all others raise."""
+    """Let pyFFTW's interfaces call the functions of NumPy and SciPy that they replace; its other functions raise."""
     pyfftw = _module("pyfftw")
     for name, replaced in (("numpy_fft", "numpy.fft"), ("scipy_fft", "scipy.fft"), ("scipy_fftpack", None)):
         module = _module(f"pyfftw.interfaces.{name}")
         for function in _functions_of(module):
             counterpart = getattr(_module(replaced), function.__name__, None) if replaced else None
-            patch_code(function, _raise_for_traced if counterpart is None else _calling_for_traced(counterpart))
+            patch_code(function, _raise_for_traced if counterpart is None else _call_for_traced(counterpart))
     utilities = _module("pyfftw.builders._utils")
     for function in (*_functions_of(_module("pyfftw.builders.builders")), *_functions_of(utilities)):
         patch_code(function, _raise_for_traced)
     patch_code(utilities._FFTWWrapper.__call__, _raise_for_traced)
-    pyfftw.FFTW = pyfftw.pyfftw.FFTW = _raising_plan(pyfftw.FFTW)
+    pyfftw.FFTW = pyfftw.pyfftw.FFTW = _raising_plan_class(pyfftw.FFTW)
 
 
 def _functions_of(module: ModuleType) -> list[Any]:
@@ -350,11 +350,11 @@ def _raise_for_traced(function: object, original: Function, args: tuple[Any, ...
     return original(*args, **kwargs)
 
 
-def _calling_for_traced(counterpart: Function) -> Function:
+def _call_for_traced(counterpart: Function) -> Function:
     """A handler that calls `counterpart` on traced nodes, with the arguments that both functions have."""
 
     def handle(function: object, original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _traced_in(*args, kwargs) is None:
+        if _find_traced(*args, kwargs) is None:
             return original(*args, **kwargs)
         bound = inspect.signature(original).bind(*args, **kwargs).arguments
         parameters = inspect.signature(counterpart).parameters
@@ -363,20 +363,20 @@ def _calling_for_traced(counterpart: Function) -> Function:
     return handle
 
 
-def _raising_plan(plan: Any) -> Any:
+def _raising_plan_class(plan: Any) -> Any:
     """A class of FFTW plans whose instances raise for traced nodes."""
 
-    class Kind(type):
+    class PlanMeta(type):
         def __instancecheck__(cls, value: object) -> bool:  # also for plans that the builders make
             return isinstance(value, plan) if cls is FFTW else type.__instancecheck__(cls, value)
 
-    class FFTW(plan, metaclass=Kind):  # type: ignore[misc]
+    class FFTW(plan, metaclass=PlanMeta):  # type: ignore[misc]
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             _require_untraced((*args, kwargs), 2)
             return plan.__new__(cls, *args, **kwargs)
 
-        __call__ = _raising_for_traced(plan.__call__)
-        update_arrays = _raising_for_traced(plan.update_arrays)
+        __call__ = _wrap_to_raise(plan.__call__)
+        update_arrays = _wrap_to_raise(plan.update_arrays)
 
     FFTW.__module__, FFTW.__qualname__, FFTW.__doc__ = plan.__module__, plan.__qualname__, plan.__doc__
     return FFTW

@@ -17,7 +17,7 @@ from ..values import Value
 Function = Callable[..., Any]
 
 
-def _special(name: str) -> Function:
+def _special_function(name: str) -> Function:
     import scipy.special
 
     function: Function = getattr(scipy.special, name)
@@ -25,7 +25,7 @@ def _special(name: str) -> Function:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """``math.remainder``: the difference between x and the nearest multiple of y, the even one if two are equally near."""
+    """``math.remainder``: the difference between x and the nearest multiple of y; ties are resolved to the even multiple."""
     left, size = np.fmod(x, y), np.abs(y)
     doubled = 2 * np.abs(left)
     is_over = (doubled > size) | ((doubled == size) & (np.fmod(np.abs(x), 2 * size) >= size))
@@ -56,7 +56,7 @@ MATH_FUNCTIONS: dict[str, Function] = {
     "sumprod": lambda p, q: np.sum(np.multiply(stack_nested(list(p)), stack_nested(list(q)))),
     "prod": lambda xs, *, start=1: functools.reduce(operator.mul, xs, start),
     "dist": lambda p, q: np.sqrt(np.sum(np.square(np.subtract(stack_nested(list(p)), stack_nested(list(q)))))),
-    **{name: lambda x, special=special: _special(special)(x) for name, special in (
+    **{name: lambda x, special=special: _special_function(special)(x) for name, special in (
         ("erf", "erf"), ("erfc", "erfc"), ("gamma", "gamma"), ("lgamma", "gammaln"))},
 }  # fmt: skip
 
@@ -77,16 +77,16 @@ COMPLEX_FUNCTIONS: dict[str, Function] = {
 }  # fmt: skip
 
 
-def _spread(function: Function, ddof: int) -> Function:
-    """A variance or standard deviation of `statistics`, about a mean that may be passed."""
+def _dispersion(function: Function, ddof: int) -> Function:
+    """A variance or standard deviation of `statistics`; the mean is an optional argument."""
 
-    def spread(xs: Any, center: Any = None) -> Any:
+    def dispersion(xs: Any, center: Any = None) -> Any:
         if center is None:
             return function(xs, ddof=ddof)
         variance = np.sum(np.square(xs - center)) / (len(xs) - ddof)
         return np.sqrt(variance) if function is np.std else variance
 
-    return spread
+    return dispersion
 
 
 # The functions of `statistics`, applied to one node of all values.
@@ -97,10 +97,10 @@ STATISTICS: dict[str, Function] = {
     "median": np.median,
     "median_low": lambda xs: np.sort(xs)[(len(xs) - 1) // 2],
     "median_high": lambda xs: np.sort(xs)[len(xs) // 2],
-    "pvariance": _spread(np.var, 0),
-    "variance": _spread(np.var, 1),
-    "pstdev": _spread(np.std, 0),
-    "stdev": _spread(np.std, 1),
+    "pvariance": _dispersion(np.var, 0),
+    "variance": _dispersion(np.var, 1),
+    "pstdev": _dispersion(np.std, 0),
+    "stdev": _dispersion(np.std, 1),
 }
 
 

@@ -1,13 +1,13 @@
 """Nodes in lists and tuples that are passed to NumPy: ``np.sum([x[0], x[1]])``, ``np.maximum.reduce([x, y])``.
 
-NumPy calls the protocol of the arguments that a function's dispatcher returns, and does not look into lists. Three patches
-replace that:
+NumPy dispatches on the arguments that a function's dispatcher returns, and ignores the contents of lists. Three patches change
+that:
 
-- Dispatchers are replaced by functions that also return the nodes in lists.
-- At the top level nodes are arrays over their data, so NumPy converts a list of them without calling any protocol. From the first
-  variable on, the functions that convert lists record those with nodes. Calls from library code convert as they always do.
-- A ufunc converts its argument without calling a protocol, and its attributes cannot be replaced. A function whose code names
-  such a method sees NumPy as a module whose ufuncs first gather the nodes in lists.
+- Patched dispatchers also return the nodes in lists.
+- At the top level nodes are arrays over their data, so NumPy converts a list of them without dispatch. From the first variable
+  on, the functions that convert lists record lists with nodes. Calls from library code are unchanged.
+- Ufunc methods convert their argument without dispatch, and attributes of ufuncs cannot be replaced. In a function whose code
+  names such a method, ``np`` refers to a module whose ufuncs first stack the nodes in lists.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def records_sequences(filename: str, values: Iterable[object]) -> bool:
 
 
 def inspects_sequences(filename: str) -> bool:
-    """Whether nodes are looked for in the lists of a call from a file at the top level: user code, and NumPy's own calls."""
+    """Whether lists in a call from a file at the top level are searched for nodes: calls from user code and NumPy."""
     return top_level_recording.is_on and (RECORDS_SEQUENCES[filename] or is_internal(filename))
 
 
@@ -84,7 +84,7 @@ def _relevant_arguments(dispatcher: object, original: Any, args: tuple[Any, ...]
     relevant = original(*args, **kwargs)
     filename = frame_up(3).f_code.co_filename
     if source_lines.is_package_code(filename):
-        return relevant  # our own code gathers nodes from lists itself
+        return relevant  # the two packages here stack lists of nodes themselves
     if (not is_tracing() or not active_contexts) and not inspects_sequences(filename):
         return relevant
     relevant = tuple(relevant)

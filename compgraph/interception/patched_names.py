@@ -1,7 +1,6 @@
-"""Names such as ``np.zeros``, ``math.sin`` and ``np.random.normal`` that are replaced in namespaces, and after_restore.
+"""Patches of names such as ``np.zeros``, ``math.sin`` and ``np.random.normal`` in namespaces.
 
-A group of names is replaced in all namespaces that bind it: in NumPy's own, and in those of modules that imported a name
-directly.
+A group of names is patched in all namespaces that bind them: NumPy's own, and those of modules that imported a name directly.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .constructors import (
 )
 from .library_adapters import MEMORY_READERS, raising_reader
 from .math_functions import COMPLEX_FUNCTIONS, MATH_FUNCTIONS, STATISTICS, patched_math, patched_statistic
-from .random_functions import NUMPY_DRAWS, patched_draw, reporting_draws
+from .random_functions import NUMPY_DRAWS, handled_draw_patches, patched_draw
 from .undispatched_functions import PatchedIndexer, patched_fromiter, patched_ndenumerate
 
 Namespace = dict[str, Any]
@@ -44,10 +43,10 @@ Patch = tuple[Namespace, str, Any]  # namespace, name, and the object that repla
 # -------------------------------------------------------------------------------------------- the tables of names
 
 
-def _marked(patch: Any, original: Any) -> Any:
-    """A patch with a mark, by which `patched_numpy` distinguishes it from NumPy's own function.
+def _mark_patch(patch: Any, original: Any) -> Any:
+    """Mark a patch, so that `patched_numpy` can distinguish it from NumPy's own function.
 
-    Its attribute ``for_compiled`` is the function that compiled modules see.
+    The attribute ``for_compiled`` is the function that compiled modules see.
     """
     if isinstance(patch, FunctionType):
         patch.is_differentiation_patch = True  # type: ignore[attr-defined]
@@ -59,35 +58,35 @@ def _differentiation_patches() -> list[Patch]:
     """The names that are replaced while a function is differentiated."""
     patches: dict[tuple[int, str], Patch] = {}
 
-    def enter(space: Namespace, name: str, patch: Callable[[Any], Any]) -> None:
+    def add_patch(space: Namespace, name: str, patch: Callable[[Any], Any]) -> None:
         if name in space:
             original = without_patches(space)[name]
-            patches[id(space), name] = space, name, _marked(patch(original), original)
+            patches[id(space), name] = space, name, _mark_patch(patch(original), original)
 
     numpy = vars(np)
     for name, ours in CONSTRUCTORS.items():
         if name not in AT_TOP_LEVEL:
-            enter(numpy, name, functools.partial(patched_constructor, ours=ours))
+            add_patch(numpy, name, functools.partial(patched_constructor, ours=ours))
     for home, names in {"numpy.fft": ("fftfreq", "rfftfreq"), **POLYNOMIAL_QUADRATURES}.items():
         for name in names:
-            enter(vars(importlib.import_module(home)), name, functools.partial(patched_constructor, ours=None))
-    enter(vars(np.lib.stride_tricks), "as_strided", functools.partial(patched_constructor, ours=arrays.as_strided))
+            add_patch(vars(importlib.import_module(home)), name, functools.partial(patched_constructor, ours=None))
+    add_patch(vars(np.lib.stride_tricks), "as_strided", functools.partial(patched_constructor, ours=arrays.as_strided))
     for name in ("mgrid", "ogrid"):
-        enter(numpy, name, lambda original: PatchedIndexer(original, None))
-    enter(numpy, "r_", lambda original: PatchedIndexer(original, arrays.r_))
-    enter(numpy, "c_", lambda original: PatchedIndexer(original, arrays.c_))
-    enter(numpy, "ndenumerate", patched_ndenumerate)
+        add_patch(numpy, name, lambda original: PatchedIndexer(original, None))
+    add_patch(numpy, "r_", lambda original: PatchedIndexer(original, arrays.r_))
+    add_patch(numpy, "c_", lambda original: PatchedIndexer(original, arrays.c_))
+    add_patch(numpy, "ndenumerate", patched_ndenumerate)
     for module, functions in ((math, MATH_FUNCTIONS), (cmath, COMPLEX_FUNCTIONS)):
         for name, ours in functions.items():
-            enter(vars(module), name, functools.partial(patched_math, ours=ours))
+            add_patch(vars(module), name, functools.partial(patched_math, ours=ours))
     for name, ours in STATISTICS.items():
-        enter(vars(importlib.import_module("statistics")), name, functools.partial(patched_statistic, ours=ours))
+        add_patch(vars(importlib.import_module("statistics")), name, functools.partial(patched_statistic, ours=ours))
     for reader, names in MEMORY_READERS.items():
         for name in names:
-            enter(vars(reader), name, raising_reader)
-    enter(vars(np.random), "default_rng", patched_default_rng)
+            add_patch(vars(reader), name, raising_reader)
+    add_patch(vars(np.random), "default_rng", patched_default_rng)
     for name in NUMPY_DRAWS:
-        enter(vars(np.random), name, functools.partial(patched_draw, name))
+        add_patch(vars(np.random), name, functools.partial(patched_draw, name))
     return list(patches.values())
 
 
@@ -100,11 +99,13 @@ def _top_level_patches() -> list[Patch]:
     }
     patches["fromiter"] = patched_fromiter
     originals = without_patches(numpy)
-    return [(numpy, name, _marked(patch(originals[name]), _noting(originals[name]))) for name, patch in patches.items()]
+    return [
+        (numpy, name, _mark_patch(patch(originals[name]), _with_copy_note(originals[name]))) for name, patch in patches.items()
+    ]
 
 
-def _noting(original: Function) -> Function:
-    """A function that converts lists, as compiled modules see it: NumPy's own, which notes the nodes whose data it copies."""
+def _with_copy_note(original: Function) -> Function:
+    """Wrap NumPy's function that converts lists for compiled modules: it records a guard if it copies the data of a node."""
 
     @functools.wraps(original)
     def convert(*args: Any, **kwargs: Any) -> Any:
@@ -131,7 +132,7 @@ class _PatchedNamespace:
         self.scan()
 
     def scan(self) -> None:
-        """Find the names to be replaced; again if the number of names in the namespace has changed."""
+        """Find the names to patch; repeated if the number of names in the namespace has changed."""
         if self.length != len(self.space) and not self.is_patched:
             self.length = len(self.space)
             items = list(without_patches(self.space).items())  # a copy, because another thread may import into this module
@@ -186,7 +187,7 @@ class NamePatches:
         """Replace the names in all known namespaces, and in these."""
         if not self._replacements:
             self._prepare()
-        self._is_applied = True  # first: an interrupt may leave a part of the names replaced
+        self._is_applied = True  # set first, because an interrupt may leave some names patched
         if len(sys.modules) != self._modules:
             self._scan_modules()
         for namespace in namespaces:
@@ -202,7 +203,7 @@ class NamePatches:
             self._is_applied = False
 
     def reapply_to_numpy(self) -> None:
-        """Replace NumPy's names again that `cg.patched_numpy` has after_restore, if they are replaced now."""
+        """Patch NumPy's names again after `cg.patched_numpy` has restored them, if the patches are applied."""
         space = self._spaces.get(id(vars(np)))
         if space is not None and space.is_patched:
             space.is_patched = False
@@ -243,5 +244,5 @@ class NamePatches:
 
 
 DIFFERENTIATION = NamePatches(_differentiation_patches)
-DRAWS = NamePatches(reporting_draws)
+DRAWS = NamePatches(handled_draw_patches)
 TOP_LEVEL = NamePatches(_top_level_patches)

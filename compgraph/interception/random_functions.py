@@ -1,9 +1,8 @@
-"""Random numbers whose parameters are nodes: a draw as a function of its parameters (reparametrization).
+"""Random numbers whose parameters are nodes: reparametrization of draws.
 
 A draw from a location-scale family is ``loc + scale * z``, where z is a draw from the standard distribution and does not
 depend on the parameters (Kingma and Welling, "Auto-encoding variational Bayes", 2014). NumPy draws with the plain parameters, and
-z is computed back from the draw; so the numbers, and the state of the generator, are NumPy's own. Families without such a
-formula raise for nodes.
+z is recovered from the draw, so numbers and generator states equal NumPy's. Families without such a formula raise for nodes.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ DrawHandler = Callable[[str, Draw, tuple[Any, ...], dict[str, Any]], Any]  # han
 # ------------------------------------------------------------------------------------------- reparametrization
 
 
-def _shifted(draw: Any, loc: Any, scale: Any) -> Any:
+def _shift_and_scale(draw: Any, loc: Any, scale: Any) -> Any:
     """``loc + scale * z``, whose value is `draw`."""
-    standard = _divided(draw - to_values(loc), to_values(scale))
+    standard = _divide_by_scale(draw - to_values(loc), to_values(scale))
     return loc + scale * standard
 
 
-def _divided(numerator: Any, scale: Any) -> Any:
+def _divide_by_scale(numerator: Any, scale: Any) -> Any:
     """``numerator / scale``, the standard draw; raises for a scale of 0, from which it cannot be computed."""
     if np.any(np.equal(scale, 0)):
         raise TypeError(
@@ -50,16 +49,16 @@ def _divided(numerator: Any, scale: Any) -> Any:
     return numerator / scale
 
 
-def _scaled(draw: Any, scale: Any) -> Any:
-    return scale * _divided(draw, to_values(scale))
+def _scale(draw: Any, scale: Any) -> Any:
+    return scale * _divide_by_scale(draw, to_values(scale))
 
 
-def _raised_to_power(draw: Any, a: Any) -> Any:
+def _take_root(draw: Any, a: Any) -> Any:
     """``z ** (1 / a)``, whose value is `draw`."""
     return (draw ** to_values(a)) ** (1 / a)
 
 
-def _triangular(draw: Any, left: Any, mode: Any, right: Any) -> Any:
+def _triangular_quantile(draw: Any, left: Any, mode: Any, right: Any) -> Any:
     """The inverse of the triangular distribution function, at the probability of the value `draw`."""
     a, c, b = map(to_values, (left, mode, right))
     is_rising = draw < c
@@ -70,17 +69,17 @@ def _triangular(draw: Any, left: Any, mode: Any, right: Any) -> Any:
     return np.where(is_rising, low, high)
 
 
-# For each family: its parameters with their defaults (None: required), and the draw as a function of its value and of them.
+# For each family: parameters with defaults (None: required), and the reparametrization as a function of draw and parameters.
 FAMILIES: dict[str, tuple[dict[str, Any], Function]] = {
-    **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ({"loc": 0.0, "scale": 1.0}, _shifted)),
-    "uniform": ({"low": 0.0, "high": 1.0}, lambda v, low, high: _shifted(v, low, high - low)),
-    "exponential": ({"scale": 1.0}, _scaled),
-    "rayleigh": ({"scale": 1.0}, _scaled),
-    "lognormal": ({"mean": 0.0, "sigma": 1.0}, lambda v, mean, sigma: np.exp(_shifted(np.log(v), mean, sigma))),
-    "weibull": ({"a": None}, _raised_to_power),
-    "power": ({"a": None}, _raised_to_power),
-    "pareto": ({"a": None}, lambda v, a: _raised_to_power(v + 1, a) - 1),
-    "triangular": ({"left": None, "mode": None, "right": None}, _triangular),
+    **dict.fromkeys(("normal", "laplace", "logistic", "gumbel"), ({"loc": 0.0, "scale": 1.0}, _shift_and_scale)),
+    "uniform": ({"low": 0.0, "high": 1.0}, lambda v, low, high: _shift_and_scale(v, low, high - low)),
+    "exponential": ({"scale": 1.0}, _scale),
+    "rayleigh": ({"scale": 1.0}, _scale),
+    "lognormal": ({"mean": 0.0, "sigma": 1.0}, lambda v, mean, sigma: np.exp(_shift_and_scale(np.log(v), mean, sigma))),
+    "weibull": ({"a": None}, _take_root),
+    "power": ({"a": None}, _take_root),
+    "pareto": ({"a": None}, lambda v, a: _take_root(v + 1, a) - 1),
+    "triangular": ({"left": None, "mode": None, "right": None}, _triangular_quantile),
 }
 
 UNSUPPORTED = (
@@ -90,7 +89,7 @@ UNSUPPORTED = (
 )  # fmt: skip
 
 
-def _reparametrized(name: str, original: Draw) -> Draw:
+def _reparametrize(name: str, original: Draw) -> Draw:
     """A drawing function whose parameters may be nodes."""
     parameters, formula = FAMILIES[name]
 
@@ -104,7 +103,7 @@ def _reparametrized(name: str, original: Draw) -> Draw:
     return draw
 
 
-def _raising(name: str, original: Draw) -> Draw:
+def _raise_for_nodes(name: str, original: Draw) -> Draw:
     """A drawing function that raises for nodes."""
 
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -119,8 +118,8 @@ def _raising(name: str, original: Draw) -> Draw:
     return draw
 
 
-def _buffering(name: str, original: Draw) -> Draw:
-    """A drawing function none of whose parameters may be a node. C code writes into the memory of a buffer as ``out=``."""
+def _return_buffers(name: str, original: Draw) -> Draw:
+    """A drawing function whose parameters cannot be nodes; ``out=`` may be a buffer, into whose memory C code writes."""
 
     @functools.wraps(original)
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -148,15 +147,16 @@ _STANDARD = (
     "standard_exponential", "standard_normal",
 )  # fmt: skip
 _PATCHES: dict[str, Callable[[str, Draw], Draw]] = {
-    **dict.fromkeys(FAMILIES, _reparametrized), **dict.fromkeys(UNSUPPORTED, _raising), **dict.fromkeys(_STANDARD, _buffering)
+    **dict.fromkeys(FAMILIES, _reparametrize), **dict.fromkeys(UNSUPPORTED, _raise_for_nodes),
+    **dict.fromkeys(_STANDARD, _return_buffers),
 }  # fmt: skip
 NUMPY_DRAWS = frozenset(_PATCHES)
 
 
 def patched_draw(name: str, original: Draw) -> Draw:
     """The function that replaces one of ``np.random`` (of `NUMPY_DRAWS`) within a function that is differentiated."""
-    patched = _reporting(name, _PATCHES[name](name, original))
-    patched.for_compiled = _reporting(name, original)  # type: ignore[attr-defined]
+    patched = _with_draw_handler(name, _PATCHES[name](name, original))
+    patched.for_compiled = _with_draw_handler(name, original)  # type: ignore[attr-defined]
     return patched
 
 
@@ -173,43 +173,43 @@ _PYTHON_DRAWS = (
 
 
 def draw_handler() -> DrawHandler | None:
-    """The handler that runs in place of each draw, as ``handler(name, draw, args, kwargs)``; None if draws just run."""
+    """The handler that replaces each draw, ``handler(name, draw, args, kwargs)``; None if there is none."""
     return _handler.get()
 
 
 def with_draw_handler(handler: DrawHandler | None) -> dict[Any, Any]:
-    """The changes of a context in which ``handler(name, draw, args, kwargs)`` runs in place of ``draw(*args, **kwargs)``.
+    """The context changes by which ``handler(name, draw, args, kwargs)`` replaces ``draw(*args, **kwargs)``.
 
-    It runs for the functions of `numpy.random` and of Python's `random`, where they are patched, and for borrowed generators.
+    The handler runs for patched functions of `numpy.random` and of Python's `random`, and for borrowed generators.
     """
     return {_handler: handler}
 
 
-# NumPy and SciPy draw for internal estimates; draws of other libraries may be their result.
+# Modules whose draws are not handled: they are internal. Draws of other libraries may determine their results.
 _INTERNAL_DRAWS = frozenset({"numpy", "scipy", "compgraph", "autodiff"})
 
 
-def _reporting(name: str, draw: Draw) -> Draw:
+def _with_draw_handler(name: str, draw: Draw) -> Draw:
     """A drawing function that runs the current draw handler instead, if any."""
 
     @functools.wraps(draw)
-    def reported(*args: Any, **kwargs: Any) -> Any:
+    def handled_draw(*args: Any, **kwargs: Any) -> Any:
         handler = _handler.get()
         if handler is None or str(frame_up(1).f_globals.get("__name__")).partition(".")[0] in _INTERNAL_DRAWS:
             return draw_unmonitored(draw, *args, **kwargs)
         return handler(name, draw, args, kwargs)
 
-    return reported
+    return handled_draw
 
 
 UNSEEDED = "a generator made without a seed"  # the name of a draw from the system's entropy
 
 
-def _reporting_entropy(urandom: Callable[[int], bytes]) -> Callable[[int], bytes]:
+def _with_entropy_handler(urandom: Callable[[int], bytes]) -> Callable[[int], bytes]:
     """``os.urandom`` as Python's `random` calls it: for its SystemRandom, which seeds generators made without a seed."""
 
     @functools.wraps(urandom)
-    def reported(size: int) -> bytes:
+    def handled_draw(size: int) -> bytes:
         handler = _handler.get()
         if handler is None:
             return urandom(size)
@@ -219,29 +219,29 @@ def _reporting_entropy(urandom: Callable[[int], bytes]) -> Callable[[int], bytes
         entropy: bytes = urandom(size) if is_library(frame.f_code.co_filename) else handler(UNSEEDED, urandom, (size,), {})
         return entropy
 
-    return reported
+    return handled_draw
 
 
-def reporting_draws() -> list[tuple[dict[str, Any], str, Any]]:
+def handled_draw_patches() -> list[tuple[dict[str, Any], str, Any]]:
     """The drawing functions that are patched only where there is a draw handler: namespace, name, and the patch."""
     spaces = (vars(np.random), _LEGACY), (vars(random), _PYTHON_DRAWS)
-    patches = [(space, name, _reporting(name, space[name])) for space, names in spaces for name in names if name in space]
-    return [*patches, (vars(random), "_urandom", _reporting_entropy(vars(random)["_urandom"]))]
+    patches = [(space, name, _with_draw_handler(name, space[name])) for space, names in spaces for name in names if name in space]
+    return [*patches, (vars(random), "_urandom", _with_entropy_handler(vars(random)["_urandom"]))]
 
 
 # ------------------------------------------------------------------------------------------------ draw monitors
 
 
 class DrawMonitor:
-    """A context that checks, when it is left, whether generators without a draw handler were used in it.
+    """A context that checks on exit whether generators without a draw handler were used in it.
 
-    Draws that a handler has run, or that other threads made, may be from the same generators. So the monitors of all threads are
-    suspended for each of these: `check` runs before it, and `start` after it.
+    Draws by a handler or by other threads may use the same generators. So the monitors of all threads are suspended for each of
+    these draws: `check` runs before it, and `start` after it.
 
     Attributes
     ----------
     other_threads_draw : bool
-        Whether a thread without a monitor was seen to draw. A draw that began before the names were patched is not seen.
+        Whether a thread without a monitor has drawn. A draw that began before the names were patched is not detected.
     """
 
     other_threads_draw = False
@@ -271,12 +271,12 @@ _monitor_lock = threading.RLock()
 
 
 def draw_unmonitored(draw: Draw, /, *args: object, **kwargs: object) -> Any:
-    """``draw(*args, **kwargs)``, which no `DrawMonitor` counts."""
+    """Call ``draw(*args, **kwargs)`` with all monitors suspended."""
     if not _monitors:
         return draw(*args, **kwargs)
     with _monitor_lock:
-        suspended, own = [monitor for monitor, _ in _monitors], threading.get_ident()
-        if all(thread != own for _, thread in _monitors):
+        suspended, thread_id = [monitor for monitor, _ in _monitors], threading.get_ident()
+        if all(thread != thread_id for _, thread in _monitors):
             DrawMonitor.other_threads_draw = True
         for monitor in suspended:
             monitor.check()
@@ -296,7 +296,7 @@ class Generator(np.random.Generator):
     Attributes
     ----------
     _is_seeded : bool
-        Whether it was made from a seed within the function that is differentiated, so that it draws the same numbers each time.
+        Whether it was created from a seed within the differentiated function, so that it draws the same numbers in each call.
     """
 
     _is_seeded = False
@@ -307,13 +307,13 @@ class Generator(np.random.Generator):
             return attribute
         draw = _PATCHES[name](name, attribute) if name in _PATCHES else attribute
         handler = _handler.get()
-        return draw if handler is None or self._is_seeded else functools.partial(_handled, handler, name, draw)
+        return draw if handler is None or self._is_seeded else functools.partial(_run_handler, handler, name, draw)
 
     def __reduce__(self) -> Any:
         return np.random.Generator(self.bit_generator).__reduce__()
 
 
-def _handled(handler: DrawHandler, name: str, draw: Draw, /, *args: Any, **kwargs: Any) -> Any:
+def _run_handler(handler: DrawHandler, name: str, draw: Draw, /, *args: Any, **kwargs: Any) -> Any:
     return handler(name, draw, args, kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Random generators that a function reaches and that cannot be replaced: a `DrawMonitor` compares their states afterwards."""
+"""Search for random generators that cannot be replaced; a `DrawMonitor` compares their states after a call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .random_functions import Generator
 from .reachability import cell_contents, names_in
 
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence, random.Random)
-_PLAIN = frozenset({
+_LEAF_CLASSES = frozenset({
     np.ndarray, np.ufunc, np.float64, np.float32, np.int64, np.bool_, int, float, complex, bool, str, bytes, type(None),
     object, GetSetDescriptorType, MemberDescriptorType, CodeType,
 })  # fmt: skip
@@ -45,10 +45,9 @@ _MAX_VALUES = 5000  # visited breadth-first
 def reachable_generators(f: Any, arguments: Iterable[Any] = ()) -> list[Any]:
     """Generators that a function may draw from, but that cannot be replaced while it runs.
 
-    These are ``RandomState``, Python's ``Random``, and all generators in lists, dictionaries, attributes and classes. They are
-    searched for in the arguments, in the object that the function is bound to, and in the values that it, and the user's
-    functions that it may call, reach by name or hold. To be called after the names were patched: generators that could be
-    replaced are skipped.
+    These are ``RandomState``, Python's ``Random``, and all generators in lists, dictionaries, attributes and classes. The search
+    covers the arguments, the object that the function is bound to, and the values that the function, and the user's functions
+    that it may call, capture or reach by name. Call it after names were patched, because replaced generators are skipped.
     """
     search = _Search()
     search.add(f, 1)
@@ -63,14 +62,14 @@ def generator_state(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return generator.getstate()
     if isinstance(generator, np.random.RandomState):
-        return _frozen(generator.get_state(legacy=False))
-    return _frozen(getattr(generator, "bit_generator", generator).state)
+        return _freeze(generator.get_state(legacy=False))
+    return _freeze(getattr(generator, "bit_generator", generator).state)
 
 
-def _frozen(state: Any) -> Any:
+def _freeze(state: Any) -> Any:
     """A copy of a state, of immutable values."""
     if isinstance(state, dict):
-        return tuple([(key, _frozen(value)) for key, value in state.items()])
+        return tuple([(key, _freeze(value)) for key, value in state.items()])
     return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
@@ -86,18 +85,22 @@ class _Search:
     def __init__(self) -> None:
         self.generators: dict[int, Any] = {}
         self._queue: list[tuple[Any, int]] = []
-        self._seen = set[int]()
+        self._visited_ids = set[int]()
 
     def add(self, value: object, depth: int) -> None:
         """Add a value to be visited, `depth` steps from a name."""
-        if type(value) not in _PLAIN and not issubclass(type(value), (np.ndarray, Opaque)) and len(self._queue) < _MAX_VALUES:
+        if (
+            type(value) not in _LEAF_CLASSES
+            and not issubclass(type(value), (np.ndarray, Opaque))
+            and len(self._queue) < _MAX_VALUES
+        ):
             self._queue.append((value, depth))
 
     def run(self) -> None:
         """Visit all values, and those in them."""
         for value, depth in self._queue:  # it grows meanwhile, and keeps the visited values alive, so ids stay unique
-            if id(value) not in self._seen:
-                self._seen.add(id(value))
+            if id(value) not in self._visited_ids:
+                self._visited_ids.add(id(value))
                 self._visit(value, type(value), depth)
 
     def _visit(self, value: Any, cls: Any, depth: int) -> None:
@@ -134,11 +137,11 @@ class _Search:
             parts += value.gi_frame.f_locals.values()
             self._add_named(value.gi_frame.f_globals, names_in(value.gi_code))
         try:
-            held: Any = object.__getattribute__(value, "__dict__")  # runs no user code
+            attributes: Any = object.__getattribute__(value, "__dict__")  # runs no user code
         except AttributeError:
-            held = {}
-        if type(held) is dict:
-            parts += itertools.islice(held.values(), _MAX_ITEMS)
+            attributes = {}
+        if type(attributes) is dict:
+            parts += itertools.islice(attributes.values(), _MAX_ITEMS)
         for part in parts:
             self.add(part, depth)
         if cls.__module__ != "builtins":
@@ -163,16 +166,16 @@ class _Search:
                 self.add(type(base), depth)
             if is_user_module(base.__module__):
                 for part in list(vars(base).values()):
-                    if type(part) not in _PLAIN:
+                    if type(part) not in _LEAF_CLASSES:
                         self.add(part, depth + 1)
 
     def _visit_function(self, function: FunctionType) -> None:
         """Add the values that a function holds, and those that one of the user's functions reaches by name."""
-        code, held = function.__code__, function.__dict__
-        if held:
-            if is_internal(code.co_filename) and type(held.get("__wrapped__")) in _METHODS:
+        code, attributes = function.__code__, function.__dict__
+        if attributes:
+            if is_internal(code.co_filename) and type(attributes.get("__wrapped__")) in _METHODS:
                 return  # it runs the draw handler
-            for value in held.values():
+            for value in attributes.values():
                 self.add(value, 1)
         for cell in function.__closure__ or ():
             self.add(cell_contents(cell), 1)
@@ -188,7 +191,7 @@ class _Search:
         for namespace in spaces:  # it grows meanwhile
             for name in names:
                 value = namespace.get(name)
-                if type(value) in _PLAIN:
+                if type(value) in _LEAF_CLASSES:
                     continue
                 if type(value) is not ModuleType:
                     self.add(value, 1)

@@ -1,4 +1,4 @@
-"""Names and values that a function can reach: globals that its code names, closures, default values, and their methods."""
+"""Names and values that a function can reach: globals, closures, default values, and their methods."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from .callers import is_library
 from .constructors import CONSTRUCTOR_NAMES
 from .node_sequences import UFUNC_METHODS
 
-_BOUND = frozenset({MethodType, staticmethod, classmethod})
-_SKIPPED = (FunctionType, MethodType, type, ModuleType, str)
-_reaches: dict[int, tuple[weakref.ref[CodeType], Reach]] = {}  # by the id of the code, which may be garbage-collected
+_BOUND_CLASSES = frozenset({MethodType, staticmethod, classmethod})
+_NOT_VARIABLES = (FunctionType, MethodType, type, ModuleType, str)
+_cached_names: dict[
+    int, tuple[weakref.ref[CodeType], ReachableNames]
+] = {}  # by the id of the code, which may be garbage-collected
 Home = str | None  # the name of a module; None for that of the function itself
 
 
-class Reach:
-    """Globals that the code of a function reaches by name, directly or through the user's functions that it calls by name.
+class ReachableNames:
+    """Globals that the code of a function names, directly or through the user's functions that it calls.
 
     Attributes
     ----------
@@ -85,7 +87,9 @@ class Reach:
             if type(function_of(value)) is FunctionType:
                 self.functions.append((home, name, weakref.ref(value)))
                 self._follow(function_of(value))
-            elif not issubclass(type(value), _SKIPPED) or (issubclass(type(value), type) and value.__module__ != "builtins"):
+            elif not issubclass(type(value), _NOT_VARIABLES) or (
+                issubclass(type(value), type) and value.__module__ != "builtins"
+            ):
                 self.variables.append((home, name))
 
 
@@ -95,11 +99,11 @@ def namespace_of(home: Home, own: dict[str, Any]) -> dict[str, Any]:
 
 
 INTROSPECTION_NAMES = frozenset({"isinstance", "type", "hasattr", "getattr", "dir"})  # see the module `introspection`
-# Builtins that reach something without its name in the code, except perhaps in a string.
-_REACHING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
-# Attributes that create no new array: those of arrays, and NumPy's functions except the constructors.
-_CREATING = CONSTRUCTOR_NAMES | {"ndenumerate", "fromiter", "frombuffer", "r_", "c_", "mgrid", "ogrid", "random"}
-_HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _CREATING) | {"linalg"}
+# Builtins that access a name that the code does not contain, or only as a string.
+_INDIRECT_BUILTINS = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})
+# Attributes of arrays, and NumPy's functions except those that create arrays.
+_CREATES_ARRAYS = CONSTRUCTOR_NAMES | {"ndenumerate", "fromiter", "frombuffer", "r_", "c_", "mgrid", "ogrid", "random"}
+_HARMLESS = frozenset({*dir(np.ndarray), *dir(np), *dir(np.linalg)} - _CREATES_ARRAYS) | {"linalg"}
 
 
 _MAX_ITEMS = 16  # of a list whose items are checked
@@ -107,7 +111,7 @@ _DATA_TYPES = (np.ndarray, Opaque, int, float, complex, str, type(None), np.gene
 
 
 def _is_data(value: Any, depth: int = 4) -> bool:
-    """Whether nothing but NumPy can be called through a value: an array, a number, or a short nested list of these."""
+    """Whether only NumPy can be called through a value: an array, a number, or a short nested list of these."""
     kind = type(value)
     if kind is list or kind is tuple or kind is dict:
         is_small = depth > 0 and len(value) <= _MAX_ITEMS
@@ -126,31 +130,31 @@ def _is_harmless(name: str, namespace: dict[str, Any]) -> bool:
     """Whether a name in a function's code, of a global or an attribute, creates no array."""
     if name in namespace:
         return _is_data(namespace[name]) or _is_followed(namespace[name])
-    return name in _HARMLESS or (name not in _REACHING and hasattr(builtins, name))
+    return name in _HARMLESS or (name not in _INDIRECT_BUILTINS and hasattr(builtins, name))
 
 
-def reach_of(function: FunctionType) -> Reach:
-    """The `Reach` of a function, cached as long as its names refer to the same functions."""
+def reachable_names(function: FunctionType) -> ReachableNames:
+    """The `ReachableNames` of a function, cached as long as its names refer to the same functions."""
     code = function.__code__
-    cached = _reaches.get(id(code))
+    cached = _cached_names.get(id(code))
     if cached is not None and cached[0]() is code and cached[1].is_current(function.__globals__):
         return cached[1]
-    reach = Reach(function)
-    _reaches[id(code)] = weakref.ref(code, functools.partial(_drop_reach, id(code))), reach
-    return reach
+    reachable = ReachableNames(function)
+    _cached_names[id(code)] = weakref.ref(code, functools.partial(_drop_reach, id(code))), reachable
+    return reachable
 
 
 def _drop_reach(code_id: int, _: object) -> None:
-    _reaches.pop(code_id, None)
+    _cached_names.pop(code_id, None)
 
 
-class Held:
-    """Closure cells and default values of a function, and of the functions among these.
+class Closure:
+    """Closure cells and default values of a function, and of the functions that these contain.
 
     Attributes
     ----------
     functions : list of function
-        The function, and those that it holds.
+        The function, and those in its cells and default values.
     cells : list of cell
         The cells of their closures.
     is_closed : bool
@@ -159,11 +163,11 @@ class Held:
 
     def __init__(self, function: FunctionType) -> None:
         self.functions, self.cells, self.is_closed = [function], list[CellType](), True
-        for held in self.functions:  # it grows meanwhile
-            for cell in held.__closure__ or ():
+        for captured in self.functions:  # the loop extends the list
+            for cell in captured.__closure__ or ():
                 self.cells.append(cell)
                 self._add(cell_contents(cell))
-            for value in (*(held.__defaults__ or ()), *(held.__kwdefaults__ or {}).values()):
+            for value in (*(captured.__defaults__ or ()), *(captured.__kwdefaults__ or {}).values()):
                 self._add(value)
 
     def _add(self, value: Any) -> None:
@@ -174,9 +178,9 @@ class Held:
             self.functions.append(inner)
 
 
-def is_closed(held: Held, reached: list[Reach], arguments: Iterable[object]) -> bool:
+def is_closed(closure: Closure, reached: list[ReachableNames], arguments: Iterable[object]) -> bool:
     """Whether a call of the function runs nothing but NumPy, builtins and the user's functions that create no array by name."""
-    return held.is_closed and all(reach.is_closed for reach in reached) and all(map(_is_data, arguments))
+    return closure.is_closed and all(reachable.is_closed for reachable in reached) and all(map(_is_data, arguments))
 
 
 def function_of(f: Any) -> Any:
@@ -193,14 +197,14 @@ def _wrapped_by(f: Any) -> Any:
         return f.__dict__.get("__wrapped__") if is_internal(f.__code__.co_filename) else None
     if issubclass(kind, functools.partial):
         return f.func
-    return f.__func__ if kind in _BOUND or kind.__module__ in _OUR_WRAPPERS else None
+    return f.__func__ if kind in _BOUND_CLASSES or kind.__module__ in _OUR_WRAPPERS else None
 
 
 # Modules of callables that contain another callable.
 _OUR_WRAPPERS = frozenset({"compgraph.compiled.jitted", "autodiff.arguments.derived_functions"})
 
 
-def bound_with(f: Any) -> Iterator[Any]:
+def bound_arguments(f: Any) -> Iterator[Any]:
     """The arguments that partials and methods bind."""
     while (inner := _wrapped_by(f)) is not None:
         kind = type(f)
@@ -221,7 +225,7 @@ def names_in(code: CodeType) -> frozenset[str]:
         return cached[1]
     parts = list(codes(code))
     names = frozenset([name for part in parts for name in part.co_names])
-    if names & _REACHING:
+    if names & _INDIRECT_BUILTINS:
         names |= {text for part in parts for text in part.co_consts if isinstance(text, str) and text.isidentifier()}
     _names[id(code)] = weakref.ref(code, functools.partial(_drop_names, id(code))), names
     return names

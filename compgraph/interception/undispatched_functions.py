@@ -33,9 +33,9 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
     self, *values = args
     if self.signature is not None:
         raise TypeError("np.vectorize with signature= is not supported on nodes; write the loop, and np.stack its results")
-    named = {name: value for name, value in kwargs.items() if name not in self.excluded}
+    vectorized_keywords = {name: value for name, value in kwargs.items() if name not in self.excluded}
     positions = [k for k in range(len(values)) if k not in self.excluded]
-    operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, named.values()))
+    operands = np.broadcast_arrays(*[_as_array(values[k]) for k in positions], *map(_as_array, vectorized_keywords.values()))
     shape = operands[0].shape
     results = []
     for index in np.ndindex(shape):
@@ -43,13 +43,13 @@ def run_vectorized(function: object, original: Function, args: Args, kwargs: Opt
         call = list(values)
         for k, element in zip(positions, elements, strict=False):
             call[k] = element
-        keywords = {**kwargs, **dict(zip(named, elements[len(positions) :], strict=True))}
+        keywords = {**kwargs, **dict(zip(vectorized_keywords, elements[len(positions) :], strict=True))}
         results.append(self.pyfunc(*call, **keywords))
     if not results:
         return original(*args, **kwargs)
     if isinstance(results[0], tuple):
-        return tuple([_stacked(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
-    return _stacked(results, shape, self.otypes, 0)
+        return tuple([_stack_results(list(column), shape, self.otypes, k) for k, column in enumerate(zip(*results, strict=True))])
+    return _stack_results(results, shape, self.otypes, 0)
 
 
 def _as_python_number(element: Any) -> Any:
@@ -62,7 +62,7 @@ def _as_array(value: object) -> Any:
     return value if isinstance(value, Value) else np.asarray(value)
 
 
-def _stacked(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, position: int) -> Any:
+def _stack_results(results: list[Any], shape: tuple[int, ...], otypes: Sequence[Any] | None, position: int) -> Any:
     array = np.reshape(arrays.asarray(results), shape)
     return array if otypes is None else array.astype(otypes[position])
 
@@ -88,12 +88,12 @@ def patched_ndenumerate(original: Function) -> Function:
     @functools.wraps(original, updated=())
     def enumerate_array(array: Any) -> Any:
         array = stack_nested(array) if is_tracing() else array
-        return _enumerated(array) if isinstance(array, Value) else original(array)
+        return _iterate_elements(array) if isinstance(array, Value) else original(array)
 
     return enumerate_array
 
 
-def _enumerated(array: Value) -> Iterator[tuple[tuple[int, ...], Any]]:
+def _iterate_elements(array: Value) -> Iterator[tuple[tuple[int, ...], Any]]:
     for index in np.ndindex(array.shape):
         yield index, array[index]
 

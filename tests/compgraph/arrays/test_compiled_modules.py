@@ -14,7 +14,7 @@ import pytest
 
 import autodiff as ad
 import compgraph as cg
-from compgraph.arrays.compiled_modules import Original, is_compiled
+from compgraph.arrays.compiled_modules import OriginalModule, is_compiled
 
 pytestmark = pytest.mark.portable
 
@@ -52,11 +52,11 @@ def test_compiled_module_raises_for_tracers() -> None:
 def test_original_has_the_attributes_of_its_module() -> None:
     ad.grad(lambda x: np.zeros(2)[0] + x)(1.0)
     numpy: Any = GENERATORS.np  # type: ignore[attr-defined]
-    assert type(numpy) is Original
+    assert type(numpy) is OriginalModule
     assert isinstance(numpy, ModuleType)
     assert numpy.float64 is np.float64
     assert numpy.linalg is np.linalg
-    assert type(numpy.random) is Original
+    assert type(numpy.random) is OriginalModule
     with pytest.raises(AttributeError, match="nothing"):
         _ = numpy.nothing
 
@@ -64,7 +64,7 @@ def test_original_has_the_attributes_of_its_module() -> None:
 def test_python_modules_keep_numpy() -> None:
     ad.grad(lambda x: np.zeros(2)[0] + x)(1.0)
     modules = [m for m in list(sys.modules.values()) if isinstance(m, ModuleType) and not is_compiled(m)]
-    assert not [m.__name__ for m in modules if any(type(value) is Original for value in list(vars(m).values()))]
+    assert not [m.__name__ for m in modules if any(type(value) is OriginalModule for value in list(vars(m).values()))]
 
 
 CALLED_BY_C = """
