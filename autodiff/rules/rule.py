@@ -303,7 +303,9 @@ def rule_with_keywords(rule: Rule, function: ops.Keyworded) -> Rule:
                 raise TypeError(f"{rule.opname}: the derivative with respect to {name} is unknown. Pass a plain value")
             if formula is None:
                 return np.zeros_like(out if formulas is rule.tangents else operands[position])
-            return formula(cotangent, out, *operands[:num_positional], **function.keyword_values(operands[num_positional:]), **options)
+            return formula(
+                cotangent, out, *operands[:num_positional], **function.keyword_values(operands[num_positional:]), **options
+            )
 
         return VariadicFormulas(call)
 
