@@ -221,23 +221,22 @@ class _RecordBuilder:
         for depth, axis in enumerate(loops.axes):
             self.parameters["length", depth] = axis.length
 
-        def view(view: BufferView) -> Hashable:
-            return self._view_signature(
-                view, view in in_memory, lambda number: view in in_memory and self._strides(view, number, loops)
-            )
+        def view_signature(view: BufferView) -> Hashable:
+            is_in_memory = view in in_memory
+            return self._view_signature(view, is_in_memory, lambda number: is_in_memory and self._strides(view, number, loops))
 
         steps: list[Hashable] = []
         for number, step in enumerate(nest.steps):
             if isinstance(step, Reduce):
-                steps.append((step.operation, view(step.operand), view(step.out)))
+                steps.append((step.operation, view_signature(step.operand), view_signature(step.out)))
                 if step.operation == "mean":
                     self.parameters["count", number] = prod(step.shape[k] for k in step.axes)
             else:
                 operands = [
-                    view(operand) if isinstance(operand, BufferView) else self._number_signature(step, number, position)
+                    view_signature(operand) if isinstance(operand, BufferView) else self._number_signature(step, number, position)
                     for position, operand in enumerate(step.operands)
                 ]
-                steps.append((step.operation, step.compute_dtype.str, step.is_write, *operands, view(step.out)))
+                steps.append((step.operation, step.compute_dtype.str, step.is_write, *operands, view_signature(step.out)))
         axes = [
             (
                 block_levels(loops.vectorized_length(depth) // loops.step(depth)) if axis.is_reduced else None,

@@ -13,9 +13,9 @@ from .. import mathematics
 from ..buffer_ir import Buffer, BufferView, Map, Reduce
 from .nest_fusion import LoopNest
 
-MAX_STRIDED_LOAD = 4  # largest stride of vector loads that load all elements and select
-FUNCTION_COST = 10  # cost of a mathematical function
-PAIR_COST = 1.3  # cost of two vectors at a time, relative to one
+MAX_STRIDED_LOAD = 4  # largest stride of loads that load all elements in between and select lanes
+FUNCTION_COST = 10  # cost of a mathematical function, in instructions
+PAIR_COST = 1.3  # cost of a pair of vectors, relative to one vector
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Axis:
     numbers : tuple of int
         The axes of the nest, the outermost first.
     is_reduced : bool
-        Whether the nest's reductions go along it.
+        Whether the nest's reductions reduce it.
     """
 
     length: int
@@ -62,7 +62,7 @@ class NestLoops:
     vector : int or None
         The vectorized loop; None if no axis is long enough.
     views : list of BufferView
-        All views that are read from or written to memory.
+        The views that are read from or written to memory.
     """
 
     def __init__(self, nest: LoopNest, materialized: Collection[Buffer], width: int) -> None:
@@ -73,11 +73,11 @@ class NestLoops:
         self.vector = self._vector_axis(nest)
         if self.vector is not None:  # the innermost of its kind
             axis = self.axes[self.vector]
-            rest = [a for a in self.axes if a is not axis]
-            last = len(rest) if axis.is_reduced else sum(not a.is_reduced for a in rest)
-            self.axes = [*rest[:last], axis, *rest[last:]]
-            self.vector = last
-            if max(sizes) == 8 and self._gains_by_two(nest, axis.length):
+            others = [a for a in self.axes if a is not axis]
+            depth = len(others) if axis.is_reduced else sum(not a.is_reduced for a in others)
+            self.axes = [*others[:depth], axis, *others[depth:]]
+            self.vector = depth
+            if max(sizes) == 8 and self._is_faster_in_pairs(nest, axis.length):
                 self.lanes *= 2
 
     def vectorized_length(self, depth: int) -> int:
@@ -93,32 +93,32 @@ class NestLoops:
         """Return the loop with the least estimated time if vectorized; None if scalar code is faster."""
         work = sum(FUNCTION_COST if step.operation in mathematics.MULTI_INSTRUCTION else 1 for step in nest.steps)
         results = {step.out for step in nest.steps}
-        alone = work + len(self.views)
-        best, least = None, float(alone)
+        scalar_cost = work + len(self.views)
+        best, best_cost = None, float(scalar_cost)
         for k, axis in enumerate(self.axes):
             if axis.length < self.lanes or self.lanes == 1:
                 continue
-            vector = work + sum(self._moving(axis.stride(view), view in results) for view in self.views)
-            turns, rest = divmod(axis.length, self.lanes)
-            across = 2 * self.lanes if axis.is_reduced else 0  # to combine the lanes
-            time = (turns * vector + rest * alone + across) / axis.length
-            if time < least:
-                best, least = k, time
+            vector_cost = work + sum(self._memory_cost(axis.stride(view), view in results) for view in self.views)
+            vectors, remainder = divmod(axis.length, self.lanes)
+            combine_cost = 2 * self.lanes if axis.is_reduced else 0  # to combine the lanes
+            cost = (vectors * vector_cost + remainder * scalar_cost + combine_cost) / axis.length
+            if cost < best_cost:
+                best, best_cost = k, cost
         return best
 
-    def _gains_by_two(self, nest: LoopNest, length: int) -> bool:
-        """Return whether two vectors at a time are faster, because the latency of mathematical functions overlaps."""
+    def _is_faster_in_pairs(self, nest: LoopNest, length: int) -> bool:
+        """Return whether pairs of vectors are faster, because the latencies of mathematical functions overlap."""
         if not any(
             step.operation in mathematics.MULTI_INSTRUCTION and step.compute_dtype.itemsize == 8
             for step in nest.steps
             if isinstance(step, Map)
         ):
             return False
-        one, two = divmod(length, self.lanes), divmod(length, 2 * self.lanes)
-        return two[0] * PAIR_COST + two[1] < sum(one)
+        vectors, pairs = divmod(length, self.lanes), divmod(length, 2 * self.lanes)
+        return pairs[0] * PAIR_COST + pairs[1] < sum(vectors)
 
-    def _moving(self, stride: int, is_result: bool) -> float:
-        """Return the cost of loading or storing a strided vector, in loads."""
+    def _memory_cost(self, stride: int, is_result: bool) -> float:
+        """Return the cost of loading or storing a strided vector, in contiguous loads."""
         if stride in (0, 1):
             return 0.5 + 0.5 * stride
         if stride == -1 or (abs(stride) <= MAX_STRIDED_LOAD and not is_result):
@@ -128,35 +128,35 @@ class NestLoops:
 
 def views_in_memory(nest: LoopNest, materialized: Collection[Buffer]) -> Iterator[BufferView]:
     """Yield the views that a nest reads from or writes to memory."""
-    there: set[BufferView] = set()
+    in_registers: set[BufferView] = set()
     for step in nest.steps:
         for operand in step.operands:
-            if isinstance(operand, BufferView) and operand not in there:
+            if isinstance(operand, BufferView) and operand not in in_registers:
                 yield operand
-                there.add(operand)
+                in_registers.add(operand)
         if isinstance(step, Reduce) or step.out.buffer in materialized:
             yield step.out
-        there.add(step.out)
+        in_registers.add(step.out)
 
 
 def _collapse_axes(nest: LoopNest, views: list[BufferView]) -> list[Axis]:
     """Return the loops of a nest, non-reduced axes first; contiguous axes become one loop."""
-    gone = nest.axes or frozenset()
+    reduced_axes = nest.axes or frozenset()
     order = [k for k in range(len(nest.shape)) if nest.shape[k] != 1]
-    order = sorted(order, key=lambda k: (k in gone, -_mean_stride(views, k)))
+    order = sorted(order, key=lambda k: (k in reduced_axes, -_total_stride(views, k)))
     axes: list[Axis] = []
     for k in order:
         last = axes[-1] if axes else None
         if (
             last is not None
-            and last.is_reduced == (k in gone)
+            and last.is_reduced == (k in reduced_axes)
             and all(p.strides[last.numbers[-1]] == p.strides[k] * nest.shape[k] for p in views)
         ):
             axes[-1] = Axis(last.length * nest.shape[k], (*last.numbers, k), last.is_reduced)
         else:
-            axes.append(Axis(nest.shape[k], (k,), k in gone))
+            axes.append(Axis(nest.shape[k], (k,), k in reduced_axes))
     return axes
 
 
-def _mean_stride(views: list[BufferView], axis: int) -> float:
+def _total_stride(views: list[BufferView], axis: int) -> float:
     return sum(abs(p.strides[axis]) for p in views)

@@ -1,4 +1,4 @@
-"""Memory planning: which buffers need memory, and where it is; buffers with disjoint live ranges share it (a pass)."""
+"""Memory planning: assigns memory to the buffers that need it; buffers with disjoint live ranges share it (a pass)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..buffer_ir import Buffer, BufferView, Map, NumPyCall, Single
 from .nest_fusion import FusedLoop, LoopNest, Unit
 
 CACHE_LINE = 64  # bytes; buffers begin at a cache line
-MIN_HOSTED_BYTES = 2**14  # bytes of the smallest buffer placed in the array of a result
+MIN_HOSTED_BYTES = 2**14  # bytes of the smallest buffer that is placed in the array of a result
 
 
 class Arena:
@@ -28,12 +28,12 @@ class Arena:
         self._free = [(0, size)] if size else []
 
     def try_allocate(self, size: int) -> int | None:
-        """Return the offset of free memory of a size, and mark it used, or return None."""
-        fitting = min((entry for entry in self._free if entry[1] >= size), key=itemgetter(1), default=None)
-        if fitting is None:
+        """Allocate memory in the smallest sufficient gap; return its offset, or None if there is no such gap."""
+        gap = min((gap for gap in self._free if gap[1] >= size), key=itemgetter(1), default=None)
+        if gap is None:
             return None
-        self._free.remove(fitting)
-        start, length = fitting
+        self._free.remove(gap)
+        start, length = gap
         if length > round_to_lines(size):
             self._free.append((start + round_to_lines(size), length - round_to_lines(size)))
         return start
@@ -49,13 +49,13 @@ class Arena:
     def release(self, start: int, size: int) -> None:
         """Release memory and merge it with adjacent free memory."""
         size = min(round_to_lines(size), self.size - start)
-        for entry in tuple(self._free):
-            if entry[0] + entry[1] == start:
-                self._free.remove(entry)
-                start, size = entry[0], size + entry[1]
-            elif start + size == entry[0]:
-                self._free.remove(entry)
-                size += entry[1]
+        for gap in tuple(self._free):
+            if gap[0] + gap[1] == start:
+                self._free.remove(gap)
+                start, size = gap[0], size + gap[1]
+            elif start + size == gap[0]:
+                self._free.remove(gap)
+                size += gap[1]
         self._free.append((start, size))
 
 
@@ -67,66 +67,70 @@ class MemoryPlan:
     offsets : dict
         The byte offset of each buffer without an array of its own, in its host or in the workspace.
     hosts : dict
-        For each buffer inside the array of a result that is written later, the buffer of this result.
+        For each buffer that is placed in the array of a result, the buffer of this result, which is written later.
     size : int
         The bytes of the workspace.
     materialized : set of Buffer
-        All buffers in memory. Other values are only ever in registers.
+        The buffers in memory. All other values stay in registers.
     """
 
     def __init__(self, units: Sequence[Unit], outputs: Iterable[BufferView]) -> None:
         self.offsets: dict[Buffer, int] = {}
         self.hosts: dict[Buffer, Buffer] = {}
-        own = dict.fromkeys(place.buffer for place in outputs)
-        self.materialized = find_materialized(units).union(own)
+        results = dict.fromkeys(view.buffer for view in outputs)
+        self.materialized = find_materialized(units).union(results)
         first, last = self._live_ranges(units)
-        self._results = sorted(((first[b], b) for b in own if b in first and b.nbytes >= MIN_HOSTED_BYTES), key=itemgetter(0))
-        self._spaces = {b: Arena(b.nbytes) for _, b in self._results}
-        self._work = Arena()
+        hosts = ((first[b], b) for b in results if b in first and b.nbytes >= MIN_HOSTED_BYTES)
+        self._possible_hosts = sorted(hosts, key=itemgetter(0))
+        self._host_arenas = {b: Arena(b.nbytes) for _, b in self._possible_hosts}
+        self._workspace = Arena()
         begins, ends = defaultdict(list), defaultdict(list)
         for buffer in first:
-            if buffer not in own:
+            if buffer not in results:
                 begins[first[buffer]].append(buffer)
                 ends[last[buffer]].append(buffer)
-        for place in range(len(units)):
-            for buffer in begins[place]:
-                self._place(buffer, last[buffer])
-            for buffer in ends[place]:
-                space = self._spaces[self.hosts[buffer]] if buffer in self.hosts else self._work
-                space.release(self.offsets[buffer], buffer.nbytes)
-        self.size = self._work.size
+        for number in range(len(units)):
+            for buffer in begins[number]:
+                self._allocate(buffer, last[buffer])
+            for buffer in ends[number]:
+                arena = self._host_arenas[self.hosts[buffer]] if buffer in self.hosts else self._workspace
+                arena.release(self.offsets[buffer], buffer.nbytes)
+        self.size = self._workspace.size
 
     def _live_ranges(self, units: Sequence[Unit]) -> tuple[dict[Buffer, int], dict[Buffer, int]]:
         """Return the first and last units that use each buffer that is not an input or constant."""
         first: dict[Buffer, int] = {}
         last: dict[Buffer, int] = {}
-        for place, unit in enumerate(units):
+        for number, unit in enumerate(units):
             for buffer in buffers_used(unit):
                 if buffer in self.materialized and not (buffer.is_external or buffer.is_numpy_result):
-                    first.setdefault(buffer, place)
-                    last[buffer] = place
+                    first.setdefault(buffer, number)
+                    last[buffer] = number
         return first, last
 
-    def _place(self, buffer: Buffer, last: int) -> None:
-        """Allocate a buffer; a large one inside the result that is first written soonest after its last use."""
+    def _allocate(self, buffer: Buffer, last: int) -> None:
+        """Allocate a buffer, which is last used by a unit.
+
+        A large buffer is placed in the array of a result, if possible: the one that is written first after the last use.
+        """
         size = buffer.nbytes
         if size >= MIN_HOSTED_BYTES:
-            for _, result in self._results[bisect_right(self._results, last, key=itemgetter(0)) :]:
-                start = self._spaces[result].try_allocate(size)
+            for _, host in self._possible_hosts[bisect_right(self._possible_hosts, last, key=itemgetter(0)) :]:
+                start = self._host_arenas[host].try_allocate(size)
                 if start is not None:
-                    self.offsets[buffer], self.hosts[buffer] = start, result
+                    self.offsets[buffer], self.hosts[buffer] = start, host
                     return
-        self.offsets[buffer] = self._work.allocate(size)
+        self.offsets[buffer] = self._workspace.allocate(size)
 
 
 def buffers_used(unit: Unit) -> Iterable[Buffer]:
     """Yield the buffers that a unit reads or writes."""
     for step in steps_in(unit):
-        yield from (place.buffer for place in views_read(step))
+        yield from (view.buffer for view in views_read(step))
         if step.out is not None:
             yield step.out.buffer
     if isinstance(unit, LoopNest) and unit.tiling is not None:
-        yield from (part.buffer for part in unit.tiling.partials)
+        yield from (view.buffer for view in unit.tiling.partials)
 
 
 def steps_in(unit: Unit) -> Sequence[Single]:
@@ -154,17 +158,17 @@ def views_read(step: Single) -> Iterable[BufferView]:
 def find_materialized(units: Sequence[Unit]) -> set[Buffer]:
     """Return the buffers that need memory: read outside of the iteration that computes them, or written in parts."""
     last_writes: dict[Buffer, tuple[int, BufferView]] = {}
-    materialized_buffers: set[Buffer] = set()
+    materialized: set[Buffer] = set()
     for number, unit in enumerate(_without_loops(units)):
         for step in steps_in(unit):
-            for place in views_read(step):
-                if last_writes.get(place.buffer) != (number, place):
-                    materialized_buffers.add(place.buffer)
+            for view in views_read(step):
+                if last_writes.get(view.buffer) != (number, view):
+                    materialized.add(view.buffer)
             if isinstance(step, Map) and not step.is_write:
                 last_writes[step.out.buffer] = number, step.out
             elif step.out is not None:
-                materialized_buffers.add(step.out.buffer)
-    return materialized_buffers
+                materialized.add(step.out.buffer)
+    return materialized
 
 
 def round_to_lines(size: int) -> int:

@@ -1,7 +1,8 @@
-"""Fusion: steps with the same iteration space are put into one loop nest, so that intermediates stay in registers (a pass).
+"""Fusion: steps with the same iteration space form one loop nest, so that intermediates stay in registers (a pass).
 
-A step joins the first nest of its shape after all its operands. An operand that the same nest computes for the same element is
-in a register. An operand in memory must be written by an earlier nest or, without axes, by an earlier step.
+A step joins the first nest of its shape in which all its operands are available. An operand that the same nest computes for the
+same element is in a register. An operand in memory must be written by an earlier nest; in a nest without axes, an earlier step
+suffices.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from ..buffer_ir import Buffer, BufferView, Convolution, Gather, Loop, Map, MatMul, NumPyCall, Reduce, Scan, Scatter, Single, Step
 
 MAX_NEST_STEPS = 200  # steps of a nest, because compile time grows faster than linearly
-MAX_CANDIDATES = 16  # candidate nests per shape
+MAX_CANDIDATES = 16  # most recent nests of a shape that a step can join
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Tiling:
     count : int
         The number of tiles.
     partials : tuple of BufferView
-        For a tiled reduced axis, the partial results of each reduction: the shape of the result with a first axis of length
-        `count`. Otherwise empty.
+        If the tiled axis is reduced, the partial results of each reduction, with an additional first axis of length `count`.
+        Otherwise empty.
     """
 
     depth: int
@@ -52,7 +53,7 @@ class LoopNest:
     axes : frozenset of int or None
         The reduced axes; None without reductions.
     tiling : Tiling or None
-        Its tiling; None if it runs as a whole.
+        Its tiling; None if it is not tiled.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -97,7 +98,7 @@ def fuse_steps(steps: Iterable[Step]) -> list[Unit]:
     """Fuse steps into nests; return the units in order."""
     fusion = _Fusion()
     for step in steps:
-        fusion.enter(step)
+        fusion.add(step)
     return fusion.units
 
 
@@ -106,63 +107,66 @@ class _Fusion:
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self._written: dict[Buffer, tuple[int, Single]] = {}  # the unit and step of the last write
-        self._read: dict[Buffer, list[tuple[int, BufferView]]] = defaultdict(list)  # since then
-        self._open: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        self._written: dict[Buffer, tuple[int, Single]] = {}  # the number of the unit, and the step, of the last write
+        self._read: dict[Buffer, list[tuple[int, BufferView]]] = defaultdict(list)  # the units and views of the reads since then
+        self._open_nests: dict[tuple[int, ...], list[int]] = defaultdict(list)  # by shape; later steps can join them
 
-    def enter(self, step: Step) -> None:
+    def add(self, step: Step) -> None:
         """Assign a step to a unit."""
         if isinstance(step, Loop):  # no later step moves before it
-            self._open.clear()
+            self._open_nests.clear()
             self.units.append(FusedLoop(step))
             return
         if not isinstance(step, (Map, Reduce)):
             if isinstance(step, NumPyCall):
-                self._open.clear()
-            place = len(self.units)
+                self._open_nests.clear()
+            number = len(self.units)
             self.units.append(step)
         else:
-            place = self._joined(step, self._earliest(step))
-        self._note(step, place)
+            number = self._join_nest(step, self._earliest_unit(step))
+        self._record_accesses(step, number)
 
-    def _joined(self, step: Map | Reduce, earliest: int) -> int:
-        together = self._open[step.shape]
-        for place in together[-MAX_CANDIDATES:]:
-            nest = self.units[place]
-            if place >= earliest and isinstance(nest, LoopNest) and nest.accepts(step):
+    def _join_nest(self, step: Map | Reduce, earliest: int) -> int:
+        """Add a step to a nest, which may be new; return the number of the nest."""
+        candidates = self._open_nests[step.shape]
+        for number in candidates[-MAX_CANDIDATES:]:
+            nest = self.units[number]
+            if number >= earliest and isinstance(nest, LoopNest) and nest.accepts(step):
                 nest.add(step)
-                return place
+                return number
         nest = LoopNest(step.shape)
         nest.add(step)
-        together.append(len(self.units))
+        candidates.append(len(self.units))
         self.units.append(nest)
         return len(self.units) - 1
 
-    def _earliest(self, step: Map | Reduce) -> int:
-        """Return the first unit that a step can join."""
-        first = 0
-        in_order = not step.shape  # without axes, a step sees all effects of previous steps of its nest
+    def _earliest_unit(self, step: Map | Reduce) -> int:
+        """Return the number of the first unit that a step can join."""
+        earliest = 0
+        is_sequential = not step.shape  # without axes, a step sees all effects of previous steps of its nest
         for operand in step.operands:
             if isinstance(operand, BufferView) and operand.buffer in self._written:
-                place, maker = self._written[operand.buffer]
-                is_there = isinstance(maker, Map) and maker.out == operand
-                first = max(first, place if is_there or (in_order and isinstance(maker, Map)) else place + 1)
+                number, writer = self._written[operand.buffer]
+                is_in_register = isinstance(writer, Map) and writer.out == operand
+                can_share = is_in_register or (is_sequential and isinstance(writer, Map))
+                earliest = max(earliest, number if can_share else number + 1)
         out = step.out
         if isinstance(step, Map) and step.is_write:
             if out.buffer in self._written:
-                place, maker = self._written[out.buffer]
-                is_same = isinstance(maker, Map) and maker.out == out
-                first = max(first, place if is_same or (in_order and isinstance(maker, Map)) else place + 1)
-            for place, read in self._read[out.buffer]:
-                first = max(first, place if in_order or read == out else place + 1)
-        return first
+                number, writer = self._written[out.buffer]
+                is_same_view = isinstance(writer, Map) and writer.out == out
+                can_share = is_same_view or (is_sequential and isinstance(writer, Map))
+                earliest = max(earliest, number if can_share else number + 1)
+            for number, read_view in self._read[out.buffer]:
+                earliest = max(earliest, number if is_sequential or read_view == out else number + 1)
+        return earliest
 
-    def _note(self, step: Single, place: int) -> None:
+    def _record_accesses(self, step: Single, number: int) -> None:
         for operand in step.views.values() if isinstance(step, NumPyCall) else step.operands:
             if isinstance(operand, BufferView):
-                self._read[operand.buffer].append((place, operand))
+                self._read[operand.buffer].append((number, operand))
         if step.out is not None:
-            self._written[step.out.buffer] = place, step
+            self._written[step.out.buffer] = number, step
             self._read[step.out.buffer] = []
 
 
@@ -174,12 +178,12 @@ def describe_item(item: Any) -> str:
 
 
 def describe_unit(unit: Unit) -> list[str]:
-    """Return the readable lines of a unit."""
+    """Return a description of a unit, as lines of text."""
     if isinstance(unit, NumPyCall):
         return [f"call {describe_item(unit.item)}"]
     if isinstance(unit, FusedLoop):
-        inside = [line for inner in unit.units for line in describe_unit(inner)]
-        return [f"repeat {unit.loop.loop_index.trip_count} times:", *[f"    {line}" for line in inside]]
+        body = [line for inner in unit.units for line in describe_unit(inner)]
+        return [f"repeat {unit.loop.loop_index.trip_count} times:", *[f"    {line}" for line in body]]
     if isinstance(unit, MatMul):
         a, b = unit.operands[:2]
         return [f"product {a.shape} @ {b.shape}"]

@@ -1,8 +1,8 @@
 """Tiling: large nests are divided into tiles, which several threads run in parallel (a pass).
 
-The tiling depends only on the steps and the shape of a nest, not on the number of threads, so results have the same bits with
-any number. A nest is tiled along a non-reduced axis if that has enough iterations. Otherwise each tile stores partial results,
-which a further nest combines in order.
+The tiling depends only on the steps and the shape of a nest, so results have the same bits with any number of threads. A nest
+is tiled along a non-reduced axis if that has enough iterations. Otherwise each tile stores partial results, which a further nest
+combines in order.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from .memory_planning import find_materialized
 from .nest_fusion import LoopNest, Tiling, Unit
 
 # The unit of work is one vectorized operation on an element, about 0.025 ns.
-FUNCTION_COST, MEMORY_COST = (
-    30,
-    2,
-)  # work of a mathematical function or a division, and of an element that is read or written
-MIN_WORK = 8_000_000  # work of a tiled nest: 200 us, because waking a thread takes 20 to 60 us
-TILE_WORK = 2_000_000  # work of a tile, large compared with its overhead
+FUNCTION_COST = 30  # work of a mathematical function or a division
+MEMORY_COST = 2  # work of an element that is read or written
+MIN_WORK = 8_000_000  # smallest work of a tiled nest: 200 us, because waking a thread takes 20 to 60 us
+TILE_WORK = 2_000_000  # work of a tile: 50 us, much more than its overhead
 MAX_TILES = 256  # tiles of a nest
 MIN_ITERATIONS = 32  # iterations of a tiled axis that is not the longest
 _SLOW = mathematics.MULTI_INSTRUCTION | {"sqrt", "divide", "reciprocal"}
@@ -55,9 +53,9 @@ def _tile_nest(nest: LoopNest, materialized: Collection[Buffer], width: int) -> 
     work = prod(nest.shape) * _work(nest, loops)
     if work < MIN_WORK:
         return []
-    wanted = min(max(work // TILE_WORK, 2), MAX_TILES)
+    target_count = min(max(work // TILE_WORK, 2), MAX_TILES)
     trip_counts = [loops.vectorized_length(k) // loops.step(k) for k in range(len(loops.axes))]
-    count, depth = _choose_tiling(nest, loops, trip_counts, wanted)
+    count, depth = _choose_tiling(nest, loops, trip_counts, target_count)
     if count < 2:
         return []
     length = -(-trip_counts[depth] // count)
@@ -71,17 +69,17 @@ def _work(nest: LoopNest, loops: NestLoops) -> int:
     return len(names) + FUNCTION_COST * sum(name in _SLOW for name in names) + MEMORY_COST * len(loops.views)
 
 
-def _choose_tiling(nest: LoopNest, loops: NestLoops, trip_counts: list[int], wanted: int) -> tuple[int, int]:
-    """Return the number of tiles, at most `wanted`, and the tiled loop."""
-    keeping = [k for k, axis in enumerate(loops.axes) if not axis.is_reduced]
-    for k in keeping:
-        if trip_counts[k] >= min(wanted, MIN_ITERATIONS):
-            return min(trip_counts[k], wanted), k
-    choices = [(min(trip_counts[k], wanted), k) for k in keeping]
+def _choose_tiling(nest: LoopNest, loops: NestLoops, trip_counts: list[int], target_count: int) -> tuple[int, int]:
+    """Return the number of tiles, at most `target_count`, and the tiled loop."""
+    parallel_loops = [k for k, axis in enumerate(loops.axes) if not axis.is_reduced]
+    for k in parallel_loops:
+        if trip_counts[k] >= min(target_count, MIN_ITERATIONS):
+            return min(trip_counts[k], target_count), k
+    choices = [(min(trip_counts[k], target_count), k) for k in parallel_loops]
     if all(map(_has_dense_result, nest.steps)):
-        results = prod(loops.axes[k].length for k in keeping)
-        most = min(wanted, prod(nest.shape) // (results * MIN_ITERATIONS))  # otherwise the partial results would take much memory
-        choices += [(min(trip_counts[k], most), k) for k, axis in enumerate(loops.axes) if axis.is_reduced]
+        results = prod(loops.axes[k].length for k in parallel_loops)
+        max_count = min(target_count, prod(nest.shape) // (results * MIN_ITERATIONS))  # limits the memory of partial results
+        choices += [(min(trip_counts[k], max_count), k) for k, axis in enumerate(loops.axes) if axis.is_reduced]
     return max(choices, key=lambda choice: choice[0], default=(0, 0))
 
 
@@ -89,44 +87,45 @@ def _has_dense_result(step: Map | Reduce) -> bool:
     """Return whether the result of a reduction is dense, as its partial results are."""
     if isinstance(step, Map):
         return True
-    materialized = [k for k in range(len(step.shape)) if k not in step.axes]
-    shape, strides = tuple(step.shape[k] for k in materialized), tuple(step.out.strides[k] for k in materialized)
+    remaining_axes = [k for k in range(len(step.shape)) if k not in step.axes]
+    shape, strides = tuple(step.shape[k] for k in remaining_axes), tuple(step.out.strides[k] for k in remaining_axes)
     return BufferView(step.out.buffer, step.out.offset, shape, strides).is_dense
 
 
 def _combine_partials(nest: LoopNest, tiling: Tiling) -> list[Unit]:
     """Allocate the partial results of reductions; return the nests that combine them."""
     reductions = [step for step in nest.steps if isinstance(step, Reduce)]
-    parts, joining, dividing = [], LoopNest(()), []
+    partials, combining_nest, divisions = [], LoopNest(()), []
     for step in reductions:
-        materialized = [k for k in range(len(step.shape)) if k not in step.axes]
-        shape = (tiling.count, *(step.shape[k] for k in materialized))
-        strides = tuple(step.out.strides[k] for k in materialized)
-        part = dense_view(step.out.buffer.dtype, shape)
-        parts.append(part)
-        joining.shape = shape
+        remaining_axes = [k for k in range(len(step.shape)) if k not in step.axes]
+        shape = (tiling.count, *(step.shape[k] for k in remaining_axes))
+        strides = tuple(step.out.strides[k] for k in remaining_axes)
+        partial = dense_view(step.out.buffer.dtype, shape)
+        partials.append(partial)
+        combining_nest.shape = shape
         name = "add" if step.operation == "mean" else step.operation
-        joining.add(Reduce(name, part, frozenset({0}), BufferView(step.out.buffer, step.out.offset, shape, (0, *strides))))
+        out = BufferView(step.out.buffer, step.out.offset, shape, (0, *strides))
+        combining_nest.add(Reduce(name, partial, frozenset({0}), out))
         if step.operation == "mean":
-            out = BufferView(step.out.buffer, step.out.offset, shape[1:], strides)
+            mean = BufferView(step.out.buffer, step.out.offset, shape[1:], strides)
             count = prod(step.shape[k] for k in step.axes)
-            dividing.append(Map("divide", (out, count), out, out.buffer.dtype, is_write=True))
-    nest.tiling = Tiling(tiling.depth, tiling.tile_length, tiling.count, tuple(parts))
-    if not dividing:
-        return [joining]
-    last = LoopNest(dividing[0].shape)
-    for division in dividing:
-        last.add(division)
-    return [joining, last]
+            divisions.append(Map("divide", (mean, count), mean, mean.buffer.dtype, is_write=True))
+    nest.tiling = Tiling(tiling.depth, tiling.tile_length, tiling.count, tuple(partials))
+    if not divisions:
+        return [combining_nest]
+    division_nest = LoopNest(divisions[0].shape)
+    for division in divisions:
+        division_nest.add(division)
+    return [combining_nest, division_nest]
 
 
 def _writes_once(step: Map | Reduce) -> bool:
-    """Return whether a step writes no element twice, which would depend on the order."""
+    """Return whether a step writes no element twice; otherwise the result would depend on the order of the tiles."""
     if isinstance(step, Reduce):
         return True
-    reach = 0
+    extent = 0  # of the axes with smaller strides
     for n, stride in sorted(zip(step.out.shape, map(abs, step.out.strides), strict=True), key=lambda pair: pair[1]):
-        if n > 1 and stride <= reach:
+        if n > 1 and stride <= extent:
             return False
-        reach += (n - 1) * stride
+        extent += (n - 1) * stride
     return True

@@ -2,7 +2,7 @@
 
 The differences of all pairs, ``x[:, None] - x[None]``, cost one subtraction each, but much more memory than `x`. A nest that
 reads them recomputes them from `x` in registers. The same holds for cheap functions of a value of the same size that is in
-memory anyway: where ``1 - h * h`` would be read, `h` is. The bits do not change.
+memory anyway: a nest that needs ``1 - h * h`` reads `h`. Results have the same bits.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def rematerialize(units: Sequence[Unit], outputs: Collection[BufferView]) -> Non
     rematerializer = _Rematerializer(units, {view.buffer for view in outputs})
     for number, unit in enumerate(units):
         if isinstance(unit, LoopNest):
-            rematerializer.change(unit, number)
-    rematerializer.drop()
+            rematerializer.rewrite(unit, number)
+    rematerializer.remove_unread_steps()
 
 
 class _Rematerializer:
@@ -44,22 +44,23 @@ class _Rematerializer:
         self._materialized = find_materialized(units).union(outputs)
         self._writers: Counter[Buffer] = Counter()
         self._producers: dict[Buffer, tuple[int, Map]] = {}
-        elsewhere: set[Buffer] = set(outputs)  # buffers read outside of nests, or by other views
+        excluded: set[Buffer] = set(outputs)  # results, and buffers that are read outside of nests or by different views
         for number, unit in enumerate(units):
             for step in steps_in(unit):
                 for view in views_read(step):
                     producer = self._producers.get(view.buffer)
                     if producer is None or producer[1].out != view or not isinstance(unit, LoopNest):
-                        elsewhere.add(view.buffer)
+                        excluded.add(view.buffer)
                 if step.out is not None:
-                    self._writers[step.out.buffer] += 2 if isinstance(unit, FusedLoop) else 1  # once per iteration
+                    self._writers[step.out.buffer] += 2 if isinstance(unit, FusedLoop) else 1  # in a loop, more than once
                     if isinstance(step, Map) and isinstance(unit, LoopNest):
                         self._producers[step.out.buffer] = number, step
-        self._trees = {b: self._tree(b, b.size) for b in self._producers if b in self._materialized and b not in elsewhere}
+        candidates = [b for b in self._producers if b in self._materialized and b not in excluded]
+        self._recipes = {b: self._recipe(b, b.size) for b in candidates}
         self._replaced: set[Buffer] = set()
 
-    def _tree(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
-        """Return the operations, in order, that compute a value from small values in memory; None if there are too many."""
+    def _recipe(self, buffer: Buffer, size: int, depth: int = 0) -> list[Map] | None:
+        """Return the operations, in order, that recompute a value from values in memory; None if that is not cheap."""
         _, step = self._producers[buffer]
         if depth == MAX_OPERATIONS or step.is_write or self._writers[buffer] > 1 or step.operation not in CHEAP:
             return None
@@ -67,63 +68,63 @@ class _Rematerializer:
         for operand in step.operands:
             if isinstance(operand, BufferView) and not self._is_small(operand.buffer, size):
                 producer = self._producers.get(operand.buffer)
-                inner = None if producer is None or producer[1].out != operand else self._tree(operand.buffer, size, depth + 1)
-                if inner is None and not self._lies_there(operand, buffer):
+                inner = None if producer is None or producer[1].out != operand else self._recipe(operand.buffer, size, depth + 1)
+                if inner is None and not self._is_readable(operand, buffer):
                     return None
                 operations += [s for s in inner or () if s not in operations]
-        read = {
-            o for s in (*operations, step) for o in s.operands if isinstance(o, BufferView) and not self._is_small(o.buffer, size)
-        }
-        is_enough = len(read - {s.out for s in operations}) > 1  # large values read instead of it
-        return None if len(operations) >= MAX_OPERATIONS or is_enough else [*operations, step]
+        operands = [o for s in (*operations, step) for o in s.operands if isinstance(o, BufferView)]
+        large_operands = {o for o in operands if not self._is_small(o.buffer, size)} - {s.out for s in operations}
+        is_expensive = len(large_operands) > 1  # it would read more than one large value instead of one
+        return None if len(operations) >= MAX_OPERATIONS or is_expensive else [*operations, step]
 
-    def _lies_there(self, view: BufferView, buffer: Buffer) -> bool:
-        """Return whether a value is in memory anyway, is not larger than another, and is never overwritten."""
+    def _is_readable(self, view: BufferView, buffer: Buffer) -> bool:
+        """Return whether a value is in memory anyway, is not larger than `buffer`, and is never overwritten."""
         source = view.buffer
         is_whole = source in self._producers and self._producers[source][1].out == view
         return is_whole and source in self._materialized and self._writers[source] == 1 and source.nbytes <= buffer.nbytes
 
     def _is_small(self, buffer: Buffer, size: int) -> bool:
         """Return whether a value is in memory, is never overwritten, and is much smaller than a result of `size` elements."""
-        once = self._writers[buffer] == 0 if buffer.is_external else self._writers[buffer] <= 1
-        return once and (buffer.is_external or buffer in self._materialized) and buffer.size * MIN_RATIO <= size
+        is_constant = self._writers[buffer] == 0 if buffer.is_external else self._writers[buffer] <= 1
+        return is_constant and (buffer.is_external or buffer in self._materialized) and buffer.size * MIN_RATIO <= size
 
-    def change(self, nest: LoopNest, number: int) -> None:
+    def rewrite(self, nest: LoopNest, number: int) -> None:
         """Insert recomputed operations into a nest before their readers."""
         steps: list[Any] = []
-        there: dict[BufferView, BufferView] = {}
+        recomputed: dict[BufferView, BufferView] = {}
         for step in nest.steps:
             for view in views_read(step):
-                tree = self._trees.get(view.buffer)
-                if tree and self._producers[view.buffer][0] != number:
+                recipe = self._recipes.get(view.buffer)
+                if recipe and self._producers[view.buffer][0] != number:
                     self._replaced.add(view.buffer)
-                    steps += [self._copied(again, there) for again in tree if again.out not in there]
-            steps.append(_redirect(step, there))
+                    steps += [self._copy_step(operation, recomputed) for operation in recipe if operation.out not in recomputed]
+            steps.append(_redirect(step, recomputed))
         nest.steps = steps
 
     @staticmethod
-    def _copied(step: Map, there: dict[BufferView, BufferView]) -> Map:
-        old = step.out
-        buffer = Buffer(old.buffer.dtype, old.buffer.size, old.buffer.node)
-        out = BufferView(buffer, old.offset, old.shape, old.strides)
-        step_copy: Map = replace(_redirect(step, there), out=out)
-        there[old] = step_copy.out
+    def _copy_step(step: Map, recomputed: dict[BufferView, BufferView]) -> Map:
+        """Return a copy of a step with a buffer of its own, and register its result."""
+        original = step.out
+        buffer = Buffer(original.buffer.dtype, original.buffer.size, original.buffer.node)
+        out = BufferView(buffer, original.offset, original.shape, original.strides)
+        step_copy: Map = replace(_redirect(step, recomputed), out=out)
+        recomputed[original] = step_copy.out
         return step_copy
 
-    def drop(self) -> None:
-        """Remove steps without readers."""
-        read = {view.buffer for unit in self._units for step in steps_in(unit) for view in views_read(step)}
-        for buffer in self._replaced - read:
+    def remove_unread_steps(self) -> None:
+        """Remove the steps whose results all readers recompute."""
+        read_buffers = {view.buffer for unit in self._units for step in steps_in(unit) for view in views_read(step)}
+        for buffer in self._replaced - read_buffers:
             nest = self._units[self._producers[buffer][0]]
             assert isinstance(nest, LoopNest)
-            nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]  # it may have been replaced
+            nest.steps = [step for step in nest.steps if step.out.buffer is not buffer]  # compared by buffer: steps are replaced
 
 
-def _redirect(step: Any, there: dict[BufferView, BufferView]) -> Any:
+def _redirect(step: Any, recomputed: dict[BufferView, BufferView]) -> Any:
     """Return a step that reads recomputed values."""
-    if not any(view in there for view in views_read(step)):
+    if not any(view in recomputed for view in views_read(step)):
         return step
-    operands = tuple(there.get(o, o) if isinstance(o, BufferView) else o for o in step.operands)
+    operands = tuple(recomputed.get(o, o) if isinstance(o, BufferView) else o for o in step.operands)
     if isinstance(step, Map):
         return replace(step, operands=operands)
     return replace(step, operand=operands[0])

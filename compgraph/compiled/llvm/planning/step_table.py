@@ -1,7 +1,7 @@
 """Steps as tables: the key that iterations of a loop share, and the integers that may differ between them.
 
-Buffers are numbered in the order of their definitions. So the numbers of buffers that an iteration defines increase by a
-constant between iterations, as do those of values that it reads from earlier iterations.
+Buffers are numbered in the order of their definitions. So the numbers of the buffers that an iteration defines increase by a
+constant per iteration, and so do the numbers of the values that it reads from earlier iterations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..buffer_ir import (
     Step,
 )
 
-_ALONE = (MatMul, Convolution, Gather, Scatter, Scan)
+_OPERAND_STEPS = (MatMul, Convolution, Gather, Scatter, Scan)
 MAX_COLUMNS = 600  # columns of a loop that may be nested in another
 
 
@@ -56,9 +56,9 @@ def with_columns(step: Step, values: Sequence[Any]) -> Step:
         return Map(step.operation, tuple(values[:-1]), values[-1], step.compute_dtype, step.is_write)
     if isinstance(step, Reduce):
         return Reduce(step.operation, values[0], step.axes, values[1])
-    if isinstance(step, _ALONE):
-        changed: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
-        return replace(step, **changed)
+    if isinstance(step, _OPERAND_STEPS):
+        changes: Any = {"operands": tuple(values[:-1]), "out": values[-1]}
+        return replace(step, **changes)
     out = values[-1] if step.out is not None else None
     return NumPyCall(step.item, dict(zip(step.views, values, strict=False)), out, step.reason, step.checks)
 
@@ -96,8 +96,8 @@ class StepTable:
     ----------
     steps : sequence of Step
         The steps, in order.
-    single : collection of Buffer
-        Results of the program: a step that defines one is not part of a loop.
+    result_buffers : collection of Buffer
+        The results of the program. A step that defines one is not part of a loop.
 
     Attributes
     ----------
@@ -108,32 +108,33 @@ class StepTable:
     numbers : (n, 2 * m) array of int
         For each column, the number of its buffer and its offset.
     may_change : (n, 2 * m) array of bool
-        Which integers may change between iterations: not the numbers of external arrays, which are negative.
+        Whether each integer may change between iterations. The numbers of external buffers, which are negative, may not.
     buffer_counts : (n + 1,) array of int
         The number of buffers before each step.
     """
 
-    def __init__(self, steps: Sequence[Step], single: Iterable[Buffer]) -> None:
+    def __init__(self, steps: Sequence[Step], result_buffers: Iterable[Buffer]) -> None:
         self.steps = steps
         self.columns = [columns(step) for step in steps]
         self.buffers: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
         self._kinds: dict[Any, int] = {}
-        single, kinds, buffer_counts = frozenset(single), [], [0]
-        is_row = [
+        result_buffers, kinds, buffer_counts = frozenset(result_buffers), [], [0]
+        is_candidate_row = [
             not isinstance(step, NumPyCall) and len(step_columns) <= MAX_COLUMNS
             for step, step_columns in zip(steps, self.columns, strict=True)
         ]
-        for step, step_columns, is_possible in zip(steps, self.columns, is_row, strict=True):
-            kinds.append(self._kind(step, step_columns, single) if is_possible else self._only(step, step_columns))
+        for step, step_columns, is_candidate in zip(steps, self.columns, is_candidate_row, strict=True):
+            kinds.append(
+                self._kind(step, step_columns, result_buffers) if is_candidate else self._unique_kind(step, step_columns)
+            )
             buffer_counts.append(len(self.buffers))
         self.kinds, self.buffer_counts = np.array(kinds, np.int64), np.array(buffer_counts, np.int64)
-        widest = max(
-            (len(step_columns) for step_columns, is_possible in zip(self.columns, is_row, strict=True) if is_possible), default=1
-        )
-        self.numbers = np.zeros((len(steps), 2 * widest), np.int64)
+        counts = [len(c) for c, is_candidate in zip(self.columns, is_candidate_row, strict=True) if is_candidate]
+        max_columns = max(counts, default=1)
+        self.numbers = np.zeros((len(steps), 2 * max_columns), np.int64)
         for row, step_columns in enumerate(self.columns):
-            if is_row[row]:
+            if is_candidate_row[row]:
                 flat = [
                     x
                     for c in step_columns
@@ -147,12 +148,12 @@ class StepTable:
         """Return the number of a buffer; negative for external buffers."""
         return self._numbers[buffer]
 
-    def _kind(self, step: Step, step_columns: Sequence[Any], single: frozenset[Buffer]) -> int:
+    def _kind(self, step: Step, step_columns: Sequence[Any], result_buffers: frozenset[Buffer]) -> int:
         """Register the buffers of a step, and return its kind."""
-        before = len(self.buffers)
-        self._enter(step, step_columns)
-        new_buffers = self.buffers[before:]
-        if new_buffers and not single.isdisjoint(new_buffers):
+        first_new = len(self.buffers)
+        self._number_buffers(step, step_columns)
+        new_buffers = self.buffers[first_new:]
+        if new_buffers and not result_buffers.isdisjoint(new_buffers):
             return self._kinds.setdefault(id(step), len(self._kinds))
         kind = (
             _structure_of(step, step_columns, {}),
@@ -160,12 +161,13 @@ class StepTable:
         )
         return self._kinds.setdefault(kind, len(self._kinds))
 
-    def _only(self, step: Step, step_columns: Sequence[Any]) -> int:
-        """As `_kind`, for a step that is not part of a loop."""
-        self._enter(step, step_columns)
+    def _unique_kind(self, step: Step, step_columns: Sequence[Any]) -> int:
+        """As `_kind`, for a step that cannot be part of a loop."""
+        self._number_buffers(step, step_columns)
         return self._kinds.setdefault(id(step), len(self._kinds))
 
-    def _enter(self, step: Step, step_columns: Sequence[Any]) -> None:
+    def _number_buffers(self, step: Step, step_columns: Sequence[Any]) -> None:
+        """Number the buffers of a step: those that it defines, then external ones."""
         for view in _written_views(step):
             if view.buffer not in self._numbers:
                 self._numbers[view.buffer] = len(self.buffers)
@@ -182,7 +184,7 @@ def _written_views(step: Step) -> list[BufferView]:
 
 
 def _structure_of(step: Any, step_columns: Sequence[Any], loop_indices: dict[LoopIndex, int]) -> tuple[Any, ...]:
-    """Return what all iterations of a step share; nested loop indices are numbered by depth and order."""
+    """Return the structure that a step has in all iterations; nested loop indices are numbered by depth and order."""
     if isinstance(step, Loop):
         loop_indices[step.loop_index] = len(loop_indices)
         return ("loop", step.loop_index.trip_count, *[_structure_of(inner, columns(inner), loop_indices) for inner in step.steps])
@@ -191,12 +193,12 @@ def _structure_of(step: Any, step_columns: Sequence[Any], loop_indices: dict[Loo
         structure += [step.operation, step.compute_dtype.str, step.is_write]
     elif isinstance(step, Reduce):
         structure += [step.operation, step.axes]
-    elif isinstance(step, _ALONE):
-        structure += [getattr(step, name.name) for name in fields(step) if name.name not in ("operands", "out")]
+    elif isinstance(step, _OPERAND_STEPS):
+        structure += [getattr(step, field.name) for field in fields(step) if field.name not in ("operands", "out")]
     for column in step_columns:
         if isinstance(column, BufferView):
-            moves = tuple([(loop_indices.get(loop_index, -1), by) for loop_index, by in column.loop_strides])
-            structure.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, moves))
+            loop_strides = tuple([(loop_indices.get(index, -1), stride) for index, stride in column.loop_strides])
+            structure.append((column.buffer.dtype.str, column.buffer.size, column.shape, column.strides, loop_strides))
         else:
             structure.append("number")
     return tuple(structure)
