@@ -14,7 +14,7 @@ import numpy as np
 from compgraph.bind import bind
 from compgraph.context import NoGraph
 from compgraph.graph import as_operands, to_values
-from compgraph.guards import note_lengths
+from compgraph.guards import note_input_shapes
 from compgraph.values import INERT, Value, describe, require_unbatched
 
 from ..arguments import as_argument
@@ -219,7 +219,7 @@ def _solve_as_node(name: str, g: Function, x0: Any, params: tuple[Any, ...], sol
     """Return the solution as one node."""
     start = np.asarray(to_values(as_argument(to_values(x0))))
     operands = tuple(as_argument(p) for p in as_operands(params))
-    note_lengths(f"the start of autodiff.{name}", x0)
+    note_input_shapes(f"the start of autodiff.{name}", x0)
     if any(np.asarray(to_values(a)).dtype.kind == "c" for a in (start, *operands)):
         raise TypeError(f"{name}: complex numbers are not supported. Pass real and imaginary parts as two arrays")
     call = Implicit(name, g, start, solve)

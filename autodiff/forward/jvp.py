@@ -11,7 +11,7 @@ from compgraph import ops
 from compgraph.bind import bind, to_concrete
 from compgraph.context import buffers_wrapped, is_recording, run_isolated
 from compgraph.graph import walk
-from compgraph.guards import collecting_leaks, note_lengths
+from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.scipy import enter_imported
 from compgraph.storage import memory_of
@@ -175,7 +175,7 @@ def run_with_tangents(
     parts = [_parted(out, level, escapes, f) for out in outs]
     if not any(isinstance(a, Value) for a in (*points, *directions)):
         parts = [(_settled(value, start), _settled(tangent, start)) for value, tangent in parts]
-    note_lengths("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
+    note_input_shapes("a derivative by autodiff.jvp", *[tangent for _, tangent in parts], sequence_number=start)
     parts = [(_handed(value), _handed(connected(tangent, value))) for value, tangent in parts]
     if not all(e.is_text for e in escapes) and not any(
         isinstance(base := base_of(out), TangentNode) and base.level == level for out in outs

@@ -12,7 +12,7 @@ from compgraph import ops
 from compgraph.bind import bind, to_concrete
 from compgraph.context import is_recording, run_isolated
 from compgraph.graph import to_values
-from compgraph.guards import collecting_leaks, note_lengths
+from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.tracing import Tracing
 from compgraph.values import Value
@@ -120,7 +120,7 @@ def _taylor(f: Any, flat: Callable[..., Any], points: list[Any], directions: lis
             input_series = {i: [i, d] if live else [i.raw_value, to_values(d)] for i, d in zip(inputs, directions, strict=True)}
             expansion = Expansion(nodes, input_series, live)
             if live:
-                note_lengths("a derivative by autodiff.taylor", *outs)
+                note_input_shapes("a derivative by autodiff.taylor", *outs)
             output_series = [expansion.series_of(out, order) for out in outs]
         except NotSimple:
             return _nested(flat, points, directions, order)

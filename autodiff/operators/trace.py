@@ -18,7 +18,7 @@ import numpy as np
 from compgraph.bind import bind, to_concrete
 from compgraph.context import call_function, is_recording, no_graph, recording_on, run_isolated
 from compgraph.graph import to_values
-from compgraph.guards import collecting_leaks, note_lengths
+from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.ops import input_of
 from compgraph.scipy import enter_imported
@@ -259,7 +259,7 @@ class Trace:
             self.warn_zero_derivative(swept)
             cotangents = owned_arrays(swept, self.inputs, seed)
             return [cotangents[x] for x in self.inputs]
-        note_lengths(f"a derivative by autodiff.{self.operator}", out)
+        note_input_shapes(f"a derivative by autodiff.{self.operator}", out)
         with recording_on():
             since = next_sequence_number()
             seed = np.ones_like(out) if adjoint is None else np.ones_like(out) * adjoint

@@ -11,7 +11,7 @@ import numpy as np
 from compgraph import ops
 from compgraph.context import recording_on, run_isolated
 from compgraph.graph import to_values
-from compgraph.guards import format_leaks, ignoring_guards, note_lengths, recent_leaks
+from compgraph.guards import format_leaks, ignoring_guards, note_input_shapes, recent_leaks
 from compgraph.values import Node, Origin, Value, VariableNode, describe, next_sequence_number, require_computed, require_history
 
 from ..batching import BatchNode, is_batch
@@ -168,7 +168,7 @@ def gradient(node: Any, wrt: Any = None, adjoint: Any = None, create_graph: bool
         cotangents = sweep(nodes, node, seed, set(wanted), False)
         return Gradients(owned_arrays(cotangents, wanted, seed), node.opname)
     if adjoint is not None:  # otherwise the derivative is recomputed on replay
-        note_lengths("a gradient with an adjoint of its own", node)
+        note_input_shapes("a gradient with an adjoint of its own", node)
     adjoints = run_isolated(_sweep_recorded, nodes, node, wanted, adjoint)
     if adjoint is None:
         wanted_nodes, derive = tuple(wanted), gradients if unused == "raise" else functools.partial(gradients, unused=unused)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.frames import classify_use, has_source, literals_in, warn_user
-from compgraph.guards import SHOWN, Leak, Recipe, open_leaks, sort_recipes
+from compgraph.guards import MAX_SHOWN, Leak, Recipe, open_leaks, sort_recipes
 from compgraph.tracing import LeakWarning, is_tracing
 from compgraph.values import Value, VariableNode
 
@@ -27,7 +27,7 @@ def _leaks(escapes: list[Leak], nodes: list[Any], wanted: Iterable[Any]) -> list
     nodes = [n for n in nodes if any(id(a) in numbers or _is_fraction(a) for a in n.args if not isinstance(a, Value))]
     for escape in escapes:
         use = classify_use(escape.code, escape.instruction)
-        escape.is_open = use not in ("shown", "dropped") and escape.about() is not None
+        escape.is_open = use not in ("shown", "dropped") and escape.source_ref() is not None
         is_exact = use == "returned"
         if escape.is_open and any(
             _has_constant_from(n, escape, is_exact) for n in nodes if n.sequence_number > escape.sequence_number
@@ -55,7 +55,7 @@ def warn_of_leaks(operator: str, nodes: list[Any], wanted: Iterable[Any]) -> Non
     if escapes and not is_tracing() and (leaks := _leaks(escapes, nodes, wanted)):
         warn_user(
             f"{operator}: numbers of nodes behind the result left their graph, and constants in it may come from them, which "
-            f"have no derivative: {'; '.join(map(str, leaks[-SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
+            f"have no derivative: {'; '.join(map(str, leaks[-MAX_SHOWN:]))}. Compute with the nodes themselves (cg.asarray for "
             "np.asarray); where constants are meant, write x.value or cg.stop_gradient(x)",
             LeakWarning,
         )
@@ -68,7 +68,7 @@ def escapes_about(escapes: Any, key: Any) -> list[Leak]:
 
 def _live_ancestors(escape: Leak) -> list[Any]:
     """Return the live ancestors of the node whose numbers left its graph, itself included."""
-    about = None if escape.about is None else escape.about()
+    about = None if escape.source_ref is None else escape.source_ref()
     if isinstance(about, Recipe):
         return [node for lineage in sort_recipes([about]) if (node := lineage.node()) is not None]
     return [] if about is None else [about]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from compgraph.context import active_watcher, recording_on
-from compgraph.guards import note_lengths
+from compgraph.guards import note_input_shapes
 from compgraph.values import Value, constant_operand
 
 from ..forward import TangentNode
@@ -56,7 +56,7 @@ class Linearization:
         self.nodes = collect(out, stop=inputs)
         self.live = outer and depends_on_outside(self.nodes, inputs) if live is None else live
         if self.live:
-            note_lengths(f"a derivative by autodiff.{operator}", out)
+            note_input_shapes(f"a derivative by autodiff.{operator}", out)
 
     @property
     def written(self) -> bool:
@@ -228,7 +228,7 @@ def complex_jacobian(operator: str, x: Any, once: Any, other: Any) -> Any:
 def gradient_nodes(operator: str, inputs: list[Any], out: Any) -> list[Any]:
     """Return the gradient of a scalar, as nodes of the graph."""
     nodes = collect(out, stop=inputs)
-    note_lengths(f"a derivative by autodiff.{operator}", out)
+    note_input_shapes(f"a derivative by autodiff.{operator}", out)
     with recording_on():
         seed = np.ones_like(out)
         cotangents = sweep(nodes, out, seed, set(inputs), True)

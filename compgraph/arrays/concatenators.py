@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from ..frames import frame_up
 from ..graph import flatten_sequences, stack_nested, to_values
-from ..guards import note_points
+from ..guards import note_arange_length
 from ..interpreters import inert_leaf
 from ..values import Value
 from .creation import array, asarray
@@ -189,7 +189,7 @@ def _slice_points(item: slice) -> Any:
     start, step = 0 if item.start is None else item.start, 1 if item.step is None else item.step
     if isinstance(step, (complex, np.complexfloating)):
         return np.linspace(start, item.stop, num=int(np.abs(step)))
-    note_points(start, item.stop, step)
+    note_arange_length(start, item.stop, step)
     plain = np.arange(to_values(start), to_values(item.stop), to_values(step))
     if not _has_nodes([start, step]):
         return inert_leaf(plain) if isinstance(item.stop, Value) else plain

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..context import Setting, call_function, call_wrapper, recording_for_replay, run_isolated, trace_guards
 from ..executor import Schedule, TripCountFamily, needed
-from ..guards import Guard, collecting_leaks, guards_among, is_length_guard
+from ..guards import Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
 from ..scipy import enter_imported
 from ..tracing import Tracing
@@ -120,7 +120,7 @@ def _trace(
     outputs = results.outputs
     left_out = unused.select_unread(outputs, inputs)
     items = needed([*outputs, *inputs, *left_out])
-    guards, escaped = guards_among(noted, items)
+    guards, escaped = select_guards(noted, items)
     escaped += _unguarded_escapes(escapes)
     if escaped:
         leak_descriptions = "; ".join(dict.fromkeys(escaped))
@@ -156,7 +156,7 @@ def _truncated_schedule(
 ) -> Schedule:
     """Return the schedule of a trace with truncated loops, which must not depend on values, because these are wrong."""
     items = needed([*results.outputs, *inputs])
-    guards, escaped = guards_among(noted, items)
+    guards, escaped = select_guards(noted, items)
     schedule_inputs = [*inputs, *tables]
     hangs = not all(map(is_length_guard, guards))
     left_out = unused.select_unread(results.outputs, schedule_inputs)

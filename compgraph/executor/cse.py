@@ -96,7 +96,7 @@ def simplify_items(
         if item.args and _is_varying(item, varying):
             varying.add(item)
         if isinstance(item, Guard):
-            replacements[item] = item.on(args, item.sequence_number)
+            replacements[item] = item.with_args(args, item.sequence_number)
         elif isinstance(item, Write):
             replacements[item] = _rewrite(item, args, memories[id(item.memory)])
         elif not item.args and not item.memory:

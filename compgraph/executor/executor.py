@@ -11,7 +11,7 @@ import numpy as np
 from .. import ops
 from ..context import active_watcher, recording_for_replay, run_isolated
 from ..graph import breadth_first
-from ..guards import Guard, OtherProgramError, UnchangedGuard, guards_among, guards_of, warn_leaks
+from ..guards import Guard, ProgramMismatchError, UnchangedGuard, guards_of, select_guards, warn_leaks
 from ..storage import by_sequence_number
 from ..values import (
     MultiOutput,
@@ -29,7 +29,7 @@ from .schedule import Program, Schedule, checked_threads, needed, origin_of, ori
 
 MAX_PROGRAMS = 32  # programs cached by an executor; each has buffers of its own
 # Raised by a program for values it was not written for; value-dependent lengths may fail before they are checked.
-MISMATCH_ERRORS = (OtherProgramError, ValueError, IndexError, TypeError)
+MISMATCH_ERRORS = (ProgramMismatchError, ValueError, IndexError, TypeError)
 
 
 class Executor:
@@ -51,7 +51,7 @@ class Executor:
         The number of threads of a compiled program; by default the number of processors available to the process. The
         results have the same bits with any number.
     strict : bool
-        Whether warnings become a GuardError: for values that left the graph while it was recorded (`escapes`), and for
+        Whether warnings become a GuardError: for values that left the graph while it was recorded, and for
         integers that differ from the recorded ones and may index plain arrays.
 
     Attributes
@@ -258,7 +258,7 @@ class Executor:
         outputs = [replacements[node] for node in self.nodes]
         inputs = [replacements[node] for node in feeds]
         guards = [replacements[guard] for guard in self._guards if guard in replacements]
-        derived, _ = guards_among(noted, needed([*outputs, *guards], stop=inputs))
+        derived, _ = select_guards(noted, needed([*outputs, *guards], stop=inputs))
         derived = [replace(guard, is_derived=True) for guard in derived]
         return compile_schedule(Schedule.of(outputs, [*guards, *derived], inputs), self._options, self._backend)
 

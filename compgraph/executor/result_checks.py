@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import ops
-from ..guards import Guard, OtherProgramError, UntrackedGuard
+from ..guards import Guard, ProgramMismatchError, UntrackedGuard
 from ..storage import value_at
 from ..values import MultiOutput, Value
 from .schedule import Schedule, needed
@@ -21,21 +21,21 @@ VALUE_DEPENDENT_DTYPE = frozenset(
 
 
 def require_shape(result: NDArray[Any] | np.generic, shape: tuple[int, ...]) -> None:
-    """Raise an OtherProgramError unless a result has the expected shape."""
+    """Raise a ProgramMismatchError unless a result has the expected shape."""
     if np.shape(result) != shape:
-        raise OtherProgramError
+        raise ProgramMismatchError
 
 
 def require_dtype(result: NDArray[Any], dtype: np.dtype[Any]) -> None:
-    """Raise an OtherProgramError unless a result has the expected dtype."""
+    """Raise a ProgramMismatchError unless a result has the expected dtype."""
     if result.dtype != dtype:
-        raise OtherProgramError
+        raise ProgramMismatchError
 
 
 def require_same(result: NDArray[Any], kept: NDArray[Any]) -> None:
-    """Raise an OtherProgramError unless a result equals the recorded one."""
+    """Raise a ProgramMismatchError unless a result equals the recorded one."""
     if not np.array_equal(result, kept):
-        raise OtherProgramError(
+        raise ProgramMismatchError(
             "integers or booleans differ from those the graph was recorded with. The graph writes into arrays, and its "
             "derivatives hold only for the recorded indices. Record it again with these values"
         )

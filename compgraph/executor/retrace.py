@@ -79,7 +79,7 @@ def replay_watched(
         return replay(items, feeds, noted=noted, **more)
     except (ValueError, IndexError, TypeError, GuardError) as error:
         watches = [item for item in items if isinstance(item, UntrackedGuard)]
-        if not watches or getattr(error, "is_of_watch", False):
+        if not watches or getattr(error, "is_untracked", False):
             raise
     tracked_guards = [item for item in items if isinstance(item, Guard) and item not in watches]
     if noted:
@@ -110,7 +110,7 @@ def _record_again(
             if isinstance(item, Guard):
                 args = again.operands(item)
                 item.check(*[a.raw_value if isinstance(a, Value) else a for a in args])
-                again.replacements[item] = item.on(args, next_sequence_number())
+                again.replacements[item] = item.with_args(args, next_sequence_number())
             elif isinstance(item, Write):
                 again.write(item)
             else:

@@ -35,7 +35,7 @@ class Schedule:
         By unit position, the nodes without a buffer that are dead after it.
     checks : dict
         By node or joint, the requirements of the rest of the schedule: functions of the result and an expected value, which
-        raise an OtherProgramError, each with its expected value.
+        raise a ProgramMismatchError, each with its expected value.
     options : mapping
         The user's options by name; each backend reads those it supports.
     """
@@ -100,7 +100,7 @@ class Program(Protocol):
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Compute the outputs from the inputs. No two outputs share memory with each other or with anything else.
 
-        Raises a GuardError if a guard has another value than recorded, and an OtherProgramError if a check fails. Threads may
+        Raises a GuardError if a guard has another value than recorded, and a ProgramMismatchError if a check fails. Threads may
         call it concurrently.
         """
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import ops
-from ..guards import Guard, OtherProgramError
+from ..guards import Guard, ProgramMismatchError
 from ..storage import Write, place_in, value_at, window
 from ..values import MultiOutput, Value
 from .schedule import Schedule
@@ -86,7 +86,7 @@ class ScheduleInterpreter:
         root = self._roots[id(item.memory)]
         place, target = self._windows[item], known[root]
         if place and target.strides != self._strides[root]:
-            raise OtherProgramError("an array with writes has another memory layout than the recorded one")
+            raise ProgramMismatchError("an array with writes has another memory layout than the recorded one")
         target = window(target, **place) if place else target
         target[item.index] = stored
 

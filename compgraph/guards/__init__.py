@@ -2,38 +2,38 @@
 
 from . import conversions, guarded_errors
 from .conversions import (
-    SHOWN,
+    MAX_SHOWN,
     HiddenError,
     Leak,
     collecting_leaks,
     format_leaks,
     hash_scalars_by_value,
+    note_conversion,
     note_saved,
-    note_taken,
     note_text,
     open_leaks,
     recent_leaks,
     scalar_hash,
 )
-from .graph_guards import guards_among, guards_of, warn_leaks
+from .graph_guards import guards_of, select_guards, warn_leaks
 from .guard import (
     EvaluationGuard,
     Guard,
     GuardError,
     GuardWarning,
-    OtherProgramError,
+    ProgramMismatchError,
     ShapeGuard,
     collecting_guards,
     evaluate_guarded,
     guarded_value,
     ignoring_guards,
+    note_arange_length,
     note_copy,
+    note_empty_write,
     note_guard,
     note_layout,
-    note_nothing,
-    note_points,
 )
-from .guard_logs import GuardLog, is_forgetful, log_guard, log_lost_guard, logged_guards, lost_guards, note_loaded, reset
+from .guard_logs import GuardLog, has_evicted_guards, log_guard, log_lost_guard, logged_guards, lost_guards, note_loaded, reset
 from .guarded_shapes import (
     Shape,
     guarded_flags,
@@ -41,20 +41,20 @@ from .guarded_shapes import (
     is_length_guard,
     is_shape_guard,
     needs_no_shape_guard,
-    note_length,
-    note_lengths,
+    note_input_shapes,
+    note_shape,
     watch_shapes,
 )
 from .recipes import Recipe, reduce_ancestors, sort_recipes
 from .untracked_indices import UnchangedGuard, UntrackedGuard, log_untracked
 
 __all__ = [
-    "SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak", "OtherProgramError",
-    "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "collecting_guards", "collecting_leaks", "conversions",
-    "evaluate_guarded", "format_leaks", "guarded_errors", "guarded_flags", "guarded_strides", "guarded_value", "guards_among",
-    "guards_of", "hash_scalars_by_value", "ignoring_guards", "is_forgetful", "is_length_guard", "is_shape_guard", "log_guard",
-    "log_lost_guard", "log_untracked", "logged_guards", "lost_guards", "needs_no_shape_guard", "note_copy", "note_guard",
-    "note_layout", "note_length", "note_lengths", "note_loaded", "note_nothing", "note_points", "note_saved", "note_taken",
-    "note_text", "open_leaks", "recent_leaks", "reduce_ancestors", "reset", "scalar_hash", "sort_recipes", "warn_leaks",
-    "watch_shapes",
+    "MAX_SHOWN", "EvaluationGuard", "Guard", "GuardError", "GuardLog", "GuardWarning", "HiddenError", "Leak",
+    "ProgramMismatchError", "Recipe", "Shape", "ShapeGuard", "UnchangedGuard", "UntrackedGuard", "collecting_guards",
+    "collecting_leaks", "conversions", "evaluate_guarded", "format_leaks", "guarded_errors", "guarded_flags",
+    "guarded_strides", "guarded_value", "guards_of", "has_evicted_guards", "hash_scalars_by_value", "ignoring_guards",
+    "is_length_guard", "is_shape_guard", "log_guard", "log_lost_guard", "log_untracked", "logged_guards", "lost_guards",
+    "needs_no_shape_guard", "note_arange_length", "note_conversion", "note_copy", "note_empty_write", "note_guard",
+    "note_input_shapes", "note_layout", "note_loaded", "note_saved", "note_shape", "note_text", "open_leaks", "recent_leaks",
+    "reduce_ancestors", "reset", "scalar_hash", "select_guards", "sort_recipes", "warn_leaks", "watch_shapes",
 ]  # fmt: skip

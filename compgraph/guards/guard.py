@@ -28,16 +28,16 @@ from ..tracing import is_compiling, is_tracing
 from ..values import TRACKED, Value, mark_used, next_sequence_number, require_history, require_unbatched
 from .guard_logs import log_guard
 
-_OF_LAYOUT = (".shape", ".size", ".nbytes", ".strides", ".flags")
-SMALL = 2**20  # bytes of an array that a guard about its contents keeps
-TAKEN = frozenset({".item()", ".tolist()"})  # mostly called to compute with the numbers, not to show them
+_LAYOUT_ATTRIBUTES = (".shape", ".size", ".nbytes", ".strides", ".flags")
+MAX_CONTENTS_BYTES = 2**20  # larger arrays are compared by fingerprint
+VALUE_METHODS = frozenset({".item()", ".tolist()"})  # their results are mostly used to compute, not to print
 
 
 class GuardError(RuntimeError):
     """Raised if a graph is run with values for which Python would have branched differently while it was recorded."""
 
     __module__ = "compgraph"  # as users know it, in a traceback
-    is_of_watch = False  # whether it is about a value that no operation reads
+    is_untracked = False  # whether it is about a value that no operation reads
 
 
 class GuardWarning(RuntimeWarning):
@@ -62,8 +62,8 @@ class GuardWarning(RuntimeWarning):
     __module__ = "compgraph.errors"  # the public module
 
 
-class OtherProgramError(Exception):
-    """Raised if a program does not hold for given values, for example because a mask selects a different number of elements."""
+class ProgramMismatchError(Exception):
+    """Raised if a program is not valid for some values, for example because a mask selects a different number of elements."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,25 +101,25 @@ class Guard:
     @property
     def is_used(self) -> bool:
         """Whether Python most likely branched on the value; otherwise the numbers were only read, perhaps to print them."""
-        return not self.what.startswith(".") or self.what in TAKEN or self.what.startswith(_OF_LAYOUT)
+        return not self.what.startswith(".") or self.what in VALUE_METHODS or self.what.startswith(_LAYOUT_ATTRIBUTES)
 
     def __str__(self) -> str:
-        place = source_lines.format_line(self.code, self.instruction)
-        return self.what if place is None else f"{self.what} at {place}"
+        line = source_lines.format_line(self.code, self.instruction)
+        return self.what if line is None else f"{self.what} at {line}"
 
-    def on(self, args: tuple[Any, ...], sequence_number: float) -> Guard:
-        """Return the same guard about other nodes, at another sequence number."""
+    def with_args(self, args: tuple[Any, ...], sequence_number: float) -> Guard:
+        """Return a copy of the guard with other arguments and another sequence number."""
         return replace(self, args=args, sequence_number=sequence_number)
 
     def check(self, *values: Any) -> None:
-        """Compare the recorded value with that for plain values of `args`; raise a GuardError, or an OtherProgramError."""
+        """Compare the recorded value with that for plain values of `args`; raise a GuardError, or a ProgramMismatchError."""
         assert self.function is not None
         current_value = self.function(*values)
         if current_value != self.recorded:
             if self.is_derived:
-                raise OtherProgramError
-            gave = "" if self.function in _OF_CONTENTS else f" gave {self.recorded!r}"
-            gives = "differs" if self.function in _OF_CONTENTS else f"gives {current_value!r}"
+                raise ProgramMismatchError
+            gave = "" if self.function in _CONTENT_FUNCTIONS else f" gave {self.recorded!r}"
+            gives = "differs" if self.function in _CONTENT_FUNCTIONS else f"gives {current_value!r}"
             raise GuardError(
                 f"while the graph was recorded, {self}{gave}, and Python branched on it. With these values it "
                 f"{gives}. Record the graph again with such values, or choose in the graph itself (np.where, np.minimum, "
@@ -129,74 +129,74 @@ class Guard:
 
 @dataclass(eq=False, slots=True)
 class ShapeGuard(Guard):
-    """A guard on shapes that depend on values, such as that of ``x[x > 0]``, noted when the operation is recorded.
+    """A guard on shapes that depend on values, such as that of ``x[x > 0]``, logged when the operation is recorded.
 
     Python, or the rule of a derivative, may have read the number of elements, and neither can be observed.
 
     Attributes
     ----------
-    is_within : bool
+    is_within_trace : bool
         Whether the operation was recorded while a function is traced.
     """
 
-    is_within: bool = False
+    is_within_trace: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class EvaluationGuard(Guard):
-    """A guard that compares nothing: operations whose results are not read are computed for their errors and warnings."""
+    """A guard that compares nothing. Its arguments are computed for their errors and warnings only."""
 
     def check(self, *values: Any) -> None:
         """Do nothing: the values have been computed."""
 
 
-# ------------------------------------------------------------------------------------------- noted
+# ------------------------------------------------------------------------------------------- logging guards
 
-_forgetting: ContextVar[bool | None] = layered_variable("forgetting", False)
+_is_ignoring: ContextVar[bool | None] = layered_variable("ignoring_guards", False)
 
 
 def ignoring_guards(on: bool) -> Setting:
-    """Return a context that, if `on`, logs no guards, because each run computes its content again (`graph.Origin`)."""
-    return Setting({_forgetting: on and _forgetting.get() is not None})
+    """Return a context that, if `on`, logs no guards, because each run repeats the code inside (`values.Origin`)."""
+    return Setting({_is_ignoring: on and _is_ignoring.get() is not None})
 
 
-def collecting_guards(noted: list[Guard] | None = None) -> Setting:
-    """Return a context that collects guards, in a list if one is given, also within `ignoring_guards`."""
-    return Setting({_forgetting: None} if noted is None else {_forgetting: None, trace_guards: noted})
+def collecting_guards(guards: list[Guard] | None = None) -> Setting:
+    """Return a context that logs guards, in the list `guards` if it is set, also within `ignoring_guards`."""
+    return Setting({_is_ignoring: None} if guards is None else {_is_ignoring: None, trace_guards: guards})
 
 
 def note_guard(
     what: str,
     function: Callable[..., Any] | None,
-    about: tuple[Any, ...],
+    args: tuple[Any, ...],
     recorded: Any,
     frame: Any,
     sequence_number: int | None = None,
 ) -> Guard | None:
-    """Log a guard on the current line of `frame` and return it; None if it is about no node.
+    """Log a guard on the current line of `frame` and return it; None if there is no node among `args`.
 
-    `what`, `function` and `recorded` are those of `Guard`, and `about` its `args`; `sequence_number` is now unless given.
+    `what`, `function`, `args` and `recorded` are those of `Guard`; `sequence_number` is the next one by default.
     """
-    has_node = carries = False
-    for node in about:
+    has_node = has_transform = False
+    for node in args:
         if isinstance(node, Value):
             has_node = True
-            carries = carries or node.level > 0
+            has_transform = has_transform or node.level > 0
             if type(node) in TRACKED:
                 mark_used(node)
-    if not has_node or _forgetting.get():
+    if not has_node or _is_ignoring.get():
         return None
-    if carries:
-        if any(isinstance(a, Value) and a.trace_kind == "batch" for a in about):
-            _note_forms(what, about, frame, next_sequence_number() if sequence_number is None else sequence_number)
+    if has_transform:
+        if any(isinstance(a, Value) and a.trace_kind == "batch" for a in args):
+            _note_shapes(what, args, frame, next_sequence_number() if sequence_number is None else sequence_number)
             return None
-        about = tuple(map(innermost, about))
-        if not any(isinstance(a, Value) for a in about):
+        args = tuple(map(strip_transforms, args))
+        if not any(isinstance(a, Value) for a in args):
             return None
     guard = Guard(
         what,
         function,
-        about,
+        args,
         recorded,
         frame.f_code,
         frame.f_lasti,
@@ -206,23 +206,23 @@ def note_guard(
     return guard
 
 
-def innermost(operand: Any) -> Any:
+def strip_transforms(operand: Any) -> Any:
     """Return a node without its tangents and batch axes."""
     while isinstance(operand, Value) and operand.level:
         operand = operand.values if operand.trace_kind == "batch" else operand.primal  # type: ignore[attr-defined]
     return operand
 
 
-def _note_forms(what: str, about: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
-    """Log a guard on the shapes of all batch elements if one is read; they do not depend on the numbers."""
-    for operand in about:
-        if isinstance(operand, Value) and isinstance(innermost_node := innermost(operand), Value):
+def _note_shapes(what: str, args: tuple[Any, ...], frame: Any, sequence_number: int) -> None:
+    """Log guards on the shapes of batched values, which do not depend on the numbers."""
+    for operand in args:
+        if isinstance(operand, Value) and isinstance(node := strip_transforms(operand), Value):
             log_guard(
                 Guard(
                     what,
                     np.shape,
-                    (innermost_node,),
-                    innermost_node.raw_value.shape,
+                    (node,),
+                    node.raw_value.shape,
                     frame.f_code,
                     frame.f_lasti,
                     sequence_number,
@@ -231,7 +231,7 @@ def _note_forms(what: str, about: tuple[Any, ...], frame: Any, sequence_number: 
 
 
 def guarded_value(value: Any, what: str) -> Any:
-    """Return `value` with plain values in place of nodes, for a use that is not recorded, such as an index. They are guarded."""
+    """Replace nodes in `value` by plain values under a guard, for a use that is not recorded, such as an index."""
     if isinstance(value, (tuple, list)):
         return type(value)([guarded_value(part, what) for part in value])
     if not isinstance(value, Value):
@@ -244,7 +244,7 @@ def guarded_value(value: Any, what: str) -> Any:
 
 
 def evaluate_guarded(what: str, function: Callable[[Any], Any], value: Any) -> Any:
-    """Return ``function(value)`` of plain values, for a rule that branches on the result without recording it. It is guarded."""
+    """Return ``function(value)`` of plain values under a guard, for a rule that branches on the result without recording it."""
     if not isinstance(value, Value):
         return function(value)
     require_unbatched(what, value)
@@ -265,8 +265,10 @@ def _fingerprint_of(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def contents(array: Any) -> tuple[Any, ...]:
-    """Return shape, dtype and bytes of an array for comparisons; of a large one its `fingerprint`, which takes longer."""
-    return (array.shape, array.dtype.str, np.asarray(array).tobytes()) if array.nbytes <= SMALL else fingerprint(array)
+    """Return shape, dtype and bytes of an array for comparisons; for a large array, its `fingerprint`, which is slower."""
+    return (
+        (array.shape, array.dtype.str, np.asarray(array).tobytes()) if array.nbytes <= MAX_CONTENTS_BYTES else fingerprint(array)
+    )
 
 
 def fingerprint(array: Any) -> tuple[Any, ...]:
@@ -274,11 +276,11 @@ def fingerprint(array: Any) -> tuple[Any, ...]:
     return array.shape, array.dtype.str, hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).hexdigest()
 
 
-_OF_CONTENTS = (contents, fingerprint)  # their values are not shown
+_CONTENT_FUNCTIONS = (contents, fingerprint)  # messages do not show their values
 
 
 def note_layout(node: Any, what: str) -> None:
-    """Log a guard on the memory layout of a node that selected an order, or a view instead of a copy."""
+    """Log a guard on the memory layout of a node, which selected an order, or a view instead of a copy."""
     note_guard(what, layout, (node,), layout(node.raw_value), source_lines.user_frame(2))
 
 
@@ -290,27 +292,29 @@ def note_copy(node: Any) -> None:
         note_guard(f"whether np.{node.function.__name__} makes a copy", function, (operand,), True, source_lines.user_frame(2))
 
 
-def note_nothing(node: Any, index: Any) -> None:
-    """Log a guard that a part of a node is empty, so that a write into it changed nothing."""
+def note_empty_write(node: Any, index: Any) -> None:
+    """Log a guard that the written part of a node is empty, so that the write changed nothing."""
     function = functools.partial(is_empty, index)
     note_guard("whether the written part is empty", function, (node,), True, source_lines.user_frame(2))
 
 
-def note_points(*line: Any) -> None:
+def note_arange_length(*args: Any) -> None:
     """Log a guard on the number of points of ``np.arange(start, stop, step)`` if some of the arguments are nodes."""
-    if is_recording() and any(isinstance(number, Value) for number in line):
-        count = points(*[number.raw_value if isinstance(number, Value) else number for number in line])
-        note_guard("the length of np.arange", points, line, count, source_lines.user_frame(2))
+    if is_recording() and any(isinstance(number, Value) for number in args):
+        count = arange_length(*[number.raw_value if isinstance(number, Value) else number for number in args])
+        note_guard("the length of np.arange", arange_length, args, count, source_lines.user_frame(2))
 
 
 def _note_count(nodes: tuple[Any, ...]) -> None:
     """Log a guard on the shapes of new nodes that depend on the values of operands."""
-    if _forgetting.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
-        return  # the shape of a user's operation that is not compiled is checked while it lives
+    if _is_ignoring.get() or (not is_compiling() and get_attached(nodes[0].function, "opname") is not None):
+        return  # without compilation, the shape of a user's operation is checked while the node exists
     first, result_shapes = nodes[0], shapes(*[node.raw_value for node in nodes])
-    what, is_within = f"the shape of the result of {first.opname}", is_tracing()
+    what, is_within_trace = f"the shape of the result of {first.opname}", is_tracing()
     log_guard(
-        ShapeGuard(what, shapes, nodes, result_shapes, first.code, first.instruction, next_sequence_number(), False, is_within)
+        ShapeGuard(
+            what, shapes, nodes, result_shapes, first.code, first.instruction, next_sequence_number(), False, is_within_trace
+        )
     )
 
 
@@ -322,18 +326,18 @@ def shapes(*arrays: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(map(np.shape, arrays))
 
 
-def points(start: Any, stop: Any, step: Any) -> int:
+def arange_length(start: Any, stop: Any, step: Any) -> int:
     """Return the number of points of ``np.arange``."""
     return len(np.arange(start, stop, step))
 
 
 def is_empty(index: Any, array: Any) -> bool:
-    """Whether a part of an array has no elements."""
+    """Whether ``array[index]`` has no elements."""
     return not np.size(array[index])
 
 
 def is_copy(function: Any, options: dict[str, Any], array: Any) -> bool:
-    """Whether a function returns memory of its own."""
+    """Whether a function returns a copy of an array, not a view."""
     return owner_of(function(array, **options)) is not owner_of(array)
 
 

@@ -1,7 +1,7 @@
-"""Errors that depend on numbers: code that catches one branches on values, so a guard checks whether it is raised again.
+"""Guards on errors that depend on values, because code that catches such an error branches on the values.
 
-``np.linalg.cholesky(K)`` in a ``try`` statement branches as ``if`` does, without a call of a node's method. So the errors of
-operations are guards.
+``np.linalg.cholesky(K)`` in a ``try`` statement branches as ``if`` does, without a call of a node's method. So a guard checks
+whether an operation raises again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..interpreters import on_operation_error
 from ..ops import opname_of
 from ..tracing import is_compiling
 from ..values import Value, is_python_arithmetic, require_history, save_operands
-from .guard import innermost, note_guard
+from .guard import note_guard, strip_transforms
 
 
-def error_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
-    """Return the name of the error that ``function(*values, **options)`` raises within ``np.errstate(**settings)``, or None."""
+def error_name_of(function: Callable[..., Any], options: dict[str, Any], settings: dict[str, Any], *values: Any) -> str | None:
+    """Return the class name of the error that ``function(*values, **options)`` raises under ``np.errstate``; None without one."""
     with np.errstate(**settings):
         try:
             function(*values, **options)
@@ -31,21 +31,21 @@ def error_of(function: Callable[..., Any], options: dict[str, Any], settings: di
 
 
 def note_error(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception | None, frame: Any) -> None:
-    """Log a guard on the error that ``function(*args, **options)`` has raised, if any, on the current line of a frame."""
-    settings = {kind: "raise" if how == "raise" else "ignore" for kind, how in np.geterr().items()}
-    error_function = functools.partial(error_of, function, options, settings)
+    """Log a guard on the error that ``function(*args, **options)`` has raised, or that it raised none, at the line of a frame."""
+    settings = {kind: "raise" if action == "raise" else "ignore" for kind, action in np.geterr().items()}
+    error_function = functools.partial(error_name_of, function, options, settings)
     error_name = None if error is None else type(error).__name__
     note_guard(f"whether {opname_of(function)} raises", error_function, args, error_name, frame)
 
 
-def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Raise the error of a function of Python numbers for the numbers of nodes, as of ``math.log(-1)``, and log it as a guard.
+def check_domain(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Raise the domain error of a function of Python numbers, such as ``math.log(-1)``, for the values of nodes; log a guard.
 
-    Calls without an error are guarded only while a function that may catch it is compiled, because each guard takes time in each
-    run.
+    A call without an error is guarded only while a function that may catch the error is compiled, because each guard takes time
+    in each run.
     """
-    about = [innermost(operand) for operand in args]
-    numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in about]
+    operands = [strip_transforms(operand) for operand in args]
+    numbers = [operand.raw_value if isinstance(operand, Value) else operand for operand in operands]
     if not all(isinstance(number, (int, float, np.number, np.ndarray)) and not np.ndim(number) for number in numbers):
         return
     error = None
@@ -57,7 +57,7 @@ def require_possible(function: Callable[..., Any], args: tuple[Any, ...]) -> Non
         error = raised_here
     frame = source_lines.user_frame(2)
     if error is not None or (is_compiling() and frame.f_code is not None and frame.f_code.co_exceptiontable):
-        note_error(function, tuple(about), {}, error, frame)
+        note_error(function, tuple(operands), {}, error, frame)
     if error is not None:
         raise error
 
@@ -66,9 +66,9 @@ _REAL = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 
 def require_divisible(name: str, a: Any, b: Any) -> None:
-    """Raise the error of Python's operator for two operands that represent Python numbers, such as ``1 / x`` at 0."""
+    """Raise Python's error for an operator on two nodes that represent Python numbers, such as ``1 / x`` at 0."""
     require_history(a, b)
-    numbers = [x.raw_value if isinstance(x, Value) else x for x in map(innermost, (a, b))]
+    numbers = [x.raw_value if isinstance(x, Value) else x for x in map(strip_transforms, (a, b))]
     divisor = numbers[1]
     if name != "pow" and type(divisor) in _REAL and divisor:
         return
@@ -76,9 +76,9 @@ def require_divisible(name: str, a: Any, b: Any) -> None:
         np.ndim(numbers[0]) or np.ndim(divisor) or (name != "pow" and divisor) or any(map(np.iscomplexobj, numbers))
     ):
         return
-    function = RAISING[name]
+    function = RAISING_OPERATORS[name]
     if _raises(function, numbers) and is_python_arithmetic(a) and is_python_arithmetic(b):
-        require_possible(function, (a, b))
+        check_domain(function, (a, b))
 
 
 def _raises(function: Callable[..., Any], numbers: list[Any]) -> bool:
@@ -107,7 +107,7 @@ def _pow(a: Any, b: Any) -> Any:
     return float(a) ** float(b)
 
 
-RAISING = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
+RAISING_OPERATORS = {"truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "divmod": _floordiv, "pow": _pow}
 
 
 def _note_raised(function: Any, args: tuple[Any, ...], options: dict[str, Any], error: Exception) -> None:

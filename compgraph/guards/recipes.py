@@ -17,7 +17,7 @@ from ..context import rerecording
 from ..graph import walk
 from ..values import ConstantNode, MultiOutput, Value
 
-HEAVY = 2**20  # bytes of the largest array that a lineage keeps alive; a larger one it holds weakly
+MAX_RECIPE_ARRAY_BYTES = 2**20  # larger arrays are weak references in a recipe
 
 
 class NotRecomputableError(Exception):
@@ -25,7 +25,7 @@ class NotRecomputableError(Exception):
 
 
 class Recipe:
-    """How a node or a multi-output operation was computed.
+    """The operation and operands that computed a node or a multi-output operation.
 
     Attributes
     ----------
@@ -35,19 +35,19 @@ class Recipe:
         Those of the node, with recipes in place of nodes among the arguments, and weak references in place of large arrays. The
         function of a leaf is None.
     value : array or None
-        For a leaf of one of the kinds in `guard_logs._STEADY`, its array, unless it is large.
+        For a leaf of one of the kinds in `guard_logs._STABLE_LEAVES`, its array, unless that is large.
     root : Recipe or None
-        For a view, the recipe of its operand or of its root; see `rooted`.
+        For a view, the recipe of its operand or of its root; see `find_root`.
     log : GuardLog
-        The log of guards about it.
-    buffer : Buffer or None
-        For a root with writes, these.
+        The log of the guards about the node.
+    buffer : BufferWrites or None
+        For a root that was written into, the writes.
     """
 
     __slots__ = ("__weakref__", "args", "buffer", "function", "log", "node", "options", "root", "sequence_number", "value")
 
     args: tuple[Any, ...]
-    buffer: Buffer | None
+    buffer: BufferWrites | None
     function: Any
     log: Any
     node: Callable[[], Any]
@@ -56,8 +56,8 @@ class Recipe:
     sequence_number: float
     value: Any
 
-    def rooted(self) -> Recipe:
-        """The recipe of the root, the node that first had the buffer."""
+    def find_root(self) -> Recipe:
+        """Return the recipe of the root, the node that first had the buffer."""
         root = self
         while root.root is not None:
             root = root.root
@@ -67,121 +67,119 @@ class Recipe:
         return root
 
     def sources(self) -> list[Recipe]:
-        """The recipes of operands, and of values stored in the buffer; these may have been computed from the buffer itself."""
+        """Return the recipes of the operands, and of the values stored in the buffer, which may depend on the buffer itself."""
         stored = () if self.buffer is None else self.buffer.stored
         return [a for a in (*self.args, *stored) if type(a) is Recipe]
 
 
-class Buffer:
-    """The examined writes into a buffer.
+class BufferWrites:
+    """The writes into a buffer of which recipes were made.
 
     Attributes
     ----------
-    seen : int
-        Their number.
-    written : float
-        The sequence number of the first.
+    write_count : int
+        The number of writes.
+    first_write : float
+        The sequence number of the first write.
     stored : list of Recipe
         The recipes of the stored nodes.
     """
 
-    __slots__ = ("seen", "stored", "written")
+    __slots__ = ("first_write", "stored", "write_count")
 
-    def __init__(self, written: float) -> None:
-        self.seen, self.written = 0, written
+    def __init__(self, first_write: float) -> None:
+        self.write_count, self.first_write = 0, first_write
         self.stored: list[Recipe] = []
 
 
 def reduce_ancestors(
-    lineages: Iterable[Any], leaf: Callable[[Recipe], Any], together: Callable[[Iterable[Any]], Any]
+    recipes: Iterable[Any], evaluate: Callable[[Recipe], Any], combine: Callable[[Iterable[Any]], Any]
 ) -> dict[int, Any]:
-    """Combine ``leaf(recipe)`` of each recipe and its ancestors by `together`; return the results by id."""
-    ordered = sort_recipes(lineages)
-    results = {id(lineage): leaf(lineage) for lineage in ordered}
-    buffers = any(lineage.buffer for lineage in ordered)
+    """Combine the values ``evaluate(recipe)`` of each recipe and its ancestors by `combine`; return the results by id."""
+    ordered = sort_recipes(recipes)
+    results = {id(recipe): evaluate(recipe) for recipe in ordered}
+    buffers = any(recipe.buffer for recipe in ordered)
     changed = True
-    while (
-        changed
-    ):  # values stored in a buffer are younger than the buffer, so one pass in the order of sequence numbers may miss them
-        changed = False
-        for lineage in ordered:
-            sources = lineage.sources()
+    while changed:
+        changed = False  # stored values are younger than their buffer, so one pass by sequence number may miss them
+        for recipe in ordered:
+            sources = recipe.sources()
             if sources:
-                now = together([results[id(lineage)], *[results[id(a)] for a in sources]])
-                changed = changed or (buffers and now != results[id(lineage)])
-                results[id(lineage)] = now
+                result = combine([results[id(recipe)], *[results[id(a)] for a in sources]])
+                changed = changed or (buffers and result != results[id(recipe)])
+                results[id(recipe)] = result
     return results
 
 
-def sort_recipes(lineages: Iterable[Any]) -> list[Recipe]:
+def sort_recipes(recipes: Iterable[Any]) -> list[Recipe]:
     """Return recipes and all their ancestors, operands first."""
-    return sorted(walk([a for a in lineages if type(a) is Recipe], Recipe.sources), key=_leaves_first)
+    return sorted(walk([a for a in recipes if type(a) is Recipe], Recipe.sources), key=_leaves_first)
 
 
-def _leaves_first(lineage: Recipe) -> tuple[bool, float]:
-    return lineage.function is not None, lineage.sequence_number
+def _leaves_first(recipe: Recipe) -> tuple[bool, float]:
+    return recipe.function is not None, recipe.sequence_number
 
 
-# ------------------------------------------------------------------------------------------- computed again
+# ------------------------------------------------------------------------------------------- rematerialization
 
 
 class Rematerializer:
-    """Computes nodes of recipes: the node itself while it exists, else again from existing ones."""
+    """Returns the nodes of recipes. Freed nodes are recomputed from existing ones."""
 
     def __init__(self) -> None:
-        # By the ids of lineages, which the guards keep alive: the node made, and how long its value is right (the
-        # first write into a buffer behind it that is gone).
-        self._made: dict[int, Any] = {}
-        self._until: dict[int, float] = {}
+        # By the ids of recipes, which the guards keep alive: the node, and the sequence number up to which its value is correct
+        # (the first write into a freed buffer behind it).
+        self._nodes: dict[int, Any] = {}
+        self._valid_until: dict[int, float] = {}
 
-    def revived(self, kept: Any, sequence_number: float) -> Any:
+    def rematerialize(self, arg: Any, sequence_number: float) -> Any:
         """Return the node for an argument of a guard; raise a NotRecomputableError if it cannot be computed."""
-        if type(kept) is not Recipe:
-            return self._operand(kept)
-        behind = list(walk([kept], self._needed))
-        gone = [lineage for lineage in behind if id(lineage) not in self._made]
-        for lineage in sorted(gone, key=_leaves_first):
-            written = np.inf if lineage.buffer is None else lineage.buffer.written
-            until = min([self._until[id(a)] for a in lineage.args if type(a) is Recipe], default=np.inf)
-            node = self._again(lineage)
-            self._made[id(lineage)], self._until[id(lineage)] = node, min(written, until)
-        if self._until[id(kept)] < sequence_number:
+        if type(arg) is not Recipe:
+            return self._operand(arg)
+        needed = list(walk([arg], self._missing_operands))
+        missing = [recipe for recipe in needed if id(recipe) not in self._nodes]
+        for recipe in sorted(missing, key=_leaves_first):
+            first_write = np.inf if recipe.buffer is None else recipe.buffer.first_write
+            valid_until = min([self._valid_until[id(a)] for a in recipe.args if type(a) is Recipe], default=np.inf)
+            node = self._recompute(recipe)
+            self._nodes[id(recipe)], self._valid_until[id(recipe)] = node, min(first_write, valid_until)
+        if self._valid_until[id(arg)] < sequence_number:
             raise NotRecomputableError
-        return self._made[id(kept)]
+        return self._nodes[id(arg)]
 
-    def _needed(self, lineage: Recipe) -> list[Recipe]:
-        """Return the recipes of the operands of a freed node; an existing one is entered, and needs none."""
-        if id(lineage) not in self._made:
-            node = lineage.node()
+    def _missing_operands(self, recipe: Recipe) -> list[Recipe]:
+        """Return the operands needed to recompute a freed node. An existing node is stored, and needs none."""
+        if id(recipe) not in self._nodes:
+            node = recipe.node()
             if node is None:
-                return [a for a in lineage.args if type(a) is Recipe]
-            self._made[id(lineage)], self._until[id(lineage)] = node, np.inf
+                return [a for a in recipe.args if type(a) is Recipe]
+            self._nodes[id(recipe)], self._valid_until[id(recipe)] = node, np.inf
         return []
 
-    def _again(self, lineage: Recipe) -> Any:
-        if lineage.function is None:
-            if lineage.value is None:
+    def _recompute(self, recipe: Recipe) -> Any:
+        if recipe.function is None:
+            if recipe.value is None:
                 raise NotRecomputableError
-            return ConstantNode.hold(lineage.value)
-        args = tuple([self._operand(a) for a in lineage.args])
+            return ConstantNode.hold(recipe.value)
+        args = tuple([self._operand(a) for a in recipe.args])
         values = [a.raw_value if isinstance(a, (Value, MultiOutput)) else a for a in args]
         try:
             with np.errstate(all="ignore"):
-                value = lineage.function(*values, **lineage.options)
+                value = recipe.function(*values, **recipe.options)
         except Exception as error:
             raise NotRecomputableError from error
         with rerecording():
-            node = attach(value, lineage.function, args, lineage.options)
+            node = attach(value, recipe.function, args, recipe.options)
         if isinstance(node, (tuple, list)):
             node = next(part for part in node if part is not None).args[0]
-        node.sequence_number = lineage.sequence_number
+        node.sequence_number = recipe.sequence_number
         return node
 
-    def _operand(self, kept: Any) -> Any:
-        if type(kept) is Recipe:
-            return self._made[id(kept)]
-        if isinstance(kept, weakref.ref):
-            kept = kept()
-            if kept is None:
+    def _operand(self, arg: Any) -> Any:
+        if type(arg) is Recipe:
+            return self._nodes[id(arg)]
+        if isinstance(arg, weakref.ref):
+            arg = arg()
+            if arg is None:
                 raise NotRecomputableError
-        return kept
+        return arg

@@ -1,8 +1,8 @@
-"""Results of integers and booleans that no operation reads: a plain array may have been indexed by them, without any call.
+"""Integer and boolean results that no operation reads. They may have indexed a plain array, where NumPy does not dispatch.
 
 ``K[np.argsort(x)]`` of a plain `K`, and ``np.take(K, np.argmax(x))``, return plain numbers, which the graph treats as constants.
-Operands of operations and arguments of guards are tracked; any other result of integers or booleans gets an `UntrackedGuard`. A
-replay computes it too, and warns if it differs.
+Operands of operations and arguments of guards are tracked. Every other integer or boolean result gets an `UntrackedGuard`. A
+replay computes the result too, and warns if it differs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..frames import warn_user
 from ..storage import value_at
 from ..values import TRACKED, VariableNode, describe, on_untracked_freed, untracked
 from .guard import Guard, GuardError, GuardWarning, contents
-from .guard_logs import enter_at_once, enter_logged
+from .guard_logs import append_to_log, append_without_blocking
 from .recipes import sort_recipes
 
 
@@ -29,9 +29,9 @@ class UntrackedGuard(Guard):
     is_read : bool
         Whether an operation has read the node since.
     is_strict : bool
-        Whether it raises as well.
+        Whether it raises instead of warning.
     warnings_given : list of bool
-        Not empty once it has warned; shared with the same guard about other nodes (`Guard.on`).
+        Not empty once it has warned; shared with its copies for other nodes (`Guard.with_args`).
     """
 
     is_read: bool = False
@@ -40,7 +40,7 @@ class UntrackedGuard(Guard):
 
     @property
     def is_used(self) -> bool:
-        """False: numbers that were read after the operations of a graph do not concern it."""
+        """False, because a graph does not depend on values read after its last operation."""
         return False
 
     def check(self, *values: Any) -> None:
@@ -49,16 +49,16 @@ class UntrackedGuard(Guard):
         if (self.is_strict or not self.warnings_given) and self.function(*values) != self.recorded:
             self.warn_once("it differs from the recorded value")
 
-    def warn_once(self, finding: str) -> None:
-        """Warn once that constants of the graph may be wrong for the values of this run; or raise."""
+    def warn_once(self, problem: str) -> None:
+        """Warn once that constants of the graph may be wrong for the values of this run; raise if the guard is strict."""
         message = (
-            f"no operation of the graph reads {self}, and with these values {finding}. A plain array that was indexed by it "
+            f"no operation of the graph reads {self}, and with these values {problem}. A plain array that was indexed by it "
             "is not indexed again: index a node, as in cg.constant(K)[i]. Compute values that are only printed after "
             "the graph is complete"
         )
         if self.is_strict:
             error = GuardError(message)
-            error.is_of_watch = True
+            error.is_untracked = True
             raise error
         if not self.warnings_given:
             self.warnings_given.append(True)
@@ -67,14 +67,14 @@ class UntrackedGuard(Guard):
 
 @dataclass(eq=False, slots=True)
 class UnchangedGuard(Guard):
-    """A guard, about no node of a graph, that warns once if numbers of other variables are outdated.
+    """A guard that warns once if variables outside of a graph changed after their numbers left it.
 
     Attributes
     ----------
     variables : tuple of weakref
         The variables behind the numbers. Freed ones cannot change.
     is_strict : bool
-        Whether it raises as well.
+        Whether it raises instead of warning.
     warnings_given : list of bool
         Not empty once it has warned.
     """
@@ -100,9 +100,9 @@ class UnchangedGuard(Guard):
         warn_user(message, GuardWarning)
 
 
-def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
-    """Return a guard that the variables behind a leak, which are not in the graph, are unchanged; None if they were freed."""
-    leaves = [lineage.node() for lineage in sort_recipes(guard.args) if not lineage.args]
+def make_unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
+    """Make a guard that the variables behind a leak, which are not in the graph, are unchanged; None if they were freed."""
+    leaves = [recipe.node() for recipe in sort_recipes(guard.args) if not recipe.args]
     variables = tuple([weakref.ref(leaf) for leaf in leaves if isinstance(leaf, VariableNode)])
     if not variables:
         return None
@@ -119,27 +119,27 @@ def unchanged_guard(guard: Guard, is_strict: bool) -> UnchangedGuard | None:
     )
 
 
-def _watch(node: Any) -> UntrackedGuard:
-    """Return the guard of an unread node, about its value before any write."""
+def _untracked_guard(node: Any) -> UntrackedGuard:
+    """Make the guard of an unread node, on its value before any write."""
     value = value_at(node, node.sequence_number) if node.memory else node.raw_value
     what = f"the result of {node.opname}"
     return UntrackedGuard(what, contents, (node,), contents(value), node.code, node.instruction, node.sequence_number + 0.25)
 
 
 def log_untracked() -> None:
-    """Log guards of all existing nodes that are unread so far."""
+    """Log guards of all existing nodes that nothing has read yet."""
     for key in tuple(untracked):
         reference = untracked.get(key)
         node = reference() if type(reference) is weakref.ref else None
         if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
-            watch = untracked[key] = _watch(node)
-            enter_logged(watch)
-            watch.is_read = type(node) not in TRACKED  # by another thread, in the meantime
+            guard = untracked[key] = _untracked_guard(node)
+            append_to_log(guard)
+            guard.is_read = type(node) not in TRACKED  # by another thread, in the meantime
 
 
-def _enter_freed(node: Any) -> None:
+def _log_freed(node: Any) -> None:
     if not sys.is_finalizing():
-        enter_at_once(_watch(node))
+        append_without_blocking(_untracked_guard(node))
 
 
-on_untracked_freed.append(_enter_freed)
+on_untracked_freed.append(_log_freed)

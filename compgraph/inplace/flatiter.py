@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import as_operand
-from ..guards import note_length
+from ..guards import note_shape
 from ..values import Node, require_history
 from .numpy_writes import set_flat
 from .overlapping_writes import move_elements, overlaps
@@ -37,7 +37,7 @@ class Flat:
         self._next = 0
 
     def __len__(self) -> int:
-        note_length(self.base, "len() of .flat")
+        note_shape(self.base, "len() of .flat")
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
@@ -45,7 +45,7 @@ class Flat:
 
     def __next__(self) -> Any:
         if not self._next:
-            note_length(self.base, "a loop over .flat")
+            note_shape(self.base, "a loop over .flat")
         if self._next >= self.base.size:
             raise StopIteration
         element = self.base[self.coords]
@@ -60,19 +60,19 @@ class Flat:
     @property
     def coords(self) -> tuple[int, ...]:
         """The index, in the array, of the element that comes next."""
-        note_length(self.base, ".flat.coords")
+        note_shape(self.base, ".flat.coords")
         shape = self.base.shape
         return tuple(map(int, np.unravel_index(self._next, shape))) if shape else ()
 
     def __getitem__(self, index: Any) -> Any:
-        note_length(self.base, "the shape, in which .flat finds elements,")
+        note_shape(self.base, "the shape, in which .flat finds elements,")
         places = np.arange(self.base.size)[index]
         if not self.base.ndim:
             return np.ravel(self.base)[places]  # unravel_index takes no arrays of places in a 0-d array
         return self.base[np.unravel_index(places, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        note_length(self.base, "the shape, in which .flat finds elements,")
+        note_shape(self.base, "the shape, in which .flat finds elements,")
         value = as_operand(value)
         if overlaps(self.base, value):
             require_history(self.base)

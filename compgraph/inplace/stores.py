@@ -16,7 +16,7 @@ import numpy as np
 from .. import ops
 from ..context import is_deriving, is_quick, is_recording, open_scopes
 from ..frames import instructions, source_lines
-from ..guards import note_copy, note_nothing
+from ..guards import note_copy, note_empty_write
 from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_class, viewed_operand
 from ..tracing import LOGS, is_tracing
 from ..values import (
@@ -89,7 +89,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     if not before.size:  # nothing to remember, but that with other lengths there might be
         put_plain(target.raw_value, index, plain, casting)
         if is_recording():
-            note_nothing(target, index)
+            note_empty_write(target, index)
         return
     if not root.memory:
         _open(root)

@@ -19,7 +19,7 @@ import numpy as np
 from .. import arrays
 from ..frames import frame_up, is_internal
 from ..graph import stack_nested
-from ..guards import note_points, note_taken
+from ..guards import note_arange_length, note_conversion
 from ..inplace import contains_node
 from ..storage import address_of, owner_of
 from ..tracing import is_tracing
@@ -47,7 +47,7 @@ def _arange_of_nodes(*args: Any, **kwargs: Any) -> Any:
     start, step = bound.get("start", 0), bound.get("step", 1)
     require_unbatched("np.arange", start, bound["stop"], step)
     numbers = [v.raw_value if isinstance(v, Value) else v for v in (start, bound["stop"], step)]
-    note_points(start, bound["stop"], step)
+    note_arange_length(start, bound["stop"], step)
     count = as_buffer(np.arange(len(np.arange(*numbers))))
     points = start + count * step
     return points if bound.get("dtype") is None else points.astype(bound["dtype"])
@@ -170,7 +170,7 @@ def _construct_at_top_level(frame: FrameType, original: Function, ours: Any, arg
     if not records_sequences(filename, converted):
         array = original(*args, **kwargs)
         if isinstance(converted[0], Value) and not isinstance(array, Value) and not is_library(filename):
-            note_taken(converted[0], f"np.{original.__name__}()", frame)
+            note_conversion(converted[0], f"np.{original.__name__}()", frame)
         return array
     if _is_object(kwargs.get("dtype", args[1] if len(args) > 1 and not takes_nodes else None)):
         return _with_node_elements(original(*args, **kwargs), args)

@@ -128,7 +128,7 @@ def patched_math(original: Function, ours: Function) -> Function:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(map(contains_node, args)):  # also in a thread that the differentiated function has started
-            guarded_errors.require_possible(original, args)
+            guarded_errors.check_domain(original, args)
             return ours(*args, **kwargs)
         return original(*args, **kwargs)
 

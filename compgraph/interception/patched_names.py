@@ -20,7 +20,7 @@ import numpy as np
 from .. import arrays
 from ..arrays import is_compiled, register_original, shield_compiled_modules, without_patches
 from ..frames import frame_up
-from ..guards import note_taken
+from ..guards import note_conversion
 from ..values import Value
 from .callers import is_library
 from .constructors import (
@@ -113,7 +113,7 @@ def _with_copy_note(original: Function) -> Function:
         if args and isinstance(args[0], Value) and not isinstance(array, Value):
             frame = frame_up(1)
             if not is_library(frame.f_code.co_filename):
-                note_taken(args[0], f"np.{original.__name__}()", frame)
+                note_conversion(args[0], f"np.{original.__name__}()", frame)
         return array
 
     return convert

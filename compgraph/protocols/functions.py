@@ -14,7 +14,7 @@ from ..bind import bind
 from ..context import is_recording
 from ..frames import source_lines
 from ..graph import as_operand, as_operands, full_name, stack_nested, to_values
-from ..guards import needs_no_shape_guard, note_guard, note_length, note_saved, note_text
+from ..guards import needs_no_shape_guard, note_guard, note_saved, note_shape, note_text
 from ..inplace import as_traced, copyto, fill_diagonal, nan_to_num, place, put, put_along_axis, putmask, write_out
 from ..values import TRACEABLE, Borrowed, Buffer, Value, next_sequence_number, require_computed
 from .binding import bind_arguments, parameters_of, record_keywords, resolve_order, unsupported
@@ -117,7 +117,7 @@ def _call_on_values(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
         evaluate = functools.partial(_call_by_names, function, tuple(kwargs), len(args))
         note_guard(f"{full_name(function)}()", evaluate, (*args, *kwargs.values()), result, source_lines.user_frame(2))
     if function in ops.INDICES_OF_SHAPE:
-        note_length(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
+        note_shape(next(a for a in (*args, *kwargs.values()) if isinstance(a, Value)), f"the shape, by {full_name(function)},")
     return result
 
 

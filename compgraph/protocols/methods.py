@@ -296,7 +296,7 @@ def _install_methods() -> None:
 
 
 _install_methods()
-conversions.free_inert_nodes()
+conversions.install_inert_conversions()
 hash_scalars_by_value()
 
 

@@ -44,7 +44,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
     """The operator and the reflected operator of a binary function."""
     by_numpy, reflected_by_numpy = _ufunc_operator(function, is_reflected=False), _ufunc_operator(function, is_reflected=True)
     quick = (function in ops.SMOOTH_UFUNCS and function.nout == 1) or function is ops.power
-    repeats, may_raise = name == "mul", name in guarded_errors.RAISING
+    repeats, may_raise = name == "mul", name in guarded_errors.RAISING_OPERATORS
 
     def forward(self: Value, other: Any) -> Any:
         if may_raise and getattr(self, "is_scalar", False):
@@ -70,9 +70,9 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
         if _takes_precedence(other) or (repeats and _repeats_sequence(self, other)):
             return NotImplemented
         if name != "divmod" and _has_operator(other, f"__r{name}__"):
-            if not self.ndim or (conversions.is_within(self) and _has_priority(other)):
+            if not self.ndim or (conversions.is_within_operator(self) and _has_priority(other)):
                 return NotImplemented
-            if conversions.is_within(self):
+            if conversions.is_within_operator(self):
                 return call_on_elements(compute, (self, other))
         return by_numpy(self, other)
 
@@ -91,7 +91,7 @@ def _binary(name: str, function: Any, compute: Callable[[Any, Any], Any]) -> tup
             return bind(function, (other, self))
         if repeats and _repeats_sequence(self, other):
             return NotImplemented
-        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within(self):
+        if name != "divmod" and _has_operator(other, f"__{name}__") and self.ndim and conversions.is_within_operator(self):
             return call_on_elements(compute, (other, self))
         return reflected_by_numpy(self, other)
 

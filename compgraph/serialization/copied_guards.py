@@ -16,7 +16,7 @@ from ..guards import (
     Recipe,
     ShapeGuard,
     UntrackedGuard,
-    is_forgetful,
+    has_evicted_guards,
     log_untracked,
     logged_guards,
     lost_guards,
@@ -43,15 +43,15 @@ class CopiedGuards:
         return None if text_and_sequence_number is None else (text_and_sequence_number[0], text_and_sequence_number[1] - now)
 
     def _latest(self, lineage: Recipe, last: float) -> tuple[str, float] | None:
-        log = lineage.log.merged()
+        log = lineage.log.resolve()
         if log not in self._newest:
             self._newest[log] = _newest([guard for guard in logged_guards([log]) if not self._is_known(guard)], last)
         guard = self._newest[log].get(id(lineage))
         if guard is not None:
             return str(guard), guard.sequence_number
-        if is_forgetful(log, -inf):
-            return "more of them than are remembered", log.forgotten
-        return next(((lost.words, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is lineage), None)
+        if has_evicted_guards(log, -inf):
+            return "more of them than are remembered", log.evicted_until
+        return next(((lost.description, lost.sequence_number) for lost in lost_guards(log) if lost.recipe is lineage), None)
 
     def _is_known(self, guard: Guard) -> bool:
         """Whether a guard watches a value that is read or copied, or the shapes of a value that is copied."""

@@ -218,7 +218,7 @@ def is_array_to_fill(node: Any) -> bool:
 NUMBERS = re.compile(r"\d+")
 
 
-def merged(labels: list[str]) -> str:
+def resolve(labels: list[str]) -> str:
     """Merge the labels of equal steps: those of the first and the last, if they differ.
 
     Examples

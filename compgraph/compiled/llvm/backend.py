@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ... import ops
 from ...executor import NumPyBackend, Schedule, ScheduleInterpreter, TripCountFamily
-from ...guards import EvaluationGuard, Guard, GuardError, OtherProgramError
+from ...guards import EvaluationGuard, Guard, GuardError, ProgramMismatchError
 from ...storage import Write, window
 from ...values import MultiOutput, Node
 from ..compile_errors import warn_compile
@@ -229,7 +229,7 @@ class MachineProgram:
         """Compute the outputs from the inputs."""
         try:
             outputs, flags = self._run(values) if self._direct_calls is None else self._run_direct_calls(values)
-        except (GuardError, OtherProgramError):  # perhaps because of a rounding error; NumPy decides
+        except (GuardError, ProgramMismatchError):  # perhaps because of a rounding error; NumPy decides
             return self._run_with_numpy(values)
         if flags and _is_reported_by_numpy(flags):
             return self._run_with_numpy(values)  # to get its warnings
@@ -266,7 +266,7 @@ class MachineProgram:
         else:
             flags = function(*arguments)
         if flags & BAILOUT:
-            raise OtherProgramError("an index is out of range, or a number does not fit")
+            raise ProgramMismatchError("an index is out of range, or a number does not fit")
         return int(flags)
 
     def _run(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
@@ -335,7 +335,7 @@ class MachineProgram:
         numpy_values[item] = result = _copy_if_shared(result, [workspace, *map(arrays.__getitem__, operand_hosts)])
         if step.out is not None:
             if np.shape(result) != step.out.shape or np.asarray(result).dtype != step.out.buffer.dtype:
-                raise OtherProgramError(f"{item.opname} returned an array of shape {np.shape(result)}")
+                raise ProgramMismatchError(f"{item.opname} returned an array of shape {np.shape(result)}")
             arrays[step.out.buffer] = np.asarray(result, order="C")
 
     def _array(self, view: BufferView, arrays: dict[Any, Any], workspace: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from ...bind import bind
 from ...context import Setting, collector, trace_guards
 from ...executor import needed, replay
-from ...guards import guards_among, is_length_guard
+from ...guards import is_length_guard, select_guards
 from ...ops import getitem
 from ...storage import Write
 from ...trees import flatten, unflatten
@@ -143,7 +143,7 @@ def _depends_on_values(items: list[Any], argument_nodes: Collection[Any], since:
     collected = collector.get()
     if collected is not None and not collected.all_among(items, since):  # unused results may warn or raise in each iteration
         return True
-    guards, escaped = guards_among(trace_guards.get() or (), items)
+    guards, escaped = select_guards(trace_guards.get() or (), items)
     return bool(escaped) or not all(map(is_length_guard, guards))  # a program has fixed shapes
 
 

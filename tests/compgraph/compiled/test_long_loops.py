@@ -431,7 +431,7 @@ def test_a_program_that_was_foretold_wrongly_is_not_taken(cut_soon: None, monkey
     assert asked == [(LENGTH - 2,)] or asked == [(LENGTH - 1,)]
 
 
-@pytest.mark.parametrize("broken", ["truncate_graph", "replay", "guards_among"])
+@pytest.mark.parametrize("broken", ["truncate_graph", "replay", "select_guards"])
 def test_what_fails_with_few_turns_is_done_with_all(cut_soon: None, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """Also where the function catches the error."""
 

@@ -208,7 +208,7 @@ def test_the_log_is_short_and_nests() -> None:
             for _ in range(1000):
                 float(v[0])
         float(v[1])
-    assert len(inner) == conversions.KEPT == len(outer)
+    assert len(inner) == conversions.MAX_LEAKS == len(outer)
     assert conversions.recent_leaks()[-1] == outer[-1] != inner[-1]
 
 

@@ -231,7 +231,7 @@ def about_a_constant_that_may_be_fed(x: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_logs, "KEPT", 300)
+    monkeypatch.setattr(guard_logs, "MAX_GUARDS", 300)
 
 
 def outcomes(function: Callable[[Any], Any], x: Any, way: Callable[[Any], Any] = lambda graph: graph, **options: Any) -> set[str]:
@@ -336,8 +336,8 @@ def test_decisions_about_other_values_of_a_variable_do_not_matter() -> None:
 
 @pytest.mark.parametrize("updates", [True, False])
 def test_decisions_are_bounded(updates: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_logs, "FIRST", 2**17)
-    monkeypatch.setattr(guard_logs, "MOST", 2**19)
+    monkeypatch.setattr(guard_logs, "FIRST_PRUNE_BYTES", 2**17)
+    monkeypatch.setattr(guard_logs, "MAX_LOG_BYTES", 2**19)
     w = cg.variable(np.ones(3), "w")
 
     def remembered(steps: int) -> int:

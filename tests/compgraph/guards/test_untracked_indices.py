@@ -264,11 +264,11 @@ def test_nothing_is_kept_of_what_is_read_or_freed() -> None:
 
 def test_long_loops_keep_a_bounded_log() -> None:
     x = cg.variable(RECORDED)
-    for k in range(2 * guard_logs.KEPT):
+    for k in range(2 * guard_logs.MAX_GUARDS):
         assert (x > k).shape == (3,)
-    log = x.recipe.log.merged()  # type: ignore[attr-defined]
-    assert guard_logs.KEPT // 4 <= len(log.guards) <= guard_logs.KEPT
-    assert log._weight <= guard_logs.MOST
+    log = x.recipe.log.resolve()  # type: ignore[attr-defined]
+    assert guard_logs.MAX_GUARDS // 4 <= len(log.guards) <= guard_logs.MAX_GUARDS
+    assert log._weight <= guard_logs.MAX_LOG_BYTES
 
 
 def test_freed_graphs_hold_nothing() -> None:
@@ -285,9 +285,9 @@ def test_finalizers_wait_for_the_logs() -> None:
     node = np.argsort(x)
     with guard_logs._lock:
         del node
-        assert len(guard_logs._late) == 1
+        assert len(guard_logs._deferred) == 1
     executor = cg.Executor(np.sum(x * 2) * 1)
-    assert not guard_logs._late
+    assert not guard_logs._deferred
     executor.run({"x": RECORDED})
 
 
