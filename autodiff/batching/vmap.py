@@ -17,7 +17,7 @@ from compgraph.frames import is_internal
 from compgraph.graph import breadth_first
 from compgraph.interception import as_borrowed, intercept
 from compgraph.profiling import EXAMPLES, patch_method
-from compgraph.scipy import enter_imported
+from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing, is_tracing, user_line_of
 from compgraph.values import (
     ARGUMENTS,
@@ -184,7 +184,7 @@ def _call_with_leaves(f: Callable[..., Any], structure: Any, *leaves: Any) -> An
 
 def _run(f: Callable[..., Any], arguments: Any, level: int, size: int, randomness: str) -> Any:
     """Trace the function once for the whole batch."""
-    enter_imported()
+    register_imported()
     args, kwargs = arguments
     values = (*args, *kwargs.values())
     intercepts = randomness != "same"

@@ -13,7 +13,7 @@ from compgraph.context import buffers_wrapped, is_recording, run_isolated
 from compgraph.graph import walk
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
-from compgraph.scipy import enter_imported
+from compgraph.scipy import register_imported
 from compgraph.storage import memory_of
 from compgraph.tracing import Tracing
 from compgraph.values import (
@@ -157,7 +157,7 @@ def run_with_tangents(
     wrapped = buffers_wrapped(lambda buffer: _still(buffer, lambda b: make(b, None, level)))
 
     def run() -> Any:
-        enter_imported()
+        register_imported()
         with Tracing(records=True), wrapped, intercept(f, arguments, unchanged=kept) as opened, collecting_leaks() as escapes:
             result = call_with_locked("jvp", shared, points, inputs, opened.captured, lambda: call(*inputs))
             result, aux = split_aux("jvp", result) if has_aux else (result, None)

@@ -9,7 +9,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from compgraph.scipy import FAMILIES, when_entered
+from compgraph.scipy import FAMILIES, on_registration
 
 _places = sorted(
     os.path.relpath(os.path.join(folder, file), *__path__)[:-3].replace(os.sep, ".")
@@ -50,4 +50,4 @@ def __getattr__(name: str) -> Any:
 
 
 _load([name for name in _modules if name not in _scipy_modules])
-when_entered(_load_family)
+on_registration(_load_family)

@@ -21,7 +21,7 @@ from compgraph.graph import to_values
 from compgraph.guards import collecting_leaks, note_input_shapes
 from compgraph.interception import intercept
 from compgraph.ops import input_of
-from compgraph.scipy import enter_imported
+from compgraph.scipy import register_imported
 from compgraph.tracing import Tracing
 from compgraph.values import (
     ArgumentNode,
@@ -126,7 +126,7 @@ class Trace:
     def _run(self) -> None:
         """Call the function on argument tracers."""
         self.points: list[Any] = []
-        enter_imported()
+        register_imported()
         with Tracing(records=True):
             for position, (argument, leaf) in enumerate(zip(self.arguments.arrays(), self.arguments.leaves, strict=True)):
                 require_no_jacobian(self.operator, argument)

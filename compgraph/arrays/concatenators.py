@@ -115,7 +115,7 @@ class Concatenator:
 
     Parameters
     ----------
-    numpys : numpy.lib._index_tricks_impl.AxisConcatenator
+    numpy_object : numpy.lib._index_tricks_impl.AxisConcatenator
         NumPy's object of that name.
     """
 

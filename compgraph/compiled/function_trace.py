@@ -12,7 +12,7 @@ from ..context import Setting, call_function, call_wrapper, recording_for_replay
 from ..executor import Schedule, TripCountFamily, needed
 from ..guards import Guard, collecting_leaks, is_length_guard, select_guards
 from ..interception import UNSEEDED, DrawMonitor, as_borrowed, generator_state, intercept, reachable_generators, with_draw_handler
-from ..scipy import enter_imported
+from ..scipy import register_imported
 from ..tracing import Tracing
 from ..values import ArgumentNode, ConstantNode, ScalarNode, Value, new_leaf, next_sequence_number
 from .call_signatures import Call
@@ -89,7 +89,7 @@ def trace_function(
 def _trace(
     f: Any, call: Call, captured: CapturedState, expected: Any, nan_safe: bool, truncation: LoopTruncation | None
 ) -> Trace:
-    enter_imported()
+    register_imported()
     since = next_sequence_number()
     tracing = Tracing(records=True, compiles=True)
     noted: list[Guard] = []

@@ -5,12 +5,12 @@ SciPy's own; rules are in `autodiff.grads.scipy`. The policy of a family is ente
 """
 
 from . import banded_matrices
-from .entering import opname, public_names, ufunc_opname
-from .families import FAMILIES, answer_by, enter_imported, policy_of, when_entered
+from .families import FAMILIES, on_registration, policy_of, register_imported, register_replacement
 from .policy import Policy
-from .steps import exact_to, zero_to_order
+from .registration import opname, public_names, ufunc_opname
+from .tools import limit_order, zero_to_order
 
 __all__ = [
-    "FAMILIES", "Policy", "answer_by", "banded_matrices", "enter_imported", "exact_to", "opname", "policy_of", "public_names",
-    "ufunc_opname", "when_entered", "zero_to_order",
+    "FAMILIES", "Policy", "banded_matrices", "limit_order", "on_registration", "opname", "policy_of", "public_names",
+    "register_imported", "register_replacement", "ufunc_opname", "zero_to_order",
 ]  # fmt: skip

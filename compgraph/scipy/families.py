@@ -13,8 +13,8 @@ from typing import Any
 from ..context import reset_after_fork
 from ..interception import ImportHook, adapt_imported, is_loading
 from ..values import before_variables
-from .entering import enter
 from .policy import Policy
+from .registration import register_policy
 
 # For each module of SciPy, the module here that has its policy.
 FAMILIES = {
@@ -35,97 +35,97 @@ FAMILIES = {
     "scipy.stats": "stats",
 }
 
-_entered: set[str] = set()
-_replacements: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `where` and `calling` of `answer_by`
+_registered: set[str] = set()
+_replacements: dict[str, dict[str, tuple[str, bool]]] = {}  # by module and name: `target` and `always` of `register_replacement`
 _callbacks: list[Callable[[str], None]] = []
 _lock = reset_after_fork(threading.RLock())
-_waiting: list[str] = []
-_is_entering = False
-_seen = 0
+_pending: list[str] = []
+_is_registering = False
+_module_count = 0
 
 
-def enter_imported() -> None:
+def register_imported() -> None:
     """Enter the families whose SciPy modules have been imported since the last call; others are entered on import.
 
     The same holds for other libraries that are adapted to nodes; see `interception.import_hooks`.
     """
-    global _seen
-    if len(sys.modules) == _seen:
+    global _module_count
+    if len(sys.modules) == _module_count:
         return
     adapt_imported()
     with _lock:
-        if not _seen:
+        if not _module_count:
             # A policy that is imported first imports SciPy's module, which is entered when the policy is complete.
             policies = {f"{__package__}.{family}" for family in FAMILIES.values()}
-            sys.meta_path.insert(0, ImportHook({*FAMILIES, *policies}, _arrived))
-        _seen = len(sys.modules)
-        _waiting.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
-        _enter_waiting()
+            sys.meta_path.insert(0, ImportHook({*FAMILIES, *policies}, _on_import))
+        _module_count = len(sys.modules)
+        _pending.extend([module for module in FAMILIES if module in sys.modules and not is_loading(sys.modules[module])])
+        _register_pending()
 
 
-def _arrived(modules: list[str]) -> None:
+def _on_import(modules: list[str]) -> None:
     """Enter the families of modules that were loaded just now: while a function is traced, say.
 
     A thread that loads a module holds the lock of that import, for which one that enters families may wait. So this does not
     wait for the latter; it finds what has arrived.
     """
-    _waiting.extend([module for module in modules if module in FAMILIES])
+    _pending.extend([module for module in modules if module in FAMILIES])
     if _lock.acquire(blocking=False):
         try:
-            _enter_waiting()
+            _register_pending()
         finally:
             _lock.release()
 
 
-def _enter_waiting() -> None:
+def _register_pending() -> None:
     """Enter one after the other; what arrives meanwhile, since a policy imports it, comes after."""
-    global _is_entering
-    if _is_entering:
+    global _is_registering
+    if _is_registering:
         return
-    _is_entering = True
+    _is_registering = True
     try:
-        while _waiting:
-            module = _waiting.pop(0)
-            if module not in _entered:
-                _entered.add(module)
-                enter(policy_of(FAMILIES[module]))
+        while _pending:
+            module = _pending.pop(0)
+            if module not in _registered:
+                _registered.add(module)
+                register_policy(policy_of(FAMILIES[module]))
                 for callback in _callbacks:
                     callback(module)
     finally:
-        _is_entering = False
+        _is_registering = False
 
 
-def when_entered(callback: Callable[[str], None]) -> None:
+def on_registration(callback: Callable[[str], None]) -> None:
     """Call `callback` with the name of SciPy's module for each family: at once where it is entered, otherwise on entering."""
     with _lock:
         _callbacks.append(callback)
-        for module in _entered:
+        for module in _registered:
             callback(module)
 
 
-before_variables.append(enter_imported)
+before_variables.append(register_imported)
 
 
-def answer_by(module: str, name: str, where: str, calling: bool = True) -> None:
+def register_replacement(module: str, name: str, target: str, always: bool = True) -> None:
     """Let a function of another package run instead of one of SciPy's: a solver, say.
 
     Parameters
     ----------
     module, name : str
         The module of SciPy, and the function, as its policy names it.
-    where : str
+    target : str
         The function that runs instead, ``"package.module:function"``; imported when it is first called.
-    calling : bool
+    always : bool
         Whether it runs for calls without nodes as well, since a user's function among the arguments may bring nodes.
     """
     with _lock:
-        _replacements.setdefault(module, {})[name] = where, calling
-        if module in _entered:
-            enter(policy_of(FAMILIES[module]), only=name)
+        _replacements.setdefault(module, {})[name] = target, always
+        if module in _registered:
+            register_policy(policy_of(FAMILIES[module]), only=name)
 
 
 def policy_of(family: str) -> Policy:
-    """The policy of a family, with the functions that were given by `answer_by`."""
+    """The policy of a family, with the functions that were given by `register_replacement`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
     replacements = _replacements.get(policy.module)
     if not replacements:
@@ -133,14 +133,14 @@ def policy_of(family: str) -> Policy:
     return dataclasses.replace(
         policy,
         refused={name: advice for name, advice in policy.refused.items() if name not in replacements},
-        instead={**policy.instead, **{name: _standing(where) for name, (where, _) in replacements.items()}},
-        calling=policy.calling | {name for name, (_, calling) in replacements.items() if calling},
+        replacements={**policy.replacements, **{name: _lazy_function(target) for name, (target, _) in replacements.items()}},
+        always=policy.always | {name for name, (_, always) in replacements.items() if always},
     )
 
 
-def _standing(where: str) -> Any:
+def _lazy_function(target: str) -> Any:
     """A function that calls the one at ``"package.module:function"``, which is imported at the first call."""
-    module, _, name = where.partition(":")
+    module, _, name = target.partition(":")
 
     @functools.cache
     def resolve() -> Any:

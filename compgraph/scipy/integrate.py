@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..graph import to_values
 from .own_code import own_code
 from .policy import Policy
-from .steps import array
+from .tools import array
 
 __all__ = ["POLICY"]
 
@@ -77,7 +77,7 @@ _QUAD = "scipy.integrate.quad or quad_vec, or fixed_quad for a smooth function"
 
 POLICY = Policy(
     module="scipy.integrate",
-    instead={
+    replacements={
         **own_code("scipy.integrate", "trapezoid", "cumulative_trapezoid", "cumulative_simpson", "romb", "fixed_quad"),
         "simpson": _simpson,
     },

@@ -18,7 +18,7 @@ _SOLVERS = """
 
 POLICY = Policy(
     module="scipy.optimize",
-    instead=own_code("scipy.optimize", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
+    replacements=own_code("scipy.optimize", "rosen", "rosen_der", "rosen_hess", "rosen_hess_prod"),
     plain=frozenset(_PLAIN.split()),
     refused={
         **dict.fromkeys(_SOLVERS.split(), "it in a program that imports autodiff, which implements it for nodes"),

@@ -20,7 +20,7 @@ from ..interception import unpatched
 from ..protocols import HANDLERS
 from ..tracing import Tracing, is_tracing
 from ..values import TRACEABLE
-from .own_code import carries_node, is_scipys, rebound, rebound_value, replaced_methods, stand_in, to_caller
+from .own_code import carries_node, is_scipys, rebind, rebind_value, replace_module, replaced_methods, to_caller
 
 
 def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..., Any]]:
@@ -40,18 +40,18 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
         if not holds_nodes(self) and not any(map(carries_node, (*args, *kwargs.values()))):
             function(self, *args, **kwargs)
             return
-        self.__class__ = class_on_nodes(type(self))
-        _traced(rebound(function), self, *args, **kwargs)
+        self.__class__ = class_of_nodes(type(self))
+        _call_traced(rebind(function), self, *args, **kwargs)
         for attribute, value in _attributes(self):
             setattr(self, attribute, to_caller(value))
 
     def call(method: str, self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _rebound_method(inspect.getattr_static(kind(), method))(copy_on_nodes(self), *args, **kwargs)
+        return _rebind_method(inspect.getattr_static(kind(), method))(copy_for_nodes(self), *args, **kwargs)
 
     return {name: create, **{f"{name}.{method}": functools.partial(call, method) for method in methods}}
 
 
-def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _call_traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function such that arrays that it fills become tracers, also at the top level."""
     with nullcontext() if is_tracing() else Tracing():
         return function(*args, **kwargs)
@@ -62,17 +62,17 @@ def holds_nodes(instance: object) -> bool:
     return getattr(type(instance), "_holds_node", False)
 
 
-def copy_on_nodes(instance: Any) -> Any:
+def copy_for_nodes(instance: Any) -> Any:
     """Return a shallow copy of a plain object whose methods run on nodes; so do those of private objects that it delegates to."""
     if holds_nodes(instance):
         return instance
     new_instance = copy.copy(instance)
-    new_instance.__class__ = class_on_nodes(type(instance))
+    new_instance.__class__ = class_of_nodes(type(instance))
     for name, value in _attributes(new_instance):
         if is_scipys(type(value)) and type(value).__name__.startswith("_"):
-            setattr(new_instance, name, copy_on_nodes(value))
+            setattr(new_instance, name, copy_for_nodes(value))
         else:
-            setattr(new_instance, name, rebound_value("", value))  # NumPy, or a function of it, that the object keeps
+            setattr(new_instance, name, rebind_value("", value))  # NumPy, or a function of it, that the object keeps
     return new_instance
 
 
@@ -84,17 +84,17 @@ def _attributes(instance: Any) -> Iterator[tuple[str, Any]]:
             yield name, getattr(instance, name)
 
 
-def class_on_nodes(kind: Any) -> Any:
+def class_of_nodes(kind: Any) -> Any:
     """The subclass of a class of SciPy's, of the same name, whose methods run on nodes."""
-    return kind if getattr(kind, "_holds_node", False) else _class_on_nodes(kind)
+    return kind if getattr(kind, "_holds_node", False) else _class_of_nodes(kind)
 
 
 @functools.cache
-def _class_on_nodes(kind: Any) -> Any:
+def _class_of_nodes(kind: Any) -> Any:
     methods: dict[str, Any] = {}
     for name in dir(kind):
         attribute = inspect.getattr_static(kind, name)
-        own = _rebound(attribute)
+        own = _rebind_attribute(attribute)
         if own is not attribute:
             methods[name] = own
     for base in reversed(kind.__mro__):
@@ -102,34 +102,34 @@ def _class_on_nodes(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {**methods, "__module__": kind.__module__, "__slots__": (), "_holds_node": True})
 
 
-def _rebound(attribute: Any) -> Any:
+def _rebind_attribute(attribute: Any) -> Any:
     """An attribute of a class, with the functions of SciPy's in it rebound."""
     if isinstance(attribute, FunctionType):
         is_refused = attribute in ops.PUBLIC_NAMES and attribute not in HANDLERS
-        return attribute if is_refused or not is_scipys(attribute) else _rebound_method(attribute)
+        return attribute if is_refused or not is_scipys(attribute) else _rebind_method(attribute)
     if isinstance(attribute, (staticmethod, classmethod)):
-        own = _rebound(attribute.__func__)
+        own = _rebind_attribute(attribute.__func__)
         return attribute if own is attribute.__func__ else type(attribute)(own)
     if isinstance(attribute, property):
-        return property(*[f and _rebound(f) for f in (attribute.fget, attribute.fset, attribute.fdel)])
+        return property(*[f and _rebind_attribute(f) for f in (attribute.fget, attribute.fset, attribute.fdel)])
     return attribute
 
 
 @functools.cache
-def _rebound_method(function: FunctionType) -> Callable[..., Any]:
-    make = functools.cache(lambda: rebound(unpatched(function)))
+def _rebind_method(function: FunctionType) -> Callable[..., Any]:
+    make = functools.cache(lambda: rebind(unpatched(function)))
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:
-        result = to_caller(_traced(make(), *args, **kwargs))
+        result = to_caller(_call_traced(make(), *args, **kwargs))
         if is_scipys(type(result)) and not holds_nodes(result) and carries_node(result):
-            result.__class__ = class_on_nodes(type(result))
+            result.__class__ = class_of_nodes(type(result))
         return result
 
     return method
 
 
-class _StandIn(ModuleType):
+class _ReplacedModule(ModuleType):
     """A compiled module in rebound code: functions of ours, and its own for plain arguments."""
 
     def __init__(self, name: str, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -137,7 +137,7 @@ class _StandIn(ModuleType):
         vars(self).update({key: self._for_nodes(key, function) for key, function in functions.items()})
 
     def __getattr__(self, name: str) -> Any:
-        return rebound_value(name, self._own(name))
+        return rebind_value(name, self._own(name))
 
     def _own(self, name: str) -> Any:
         return getattr(importlib.import_module(self.__name__), name)
@@ -151,6 +151,6 @@ class _StandIn(ModuleType):
         return call
 
 
-def stand_in_functions(module: str, functions: Mapping[str, Callable[..., Any]]) -> None:
+def replace_compiled_functions(module: str, functions: Mapping[str, Callable[..., Any]]) -> None:
     """Let rebound code call functions of ours in place of those of a compiled module if arguments are no plain arrays."""
-    stand_in(module, _StandIn(module, functions))
+    replace_module(module, _ReplacedModule(module, functions))

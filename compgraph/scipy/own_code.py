@@ -1,10 +1,10 @@
 """Run SciPy's own Python code on tracers.
 
 Much of SciPy is Python over NumPy. Nodes would pass through it, except that ``np.asarray``, ``np.zeros`` and similar functions,
-with which nearly every function begins, do not dispatch. `rebound` returns a function with the same code whose globals bind
+with which nearly every function begins, do not dispatch. `rebind` returns a function with the same code whose globals bind
 these names to functions that keep the graph. Functions of private modules that it calls are rebound as well if a node is
 among their arguments. Public functions have handlers of their own. A method runs on a view of its object whose class has
-rebound methods (`rebound_class`).
+rebound methods (`rebind_class`).
 
 SciPy itself is not changed. Code that converts a traced value to a number raises, as it does in a user's function.
 """
@@ -70,14 +70,14 @@ def _full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, order: 
     return (arrays.full if argument_has_node(fill_value) else _plain_full)(shape, fill_value, dtype, order)
 
 
-def _like(constructor: Function) -> Function:
+def _like_constructor(constructor: Function) -> Function:
     construct = _traceable(constructor)
     return lambda a, dtype=None, order="K", subok=True, shape=None, *, device=None: construct(
         np.shape(a) if shape is None else shape, stack_nested(a).dtype if dtype is None else dtype
     )
 
 
-def _gathering(function: Function) -> Function:
+def _stack_arguments(function: Function) -> Function:
     return lambda *args: function(*map(stack_nested, args))
 
 
@@ -100,16 +100,16 @@ _FUNCTIONS: dict[str, Any] = {
     "asanyarray": _asarray,
     "ascontiguousarray": _asarray,
     "asarray_chkfinite": _asarray,
-    "atleast_1d": _gathering(np.atleast_1d),
-    "atleast_2d": _gathering(np.atleast_2d),
+    "atleast_1d": _stack_arguments(np.atleast_1d),
+    "atleast_2d": _stack_arguments(np.atleast_2d),
     "astype": lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     "zeros": _traceable(np.zeros),
     "ones": _traceable(np.ones),
     "empty": _traceable(np.empty),
     "full": _full,
-    "zeros_like": _like(np.zeros),
-    "ones_like": _like(np.ones),
-    "empty_like": _like(np.empty),
+    "zeros_like": _like_constructor(np.zeros),
+    "ones_like": _like_constructor(np.ones),
+    "empty_like": _like_constructor(np.empty),
     "full_like": lambda a, fill_value, dtype=None, **options: _full(
         np.shape(a), fill_value, stack_nested(a).dtype if dtype is None else dtype
     ),
@@ -161,14 +161,14 @@ class _Complex(metaclass=_Number):
     dtype = np.dtype(complex)
 
 
-class _At:
+class _IndexedWriter:
     """``xpx.at(x, index).set(y)``, by which SciPy writes into arrays of any library: here a write in place."""
 
     def __init__(self, x: Any, index: Any = ...) -> None:
         self.x, self.index = x, index
 
-    def __getitem__(self, index: Any) -> _At:
-        return _At(self.x, index)
+    def __getitem__(self, index: Any) -> _IndexedWriter:
+        return _IndexedWriter(self.x, index)
 
     def set(self, y: Any, copy: bool | None = None, xp: object = None) -> Any:
         is_mask = getattr(self.index, "dtype", type(self.index)) in (bool, np.bool_)
@@ -225,19 +225,19 @@ _BY_NAME: dict[str, Any] = {  # functions by which SciPy determines the library 
     "array_namespace": lambda *args, **kwargs: NUMPY,
     "_namespace": lambda xp: NUMPY,
     "is_numpy": lambda xp: True,
-    "at": _At,
+    "at": _IndexedWriter,
     "apply_where": _apply_where,
 }
 
 # -------------------------------------------------------------------------------------------- replacements
 
-_modules: dict[str, ModuleType] = {}
-_replaced: dict[tuple[str, str], Any] = {}
+_replaced_modules: dict[str, ModuleType] = {}
+_replaced_methods: dict[tuple[str, str], Any] = {}
 
 
-def stand_in(name: str, module: ModuleType) -> None:
+def replace_module(name: str, module: ModuleType) -> None:
     """Bind `module` in rebound code in place of the compiled module of SciPy named `name`."""
-    _modules[name] = module
+    _replaced_modules[name] = module
 
 
 def replace_functions(functions: Mapping[str, Any]) -> None:
@@ -249,8 +249,8 @@ def replace_functions(functions: Mapping[str, Any]) -> None:
         By the name under which SciPy's modules import the function.
     """
     _BY_NAME.update(functions)
-    for space in _globals.values():
-        space.update({name: function for name, function in functions.items() if name in space})
+    for namespace in _globals.values():
+        namespace.update({name: function for name, function in functions.items() if name in namespace})
 
 
 def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
@@ -261,7 +261,7 @@ def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
     methods : mapping
         By the names of the class and of the method, a function or a property.
     """
-    _replaced.update(methods)
+    _replaced_methods.update(methods)
     _classes_with_replaced_methods.cache_clear()
 
 
@@ -269,7 +269,7 @@ def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
 
 
 def own_code(module: str, *names: str) -> Mapping[str, Function]:
-    """For `instead` of a policy: by name, functions of a module as `run_own_code` runs them."""
+    """For `replacements` of a policy: by name, functions of a module as `run_own_code` runs them."""
     return {name: functools.partial(run_own_code, module, name) for name in names}
 
 
@@ -290,7 +290,7 @@ def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
         return original(*args, **kwargs)
     if owner is None or not args or not isinstance(args[0], owner):
         return to_caller(own(*args, **kwargs))
-    result = own(rebound_instance(args[0]), *args[1:], **kwargs)
+    result = own(rebind_instance(args[0]), *args[1:], **kwargs)
     to_caller(args[0])
     return to_caller(result)
 
@@ -322,7 +322,7 @@ def _original_and_rebound(module: str, name: str) -> tuple[Any, Any, type | None
         owner = next((base for base in kind.__mro__ if last in vars(base)), None)
     function = value.__dict__["__init__"] if inspect.isclass(value) else getattr(value, "__func__", value)
     original = unpatched(function)
-    return original, rebound(original), owner
+    return original, rebind(original), owner
 
 
 def carries_node(value: object) -> bool:
@@ -343,7 +343,7 @@ def is_scipys(definition: type | FunctionType) -> bool:
 _globals: dict[int, dict[str, Any]] = {}  # by the id of the globals of a module, which live as long as SciPy
 
 
-def rebound(function: Function) -> Any:
+def rebind(function: Function) -> Any:
     """Return a function with the same code, whose globals and closure bind functions that keep the graph.
 
     Other callables are returned unchanged: a function of NumPy's (``scipy.special.sinc``) dispatches to nodes.
@@ -351,25 +351,25 @@ def rebound(function: Function) -> Any:
     if not isinstance(function, FunctionType):
         return function
     code = function.__code__
-    closure = None if function.__closure__ is None else tuple([_rebound_cell(cell) for cell in function.__closure__])
-    copy = FunctionType(code, _rebound_globals(function.__globals__), function.__name__, function.__defaults__, closure)
+    closure = None if function.__closure__ is None else tuple([_rebind_cell(cell) for cell in function.__closure__])
+    copy = FunctionType(code, _rebind_globals(function.__globals__), function.__name__, function.__defaults__, closure)
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 
 
-def rebound_instance(instance: Any) -> Any:
+def rebind_instance(instance: Any) -> Any:
     """Return an object with the attributes of `instance`, shared with it, and rebound methods."""
     if not hasattr(instance, "__dict__") or hasattr(instance, "_original"):
         return instance
     kind: Any = type(instance)
-    copy: Any = object.__new__(rebound_class(kind))
+    copy: Any = object.__new__(rebind_class(kind))
     object.__setattr__(copy, "__dict__", instance.__dict__)
     copy._original = instance
     return copy
 
 
 def original_instance(instance: Any) -> Any:
-    """Return the object from which `rebound_instance` made `instance`."""
+    """Return the object from which `rebind_instance` made `instance`."""
     return getattr(instance, "_original", instance)
 
 
@@ -384,11 +384,11 @@ class _View:
 
 def replaced_methods(kind: type) -> dict[str, Any]:
     """Return the methods by which `replace_methods` replaces those that a class defines."""
-    return {name: value for (owner, name), value in _replaced.items() if owner == kind.__name__}
+    return {name: value for (owner, name), value in _replaced_methods.items() if owner == kind.__name__}
 
 
 @functools.cache
-def rebound_class(kind: type) -> type:
+def rebind_class(kind: type) -> type:
     """Return a subclass of `kind` whose methods from SciPy's classes are rebound, or those of `replace_methods`.
 
     Each class among the bases of `kind` is preceded by its rebound one, so that ``super()`` finds rebound methods as well.
@@ -397,44 +397,53 @@ def rebound_class(kind: type) -> type:
         return _View
     methods: dict[str, Any] = {}
     if is_scipys(kind):
-        methods.update({name: _rebound_method(value) for name, value in vars(kind).items() if name not in _KEPT})
+        methods.update({name: _rebind_method(value) for name, value in vars(kind).items() if name not in _UNCHANGED_NAMES})
         methods.update(replaced_methods(kind))
     inherited: Any = kind.__bases__
-    bases = (kind, *map(rebound_class, inherited))
+    bases = (kind, *map(rebind_class, inherited))
     return type(kind.__name__, bases, {**methods, "__module__": kind.__module__, "__slots__": ()})
 
 
-_KEPT = {"__new__", "__dict__", "__weakref__", "__module__", "__doc__", "__init_subclass__", "__class_getitem__", "__slots__"}
+_UNCHANGED_NAMES = {
+    "__new__",
+    "__dict__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__init_subclass__",
+    "__class_getitem__",
+    "__slots__",
+}
 
 
-def _rebound_method(value: Any) -> Any:
+def _rebind_method(value: Any) -> Any:
     if isinstance(value, FunctionType):
-        return rebound(unpatched(value))
+        return rebind(unpatched(value))
     if isinstance(value, (staticmethod, classmethod)) and isinstance(value.__func__, FunctionType):
-        return type(value)(rebound(unpatched(value.__func__)))
+        return type(value)(rebind(unpatched(value.__func__)))
     if isinstance(value, property):
-        return property(*[f and rebound(f) for f in (value.fget, value.fset, value.fdel)])
+        return property(*[f and rebind(f) for f in (value.fget, value.fset, value.fdel)])
     return value
 
 
-def _rebound_cell(cell: CellType) -> CellType:
+def _rebind_cell(cell: CellType) -> CellType:
     try:
-        return CellType(rebound_value("", cell.cell_contents))
+        return CellType(rebind_value("", cell.cell_contents))
     except ValueError:  # still empty
         return cell
 
 
-def _rebound_globals(names: dict[str, Any]) -> dict[str, Any]:
+def _rebind_globals(names: dict[str, Any]) -> dict[str, Any]:
     """Return the globals of a module as rebound code sees them."""
-    space = _globals.get(id(names))
-    if space is None:
-        space = {"float": _Float, "complex": _Complex, "int": _Int, **names}
-        space.update({name: rebound_value(name, value) for name, value in names.items() if not name.startswith("__")})
-        _globals[id(names)] = space
-    return space
+    namespace = _globals.get(id(names))
+    if namespace is None:
+        namespace = {"float": _Float, "complex": _Complex, "int": _Int, **names}
+        namespace.update({name: rebind_value(name, value) for name, value in names.items() if not name.startswith("__")})
+        _globals[id(names)] = namespace
+    return namespace
 
 
-def rebound_value(name: str, value: Any) -> Any:
+def rebind_value(name: str, value: Any) -> Any:
     """Return what rebound code sees in place of a value that SciPy's code refers to by `name`."""
     if name in _BY_NAME:
         return _BY_NAME[name]
@@ -443,12 +452,12 @@ def rebound_value(name: str, value: Any) -> Any:
     if value is np.r_ or value is np.c_:
         return arrays.r_ if value is np.r_ else arrays.c_
     if isinstance(value, ModuleType):
-        return _rebound_module(value)
-    stand_in = _modules.get(str(getattr(value, "__module__", None)))
-    if stand_in is not None and name in vars(stand_in):
-        return vars(stand_in)[name]
+        return _rebind_module(value)
+    replacement = _replaced_modules.get(str(getattr(value, "__module__", None)))
+    if replacement is not None and name in vars(replacement):
+        return vars(replacement)[name]
     if isinstance(value, FunctionType) and is_scipys(value) and not _is_public(value):
-        return _rebound_for_nodes(value)
+        return _rebind_for_nodes(value)
     if is_scipys(type(value)) and not _classes_with_replaced_methods().isdisjoint(base.__name__ for base in type(value).__mro__):
         return _Instance(value)
     return value
@@ -456,7 +465,7 @@ def rebound_value(name: str, value: Any) -> Any:
 
 @functools.cache
 def _classes_with_replaced_methods() -> frozenset[str]:
-    return frozenset(name for name, _ in _replaced)
+    return frozenset(name for name, _ in _replaced_methods)
 
 
 class _Instance:
@@ -466,7 +475,7 @@ class _Instance:
         self._instance = instance
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(rebound_instance(self._instance), name)
+        return getattr(rebind_instance(self._instance), name)
 
 
 def _is_public(function: FunctionType) -> bool:
@@ -475,11 +484,11 @@ def _is_public(function: FunctionType) -> bool:
     return getattr(module, function.__name__, None) is function
 
 
-def _rebound_module(module: ModuleType) -> Any:
+def _rebind_module(module: ModuleType) -> Any:
     if module is np or module.__name__.endswith("array_api_compat.numpy"):
         return NUMPY
-    if module.__name__ in _modules:
-        return _modules[module.__name__]
+    if module.__name__ in _replaced_modules:
+        return _replaced_modules[module.__name__]
     if module is math or module is cmath:
         return _Math(module)
     if module.__name__.startswith("scipy.") and "._" in module.__name__:
@@ -509,15 +518,15 @@ class _PrivateModule(ModuleType):
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return rebound_value(name, getattr(self._module, name))
+        return rebind_value(name, getattr(self._module, name))
 
 
 _ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # these write nodes, and may get none as arguments
 
 
-def _rebound_for_nodes(function: FunctionType) -> Any:
+def _rebind_for_nodes(function: FunctionType) -> Any:
     """Return a function that runs rebound where a node is among the arguments, and unchanged where none is."""
-    make = functools.cache(lambda: rebound(function))
+    make = functools.cache(lambda: rebind(function))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

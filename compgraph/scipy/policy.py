@@ -24,15 +24,15 @@ class Policy:
         As `smooth`, for functions that are piecewise constant; they need no rule.
     smooth_ufuncs, piecewise_ufuncs : frozenset of str
         Ufuncs with a rule, and piecewise constant ones. They dispatch to nodes by NumPy's protocol.
-    instead : mapping
+    replacements : mapping
         Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
     own_code : frozenset of str
         Functions and methods whose own Python code runs on tracers; see `own_code`.
     fixed_options : mapping
         For functions of `own_code`, parameters that keep their default where nodes are among the arguments, and for each what to
         do instead.
-    calling : frozenset of str
-        Of `own_code` and `instead`, those that take functions of the user, or run on objects. These may bring nodes, so ours
+    always : frozenset of str
+        Of `own_code` and `replacements`, those that take functions of the user, or run on objects. These may bring nodes, so ours
         runs for calls without nodes too.
     plain : frozenset of str
         Unchanged names, which never receive nodes (errors, modules, functions of names and counts).
@@ -49,10 +49,10 @@ class Policy:
     piecewise: Mapping[str, str] = field(default_factory=dict)
     smooth_ufuncs: frozenset[str] = frozenset()
     piecewise_ufuncs: frozenset[str] = frozenset()
-    instead: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    replacements: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     own_code: frozenset[str] = frozenset()
     fixed_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    calling: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
     lowered: Mapping[str, str] = field(default_factory=dict)
     formulas: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +60,6 @@ class Policy:
 
     def kinds(self) -> Iterator[tuple[str, str]]:
         """Each name, and its kind: the name of the attribute where it stands."""
-        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "instead", "plain", "refused"):
+        for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "refused"):
             for name in getattr(self, kind):
                 yield name, kind

@@ -37,14 +37,14 @@ def multigammaln(a: Any, d: Any) -> Any:
     return constant + sum(sc.gammaln(a - (j - 1.0) / 2) for j in range(1, int(d) + 1))
 
 
-def _no_integers(exact: Any, function: str) -> None:
+def _reject_exact(exact: Any, function: str) -> None:
     if exact:
         raise TypeError(f"scipy.special.{function}: exact=True counts in integers, which no derivative passes; leave it out")
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
     """A binomial coefficient; without `repetition` 0 where ``k > N`` or one of them is negative, as in SciPy."""
-    _no_integers(exact, "comb")
+    _reject_exact(exact, "comb")
     N, k = as_operand(N), as_operand(k)  # noqa: N806
     if repetition:
         trivial = (k == 0) & (N >= 0)
@@ -55,7 +55,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
 
 def perm(N: Any, k: Any, exact: bool = False) -> Any:  # noqa: N803 - SciPy's name
     """A falling factorial, ``N! / (N - k)!``; 0 where ``k > N`` or one of them is negative, as in SciPy."""
-    _no_integers(exact, "perm")
+    _reject_exact(exact, "perm")
     N, k = as_operand(N), as_operand(k)  # noqa: N806
     possible = (k <= N) & (N >= 0) & (k >= 0)
     N, k = np.where(possible, N, 1.0), np.where(possible, k, 1.0)  # noqa: N806
@@ -64,7 +64,7 @@ def perm(N: Any, k: Any, exact: bool = False) -> Any:  # noqa: N803 - SciPy's na
 
 def factorial(n: Any, exact: bool = False, extend: str = "zero") -> Any:
     """``gamma(n + 1)``; with ``extend="zero"`` 0 for negative n."""
-    _no_integers(exact, "factorial")
+    _reject_exact(exact, "factorial")
     n = as_operand(n)
     if extend == "complex":
         return sc.gamma(n + 1.0)
@@ -83,11 +83,11 @@ def diric(x: Any, n: Any) -> Any:
     """
     x, n = as_operand(x), _plain("n", n, "diric")
     half = x / 2
-    turns = np.round(half / math.pi)
-    rest = half / math.pi - turns
-    sign = 1 - 2 * np.mod(turns * (n - 1), 2)
-    whole = (n > 0) & (n == np.floor(n))
-    return np.where(whole, sign * np.sinc(np.where(whole, n, 1) * rest) / np.sinc(rest), np.nan)
+    periods = np.round(half / math.pi)
+    rest = half / math.pi - periods
+    sign = 1 - 2 * np.mod(periods * (n - 1), 2)
+    is_valid = (n > 0) & (n == np.floor(n))
+    return np.where(is_valid, sign * np.sinc(np.where(is_valid, n, 1) * rest) / np.sinc(rest), np.nan)
 
 
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
@@ -207,7 +207,7 @@ POLICY = Policy(
         "spherical_in": "z",
         "spherical_kn": "z",
     },
-    instead={
+    replacements={
         "polygamma": polygamma,
         "multigammaln": multigammaln,
         "comb": comb,

@@ -5,7 +5,7 @@ by SciPy's own function; the solution is one node, differentiated by the implici
 only: a replacement is imported when its function is first called.
 """
 
-from compgraph.scipy import answer_by
+from compgraph.scipy import register_replacement
 
 # By SciPy's module and ours: functions that are always intercepted, because their callbacks may capture nodes.
 _CALLING = {
@@ -26,4 +26,4 @@ _NON_CALLING = {
 for _table, _is_calling in ((_CALLING, True), (_NON_CALLING, False)):
     for (_module, _module_name), _names in _table.items():
         for _name in _names.split():
-            answer_by(_module, _name, f"{__name__}.{_module_name}:{_name}", calling=_is_calling)
+            register_replacement(_module, _name, f"{__name__}.{_module_name}:{_name}", always=_is_calling)

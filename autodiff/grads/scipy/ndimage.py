@@ -40,7 +40,7 @@ def _lines(x: NDArray[Any], axis: int) -> Any:
 
 def _constant(x: NDArray[Any], axis: int, ends: dict[str, int], mode: int, cval: float) -> Any:
     """Return the extended array, including constant values outside."""
-    extended_array = kernels.extended(x, axis=axis, mode=mode, **ends)
+    extended_array = kernels.extend_array(x, axis=axis, mode=mode, **ends)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return extended_array
     outside = kernels.positions(x.shape[axis], ends["before"], ends["after"], mode) < 0
@@ -53,7 +53,7 @@ def _back1d(g: NDArray[Any], weights: Any, axis: int, mode: int, origin: int) ->
     length = g.shape[axis] + weights.shape[0] - 1
     lines = cross_correlate_back(_lines(g, axis), weights[None, None], np.zeros((1, 1, length)))
     moved = np.reshape(lines, (*np.moveaxis(g, axis, -1).shape[:-1], length))
-    return kernels.folded(np.moveaxis(moved, -1, axis), axis=axis, mode=mode, **ends)
+    return kernels.fold_array(np.moveaxis(moved, -1, axis), axis=axis, mode=mode, **ends)
 
 
 def _weights1d(
@@ -95,7 +95,7 @@ def _back(
     lengths = [n + m - 1 for n, m in zip(g.shape, weights.shape, strict=True)]
     cotangent = cross_correlate_back(g[None, None], weights[None, None], np.zeros((1, 1, *lengths)))[0, 0]
     for axis in range(g.ndim):
-        cotangent = kernels.folded(cotangent, axis=axis, mode=mode, **_ends(weights.shape[axis], origins[axis]))
+        cotangent = kernels.fold_array(cotangent, axis=axis, mode=mode, **_ends(weights.shape[axis], origins[axis]))
     return cotangent
 
 
@@ -115,8 +115,8 @@ ndimage_correlate_grad = general("ndimage_correlate", _back, _weights).tangent(
 # ------------------------------------------------------------------------------------------------ ends
 
 
-ndimage_extended_grad = linear("ndimage_extended", lambda g, out, x, **options: kernels.folded(g, **options))
-ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kernels.extended(g, **options))
+ndimage_extended_grad = linear("ndimage_extended", lambda g, out, x, **options: kernels.fold_array(g, **options))
+ndimage_folded_grad = linear("ndimage_folded", lambda g, out, x, **options: kernels.extend_array(g, **options))
 
 
 # --------------------------------------------------------------------------------------------------------------- splines
@@ -273,6 +273,6 @@ def _slopes(c: NDArray[Any], coordinates: Any, order: int, mode: int, cval: floa
 ndimage_interpolated_grad = general(
     "ndimage_interpolated", _by_coefficients, lambda g, out, c, at, **options: g * _slopes(c, at, **options)
 ).tangent(
-    lambda t, out, c, at, **options: kernels.interpolated(t, at, **{**options, "cval": 0.0, "dtype": t.dtype}),
+    lambda t, out, c, at, **options: kernels.interpolate(t, at, **{**options, "cval": 0.0, "dtype": t.dtype}),
     lambda t, out, c, at, **options: np.sum(t * _slopes(c, at, **options), axis=0),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from ..own_classes import class_on_nodes, own_class, stand_in_functions
+from ..own_classes import class_of_nodes, own_class, replace_compiled_functions
 from ..own_code import NUMPY, own_code, replace_functions, replace_methods
 from ..policy import Policy
 from . import bsplines, fitpack, piecewise_polynomials, regular_grids, scattered
@@ -25,20 +25,20 @@ _CLASSES = [  # each with the methods that plain objects have for nodes
     "RBFInterpolator __call__",
     "UnivariateSpline __call__ integral",
 ]
-_STAND_INS = {
+_COMPILED_FUNCTIONS = {
     "_ppoly": (piecewise_polynomials, "evaluate evaluate_bernstein fix_continuity integrate"),
     "_dierckx": (bsplines, "evaluate_spline"),
     "_fitpack_impl": (fitpack, "splev splint spalde"),
     "_rgi_cython": (regular_grids, "find_indices evaluate_linear_2d"),
     "_ndbspline": (regular_grids, "make_ndbspl"),
 }
-for _module, (_ours, _names) in _STAND_INS.items():
-    stand_in_functions(f"{_NAME}.{_module}", {name: getattr(_ours, name) for name in _names.split()})
+for _module, (_ours, _names) in _COMPILED_FUNCTIONS.items():
+    replace_compiled_functions(f"{_NAME}.{_module}", {name: getattr(_ours, name) for name in _names.split()})
 
 
 def _delegate_of(module: str, name: str) -> object:
     """A function of the namespace of arrays that returns the class to which SciPy delegates, on nodes, and the namespace."""
-    return lambda xp: (class_on_nodes(getattr(importlib.import_module(f"{_NAME}.{module}"), name)), NUMPY)
+    return lambda xp: (class_of_nodes(getattr(importlib.import_module(f"{_NAME}.{module}"), name)), NUMPY)
 
 
 replace_functions({"_ndim_coords_from_arrays": regular_grids.ndim_coords_from_arrays, "_get_backend": scattered.get_backend})
@@ -65,17 +65,17 @@ _SURFACES = "RegularGridInterpolator with method='linear', RBFInterpolator, or m
 
 POLICY = Policy(
     module="scipy.interpolate",
-    instead={
+    replacements={
         **{name: entry for names in _CLASSES for name, entry in own_class(_NAME, *names.split()).items()},
         **own_code(_NAME, "pchip_interpolate", "krogh_interpolate", "barycentric_interpolate", "interpn"),
         **own_code(_NAME, "splev", "splint", "splder", "splantider"),
-        "make_interp_spline": bsplines.interpolating,
-        "make_lsq_spline": bsplines.least_squares,
-        "make_smoothing_spline": fitpack.smoothing,
+        "make_interp_spline": bsplines.make_interp_spline,
+        "make_lsq_spline": bsplines.make_lsq_spline,
+        "make_smoothing_spline": fitpack.make_smoothing_spline,
         "splrep": fitpack.splrep,
-        "UnivariateSpline": fitpack.univariate,
-        "InterpolatedUnivariateSpline": fitpack.interpolated,
-        "LSQUnivariateSpline": fitpack.with_knots,
+        "UnivariateSpline": fitpack.init_univariate_spline,
+        "InterpolatedUnivariateSpline": fitpack.init_interpolated_spline,
+        "LSQUnivariateSpline": fitpack.init_lsq_spline,
         "BarycentricInterpolator.set_yi": _raise_in_place,
         "BarycentricInterpolator.add_xi": _raise_in_place,
         "lagrange": piecewise_polynomials.lagrange,

@@ -16,8 +16,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from .. import banded_matrices
-from ..own_classes import class_on_nodes
-from ..steps import array, floating, plain
+from ..own_classes import class_of_nodes
+from ..tools import array, floating, plain
 
 # ------------------------------------------------------------------------------------------ the basis
 
@@ -73,13 +73,13 @@ def evaluate_spline(t: NDArray[Any], c: NDArray[Any], k: int, x: NDArray[Any], n
 
 def spline_of(t: Any, c: Any, k: int, extrapolate: Any = True, axis: int = 0) -> Any:
     """A ``BSpline`` of nodes."""
-    return class_on_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
+    return class_of_nodes(scipy.interpolate.BSpline).construct_fast(t, c, k, extrapolate, axis)
 
 
 # ------------------------------------------------------------------------------------------ through points
 
 
-def interpolating(
+def make_interp_spline(
     x: Any, y: Any, k: Any = 3, t: Any = None, bc_type: Any = None, axis: int = 0, check_finite: bool = True
 ) -> Any:
     """``scipy.interpolate.make_interp_spline``."""
@@ -95,7 +95,7 @@ def interpolating(
     if k == 0 or (k == 1 and known is None):
         return spline_of(t, y, k, axis=axis)
     if bc_type == "periodic":
-        return spline_of(t, _closed(x, y, t, k), k, "periodic", axis)
+        return spline_of(t, _periodic_coefficients(x, y, t, k), k, "periodic", axis)
     left, right = (_end_values(end, y.shape[1:]) for end in ends)
     matrix = _collocation(t, k, x, [order for order, _ in left], [order for order, _ in right])
     both = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
@@ -169,7 +169,7 @@ def _bands(rows: Any, firsts: Any, n: int, lower: int, upper: int) -> Any:
     return np.where(inside, rows[i, np.clip(offset, 0, width - 1)], 0.0)
 
 
-def _closed(x: Any, y: Any, t: Any, k: int) -> Any:
+def _periodic_coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     """The coefficients of a closed spline: as many derivatives agree at both ends as the degree allows."""
     n = len(t) - k - 1
     rows = []
@@ -193,7 +193,7 @@ def _dense(rows: Any, firsts: Any, n: int) -> Any:
 # ------------------------------------------------------------------------------------------ near points
 
 
-def least_squares(
+def make_lsq_spline(
     x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
 ) -> Any:
     """``scipy.interpolate.make_lsq_spline``, by the normal equations, and one step that takes their rounding back."""

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from ..own_classes import class_on_nodes
-from ..steps import array, column, floating, plain
+from ..own_classes import class_of_nodes
+from ..tools import array, column, floating, plain
 from . import bsplines
 
-_SEARCHED = (
+_KNOT_SEARCH = (
     "{}: with s > 0 FITPACK searches for knots, and the spline has no derivative. Use s=0 (through all points), "
     "scipy.interpolate.make_lsq_spline with given knots, or make_smoothing_spline with lam="
 )
@@ -33,17 +33,17 @@ def splrep(
         if is_given:
             raise TypeError(f"scipy.interpolate.splrep: {name}= is not recorded. Use make_interp_spline, or CubicSpline")
     if t is None and (s is not None or w is not None) and s != 0:
-        raise TypeError(_SEARCHED.format("scipy.interpolate.splrep"))
+        raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.splrep"))
     return _tck(floating(x), floating(y), k, None if t is None else floating(t), w)
 
 
 def _tck(x: NDArray[Any], y: NDArray[Any], k: int, inner: NDArray[Any] | None, w: Any) -> tuple[Any, Any, int]:
     """Knots, coefficients and degree of the spline through all points; with inner knots, of that of least squares."""
     if inner is None:
-        curve = bsplines.interpolating(x, y, k)
+        curve = bsplines.make_interp_spline(x, y, k)
     else:
         knots = np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
-        curve = bsplines.least_squares(x, y, knots, k, w)
+        curve = bsplines.make_lsq_spline(x, y, knots, k, w)
     return curve.t, np.concatenate([curve.c, np.zeros(k + 1)]), k
 
 
@@ -102,20 +102,20 @@ def _create(self: Any, x: NDArray[Any], y: NDArray[Any], inner: Any, w: Any, bbo
     t, c, k = self._eval_args = _tck(x, y, k, inner, w)
     self._data = (None, None, None, None, None, k, None, len(t), t, c, None, None, None, None)  # as UnivariateSpline._from_tck
     self.ext = _EXTENSIONS.get(ext, ext) if isinstance(ext, str) else ext
-    self.__class__ = class_on_nodes(type(self))
+    self.__class__ = class_of_nodes(type(self))
 
 
-def univariate(
+def init_univariate_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, s: float | None = None,
     ext: int | str = 0, check_finite: bool = False,
 ) -> None:  # fmt: skip
     """The creation of a ``UnivariateSpline``."""
     if s is None or s != 0:
-        raise TypeError(_SEARCHED.format("scipy.interpolate.UnivariateSpline"))
+        raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.UnivariateSpline"))
     _create(self, x, y, None, w, bbox, k, ext)
 
 
-def interpolated(
+def init_interpolated_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, ext: int | str = 0,
     check_finite: bool = False,
 ) -> None:  # fmt: skip
@@ -123,7 +123,7 @@ def interpolated(
     _create(self, x, y, None, w, bbox, k, ext)
 
 
-def with_knots(
+def init_lsq_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], t: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3,
     ext: int | str = 0, check_finite: bool = False,
 ) -> None:  # fmt: skip
@@ -134,7 +134,7 @@ def with_knots(
 # ------------------------------------------------------------------------------------------ smoothing
 
 
-def smoothing(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
+def make_smoothing_spline(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) -> Any:
     """``scipy.interpolate.make_smoothing_spline``, by Reinsch's equations.
 
     P. J. Green and B. W. Silverman, *Nonparametric Regression and Generalized Linear Models*, 1994, ch. 2: with the second
@@ -152,24 +152,26 @@ def smoothing(x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0) 
         raise ValueError("``x`` should be an ascending array, and lam not negative")
     axis = axis % y.ndim
     y = np.moveaxis(y, axis, 0)
-    each = 1 / (np.ones(len(x)) if w is None else floating(w))
+    inverse_weights = 1 / (np.ones(len(x)) if w is None else floating(w))
     h = np.diff(x)
     a, b, c = 1 / h[:-1], -(1 / h[:-1] + 1 / h[1:]), 1 / h[1:]  # the columns of Q
-    main = (h[:-1] + h[1:]) / 3 + lam * (a * a * each[:-2] + b * b * each[1:-1] + c * c * each[2:])
-    next_one = h[1:-1] / 6 + lam * (b[:-1] * a[1:] * each[1:-2] + c[:-1] * b[1:] * each[2:-1])
-    next_two = lam * c[:-2] * a[2:] * each[2:-2]
-    none = np.zeros(1)
+    main = (h[:-1] + h[1:]) / 3 + lam * (
+        a * a * inverse_weights[:-2] + b * b * inverse_weights[1:-1] + c * c * inverse_weights[2:]
+    )
+    next_one = h[1:-1] / 6 + lam * (b[:-1] * a[1:] * inverse_weights[1:-2] + c[:-1] * b[1:] * inverse_weights[2:-1])
+    next_two = lam * c[:-2] * a[2:] * inverse_weights[2:-2]
+    zero = np.zeros(1)
     matrix = np.stack([
-        np.concatenate([none, none, next_two]), np.concatenate([none, next_one]), main,
-        np.concatenate([next_one, none]), np.concatenate([next_two, none, none]),
+        np.concatenate([zero, zero, next_two]), np.concatenate([zero, next_one]), main,
+        np.concatenate([next_one, zero]), np.concatenate([next_two, zero, zero]),
     ])  # fmt: skip
     flat = np.reshape(y, (len(x), -1))
     right = a[:, None] * flat[:-2] + b[:, None] * flat[1:-1] + c[:, None] * flat[2:]
     g = scipy.linalg.solve_banded((2, 2), matrix, right)
     gap = np.zeros((2, flat.shape[1]))
-    bent = np.concatenate([a[:, None] * g, gap]) + np.concatenate([gap[:1], b[:, None] * g, gap[:1]])
-    bent = bent + np.concatenate([gap, c[:, None] * g])
-    values = np.reshape(flat - lam * column(each, 2) * bent, y.shape)
-    spline = bsplines.interpolating(x, values, bc_type="natural")
+    second_differences = np.concatenate([a[:, None] * g, gap]) + np.concatenate([gap[:1], b[:, None] * g, gap[:1]])
+    second_differences = second_differences + np.concatenate([gap, c[:, None] * g])
+    values = np.reshape(flat - lam * column(inverse_weights, 2) * second_differences, y.shape)
+    spline = bsplines.make_interp_spline(x, values, bc_type="natural")
     spline.axis = axis
     return spline

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..steps import array, column, plain
+from ..tools import array, column, plain
 
 
 def piece_of(breaks: NDArray[Any], x: NDArray[Any]) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..steps import floating, plain
+from ..tools import floating, plain
 
 
 def find_indices(grid: Sequence[NDArray[Any]], xi: NDArray[Any]) -> tuple[NDArray[np.intp], list[Any]]:

@@ -11,7 +11,7 @@ import scipy.interpolate
 import scipy.spatial
 from numpy.typing import NDArray
 
-from ..steps import column, floating, plain
+from ..tools import column, floating, plain
 from .regular_grids import ndim_coords_from_arrays
 
 # Radial functions by the square of the distance, where that is not 0; and their values there.

@@ -56,7 +56,7 @@ POLICY = Policy(
         "svd": "a",
         "svdvals": "a",
     },
-    instead={**_OWN_CODE, **{name: getattr(compiled_functions, name) for name in _COMPILED.split()}},
+    replacements={**_OWN_CODE, **{name: getattr(compiled_functions, name) for name in _COMPILED.split()}},
     plain=frozenset(
         {
             *("LinAlgError", "LinAlgWarning", "find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"),

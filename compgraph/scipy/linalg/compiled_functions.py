@@ -19,7 +19,7 @@ from ...bind import bind
 from ...graph import as_operand, as_operands
 from ...guards import evaluate_guarded
 from .. import banded_matrices
-from ..entering import opname
+from ..registration import opname
 
 Array = NDArray[Any]
 

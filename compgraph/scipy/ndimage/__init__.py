@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..own_code import own_code, stand_in
+from ..own_code import own_code, replace_module
 from ..policy import Policy
 from . import kernels as kernels  # rules compute by them
-from .standing_in import MODULES
+from .compiled_functions import MODULES
 
 for _name, _module in MODULES.items():
-    stand_in(_name, _module)
+    replace_module(_name, _module)
 
 OWN = own_code(
     "scipy.ndimage",
@@ -26,8 +26,8 @@ _PLACES = "the plain numbers of the array: the answer is places, or yes and no"
 
 POLICY = Policy(
     module="scipy.ndimage",
-    instead=OWN,
-    calling=frozenset({"generic_laplace", "generic_gradient_magnitude", "vectorized_filter"}),
+    replacements=OWN,
+    always=frozenset({"generic_laplace", "generic_gradient_magnitude", "vectorized_filter"}),
     plain=frozenset({"generate_binary_structure", "iterate_structure"}),
     refused={
         "geometric_transform": "scipy.ndimage.map_coordinates, with all places at once",

@@ -1,7 +1,7 @@
 """The functions in C beneath ``scipy.ndimage``, as operations: each gives a new array instead of filling one.
 
 An array is extended beyond its ends by one of the modes, and each element of the result is a sum over a neighbourhood there. The
-derivatives are in terms of the same few operations: `extended` and its transpose `folded`, filters, and interpolation.
+derivatives are in terms of the same few operations: `extend_array` and its transpose `fold_array`, filters, and interpolation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...protocols import primitive
 NEAREST, WRAP, REFLECT, MIRROR, CONSTANT, GRID_WRAP, GRID_CONSTANT = range(7)
 
 
-def in_c() -> Any:
+def c_module() -> Any:
     """SciPy's module in C."""
     return importlib.import_module("scipy.ndimage._nd_image")
 
@@ -38,7 +38,7 @@ def positions(n: int, before: int, after: int, mode: int) -> Any:
 
 
 @primitive(opname="ndimage_extended")
-def extended(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+def extend_array(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
     """An array extended along an axis; with zeros in the mode "constant"."""
     places = positions(x.shape[axis], before, after, mode)
     extended_array = np.take(x, places, axis)
@@ -47,8 +47,8 @@ def extended(x: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
 
 
 @primitive(opname="ndimage_folded")
-def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
-    """The transpose of `extended`: elements beyond the ends are added to their origins."""
+def fold_array(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
+    """The transpose of `extend_array`: elements beyond the ends are added to their origins."""
     moved = np.moveaxis(g, axis, 0)
     n = moved.shape[0] - before - after
     places = positions(n, before, after, mode)
@@ -63,7 +63,7 @@ def folded(g: Any, *, axis: int, before: int, after: int, mode: int) -> Any:
 def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.correlate1d``."""
     output = np.empty(x.shape, dtype)
-    in_c().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, output, mode, cval, origin)
+    c_module().correlate1d(x, np.ascontiguousarray(weights, np.float64), axis % x.ndim, output, mode, cval, origin)
     return output
 
 
@@ -71,7 +71,7 @@ def correlate1d(x: Any, weights: Any, *, axis: int, mode: int, cval: float, orig
 def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[int, ...], dtype: Any) -> Any:
     """As ``scipy.ndimage.correlate``."""
     output = np.empty(x.shape, dtype)
-    in_c().correlate(x, np.ascontiguousarray(weights, np.float64), output, mode, cval, origins)
+    c_module().correlate(x, np.ascontiguousarray(weights, np.float64), output, mode, cval, origins)
     return output
 
 
@@ -79,7 +79,7 @@ def correlate(x: Any, weights: Any, *, mode: int, cval: float, origins: tuple[in
 def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, origin: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.uniform_filter1d``."""
     output = np.empty(x.shape, dtype)
-    in_c().uniform_filter1d(x, size, axis % x.ndim, output, mode, cval, origin)
+    c_module().uniform_filter1d(x, size, axis % x.ndim, output, mode, cval, origin)
     return output
 
 
@@ -91,7 +91,7 @@ def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
 
 def _spline_filtered(x: Any, order: int, axis: int, mode: int) -> Any:
     output = np.empty(x.shape, np.float64)
-    in_c().spline_filter1d(x, order, axis % x.ndim, output, mode)
+    c_module().spline_filter1d(x, order, axis % x.ndim, output, mode)
     return output
 
 
@@ -144,11 +144,11 @@ def _pole_back(g: Any, z: float) -> Any:
         g[i - 1] += z * g[i]
     first = g[0].copy()
     g[0] = 0
-    g += np.reshape(_first(n, z), (n, *[1] * (g.ndim - 1))) * first
+    g += np.reshape(_first_element(n, z), (n, *[1] * (g.ndim - 1))) * first
     return g
 
 
-def _first(n: int, z: float) -> Any:
+def _first_element(n: int, z: float) -> Any:
     """The first element of the pass to the right, in SciPy's order of summation."""
     own = np.eye(n)
     total = own[0] + z**n * own[n - 1]
@@ -158,9 +158,9 @@ def _first(n: int, z: float) -> Any:
 
 
 @primitive(opname="ndimage_interpolated")
-def interpolated(c: Any, coordinates: Any, *, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
+def interpolate(c: Any, coordinates: Any, *, order: int, mode: int, cval: float, padding: int, dtype: Any) -> Any:
     """As ``scipy.ndimage.map_coordinates`` of coefficients `c`, which are longer at each end by `padding`."""
     output = np.empty(coordinates.shape[1:], dtype)
     places = np.ascontiguousarray(coordinates, np.float64)
-    in_c().geometric_transform(c, None, places, None, None, output, order, mode, cval, padding, None, None)
+    c_module().geometric_transform(c, None, places, None, None, output, order, mode, cval, padding, None, None)
     return output

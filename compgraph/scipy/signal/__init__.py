@@ -31,7 +31,7 @@ _ROOTS = "functions of polynomials' coefficients: which roots are one is decided
 POLICY = Policy(
     module="scipy.signal",
     smooth=dict.fromkeys(("convolve", "correlate", "fftconvolve", "oaconvolve"), "in1 in2"),
-    instead={
+    replacements={
         "lfilter": filters.lfilter,
         "sosfilt": filters.sosfilt,
         "order_filter": neighbourhoods.order_filter,
@@ -44,7 +44,7 @@ POLICY = Policy(
         "bilinear": designs.bilinear,
         **OWN,
     },
-    calling=frozenset(  # they are given systems, which may be made of nodes
+    always=frozenset(  # they are given systems, which may be made of nodes
         {"lsim", "impulse", "step", "freqresp", "bode", "dlsim", "dimpulse", "dstep", "dfreqresp", "dbode", "cont2discrete"}
     ),
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),

@@ -29,11 +29,11 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     count = x.shape[axis]
     length = state.shape[-1]
     first = a[:1]
-    entering = _of_length(state, count)
+    entering = _fit_length(state, count)
     y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (first, a, entering), {"axis": -1})
-    left = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
-    left = left + _of_length(state[..., count:], length)
-    return np.moveaxis(y, -1, axis), np.moveaxis(left, -1, axis)
+    remainder = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
+    remainder = remainder + _fit_length(state[..., count:], length)
+    return np.moveaxis(y, -1, axis), np.moveaxis(remainder, -1, axis)
 
 
 def _state(zi: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
@@ -46,7 +46,7 @@ def _state(zi: Any, b: Any, a: Any, x: Any, axis: int) -> Any:
     return np.moveaxis(np.broadcast_to(zi, shape), axis, -1)
 
 
-def _of_length(x: Any, length: int) -> Any:
+def _fit_length(x: Any, length: int) -> Any:
     """Cut, or padded with zeros, along the last axis."""
     missing = length - x.shape[-1]
     return x[..., :length] if missing <= 0 else np.concatenate([x, np.zeros((*x.shape[:-1], missing), x.dtype)], axis=-1)
@@ -54,9 +54,9 @@ def _of_length(x: Any, length: int) -> Any:
 
 def _tail(coefficients: Any, x: Any, length: int) -> Any:
     """The results of a convolution after the end of the signal, ``sum over k of c[k] x[n + m - k]`` for m from 0 on."""
-    c = _of_length(coefficients, 2 * length + 1)
+    c = _fit_length(coefficients, 2 * length + 1)
     m, j = np.ogrid[:length, :length]
-    last = np.flip(_of_length(np.flip(x, -1), length), -1)
+    last = np.flip(_fit_length(np.flip(x, -1), length), -1)
     return np.matmul(last, np.transpose(c[m + length - j]))
 
 
@@ -74,8 +74,8 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     (zi,) = arrays(zi)
     if np.shape(zi) != (len(sos), *shape):
         raise ValueError(f"scipy.signal.sosfilt: zi has shape {np.shape(zi)}, and the state {(len(sos), *shape)}")
-    left = []
+    remainder = []
     for section in range(len(sos)):
         x, state = lfilter(sos[section, :3], sos[section, 3:], x, axis, zi[section])
-        left.append(state)
-    return x, np.stack(left)
+        remainder.append(state)
+    return x, np.stack(remainder)

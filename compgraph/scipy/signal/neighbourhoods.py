@@ -69,10 +69,10 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
     """As ``scipy.signal.correlate2d``: a convolution with the kernel turned around, and conjugated."""
     in1, in2 = arrays(in1, in2)
-    turned = np.conjugate(np.flip(in2))
+    flipped = np.conjugate(np.flip(in2))
     if mode != "same":
-        return convolve2d(in1, turned, mode, boundary, fillvalue)
-    full = convolve2d(in1, turned, "full", boundary, fillvalue)
+        return convolve2d(in1, flipped, mode, boundary, fillvalue)
+    full = convolve2d(in1, flipped, "full", boundary, fillvalue)
     starts = [n // 2 for n in in2.shape]  # of an even kernel, the other one of the two in the middle
     return full[tuple([slice(start, start + n) for start, n in zip(starts, in1.shape, strict=True)])]
 

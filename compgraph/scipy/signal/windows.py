@@ -9,7 +9,7 @@ _COUNTS = "counts for what is not a parameter of the window's form; a window is 
 
 POLICY = Policy(
     module="scipy.signal.windows",
-    instead=own_code(
+    replacements=own_code(
         "scipy.signal.windows",
         *("kaiser", "gaussian", "general_gaussian", "exponential", "general_hamming", "general_cosine", "get_window"),
         *("chebwin", "kaiser_bessel_derived"),

@@ -10,12 +10,12 @@ import scipy.sparse
 from ..policy import Policy
 from . import matrix_creation, matrix_methods
 from .matrix_methods import add, matmul, multiply
-from .node_matrices import built, is_recorded, parts_of, settled
+from .node_matrices import build_matrix, elements_and_pattern, has_nodes, sum_duplicates
 from .pattern_operations import Pattern, product, solution, times
 
 __all__ = [
-    "POLICY", "Pattern", "add", "built", "is_recorded", "matmul", "multiply", "parts_of", "product", "settled", "solution",
-    "times",
+    "POLICY", "Pattern", "add", "build_matrix", "elements_and_pattern", "has_nodes", "matmul", "multiply", "product",
+    "solution", "sum_duplicates", "times",
 ]  # fmt: skip
 
 _CLASSES = [f"{format}_{kind}" for format in ("csr", "csc", "coo", "bsr", "dia", "dok", "lil") for kind in ("array", "matrix")]
@@ -29,7 +29,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__radd__": matrix_methods.add,
     "__sub__": matrix_methods.subtract,
     "__rsub__": matrix_methods.rsubtract,
-    "__init__": matrix_creation.make,
+    "__init__": matrix_creation.init_matrix,
 }
 _OF_ARRAYS = {"__mul__": matrix_methods.multiply, "__rmul__": matrix_methods.multiply}
 
@@ -66,11 +66,11 @@ _PLAIN = """
 
 POLICY = Policy(
     module="scipy.sparse",
-    instead={
+    replacements={
         **dict(_methods()),
-        **{name: matrix_creation.diagonals(name) for name in ("diags", "diags_array")},
-        **{name: matrix_creation.of_blocks(name) for name in ("bmat", "block_array", "hstack", "vstack", "block_diag")},
-        **{name: matrix_creation.triangle(name) for name in ("tril", "triu")},
+        **{name: matrix_creation.diagonal_constructor(name) for name in ("diags", "diags_array")},
+        **{name: matrix_creation.block_constructor(name) for name in ("bmat", "block_array", "hstack", "vstack", "block_diag")},
+        **{name: matrix_creation.triangle_function(name) for name in ("tril", "triu")},
         "spdiags": matrix_creation.spdiags,
         "kron": matrix_creation.kron,
         "kronsum": matrix_creation.kronsum,

@@ -15,18 +15,20 @@ from ...graph import stack_nested
 from ...interception import unpatched
 from ...values import Value
 from .matrix_methods import add
-from .node_matrices import FORMATS, built, is_recorded, numbered, plain_class, read, settled
+from .node_matrices import FORMATS, build_matrix, has_nodes, number_elements, plain_class, read_elements, sum_duplicates
 
 Function = Callable[..., Any]
 
 
-_HOLDING = tuple(getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix"))
+_CLASSES_WITH_NODES = tuple(
+    getattr(scipy.sparse, f"{format}_{kind}") for format in (*FORMATS, "dia", "bsr") for kind in ("array", "matrix")
+)
 
 
-def make(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
+def init_matrix(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **options: Any) -> None:
     """The ``__init__`` of SciPy's classes, of elements that are nodes."""
     kind = type(self)
-    if not issubclass(kind, _HOLDING):
+    if not issubclass(kind, _CLASSES_WITH_NODES):
         raise TypeError(f"a {kind.__name__} cannot hold nodes; use csr_array, csc_array or coo_array")
     matrix = _matrix_of(kind, arg1, shape)
     if dtype is not None:
@@ -39,18 +41,20 @@ def _matrix_of(kind: Any, arg1: Any, shape: Any) -> Any:
     """The matrix of a class, or where that cannot hold nodes in the format csr."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
-        return read(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
+        return read_elements(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
     if isinstance(arg1, tuple) and len(arg1) == 2:
         data, places = stack_nested(arg1[0]), arg1[1]
         if isinstance(places, (tuple, list)) and len(places) == 2 and np.ndim(places[0]):
             coordinates = scipy.sparse.coo_array((_numbers(data), places), shape=shape)
-            return _of_kind(kind, read(coordinates, _elements(data)))
-        return read(kind((_numbers(data), places), shape=shape), _elements(data))  # diagonals, in the rows of an array
-    if is_recorded(type(arg1)):
-        return _of_kind(kind, arg1)
+            return _as_class(kind, read_elements(coordinates, _elements(data)))
+        return read_elements(kind((_numbers(data), places), shape=shape), _elements(data))  # diagonals, in the rows of an array
+    if has_nodes(type(arg1)):
+        return _as_class(kind, arg1)
     full = np.atleast_2d(stack_nested(arg1))
     rows, cols = np.indices(full.shape)
-    return _of_kind(kind, built(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full)))
+    return _as_class(
+        kind, build_matrix(scipy.sparse.coo_array((np.ones(full.size), (rows.ravel(), cols.ravel()))), np.ravel(full))
+    )
 
 
 def _numbers(data: Any) -> Any:
@@ -61,16 +65,16 @@ def _elements(data: Any) -> Any:
     return np.ravel(data)
 
 
-def _of_kind(kind: Any, matrix: Any) -> Any:
+def _as_class(kind: Any, matrix: Any) -> Any:
     """A matrix as one of a class of SciPy's."""
-    source = matrix if plain_class(kind)((1, 1)).format == "coo" else settled(matrix)
-    return read(plain_class(kind)(numbered(source)), source.data)
+    source = matrix if plain_class(kind)((1, 1)).format == "coo" else sum_duplicates(matrix)
+    return read_elements(plain_class(kind)(number_elements(source)), source.data)
 
 
 # --------------------------------------------------------------------------------- of diagonals and blocks
 
 
-def diagonals(name: str) -> Function:
+def diagonal_constructor(name: str) -> Function:
     """Replace `diags` and `diags_array`."""
     own = unpatched(getattr(scipy.sparse, name))
 
@@ -84,7 +88,7 @@ def diagonals(name: str) -> Function:
             numbers.append(np.arange(start, start + part.shape[0]))
             start += part.shape[0]
         number_matrix = own(numbers[0] if single else numbers, *args, **options, dtype=np.int64)
-        matrix = _in_format(read(number_matrix, np.concatenate(parts)), format)
+        matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return recorded
@@ -98,10 +102,10 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = N
     """``scipy.sparse.spdiags``."""
     data = stack_nested(data)
     number_matrix = unpatched(scipy.sparse.spdiags)(_numbers(np.atleast_2d(data)), diags, m, n)
-    return _in_format(read(number_matrix, np.ravel(data)), format)
+    return _in_format(read_elements(number_matrix, np.ravel(data)), format)
 
 
-def of_blocks(name: str) -> Function:
+def block_constructor(name: str) -> Function:
     """Replace functions that build a matrix of blocks."""
     own = unpatched(getattr(scipy.sparse, name))
 
@@ -124,14 +128,14 @@ def of_blocks(name: str) -> Function:
                     if not isinstance(block, Value)
                     else _matrix_of(scipy.sparse.coo_array, block, None)
                 )
-            block = settled(block)
-            numbered_block = numbered(block, count)
+            block = sum_duplicates(block)
+            numbered_block = number_elements(block, count)
             elements.append(block.data)
             count += block.nnz
             return numbered_block
 
         block_numbers = [numbers(block) for block in blocks]
-        matrix = _in_format(read(own(block_numbers, *args, **options), np.concatenate(elements)), format)
+        matrix = _in_format(read_elements(own(block_numbers, *args, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
     return recorded
@@ -139,11 +143,11 @@ def of_blocks(name: str) -> Function:
 
 def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
     """``scipy.sparse.kron``."""
-    one, two = (settled(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
+    one, two = (sum_duplicates(m if scipy.sparse.issparse(m) else scipy.sparse.coo_array(stack_nested(m))) for m in (A, B))
     own = unpatched(scipy.sparse.kron)
-    ones = [built(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
-    left, right = own(numbered(one), ones[1], "coo"), own(ones[0], numbered(two), "coo")
-    return _in_format(built(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
+    ones = [build_matrix(m, np.ones(m.nnz, np.int64)) for m in (one, two)]
+    left, right = own(number_elements(one), ones[1], "coo"), own(ones[0], number_elements(two), "coo")
+    return _in_format(build_matrix(left, one.data[left.data - 1] * two.data[right.data - 1]), format)
 
 
 def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
@@ -152,13 +156,13 @@ def kronsum(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's n
     return _in_format(add(left, kron(B, scipy.sparse.eye_array(A.shape[0]))), format)
 
 
-def triangle(name: str) -> Function:
+def triangle_function(name: str) -> Function:
     """Replace `tril` and `triu`."""
     own = unpatched(getattr(scipy.sparse, name))
 
     def recorded(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
-        source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
-        return _in_format(read(own(numbered(source), k), source.data), format or source.format)
+        source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
+        return _in_format(read_elements(own(number_elements(source), k), source.data), format or source.format)
 
     return recorded
 
@@ -180,6 +184,6 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
 
 def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.find``: the places and the elements that are not zero."""
-    source = settled(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
+    source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
     there = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
     return source.row[there], source.col[there], source.data[there]

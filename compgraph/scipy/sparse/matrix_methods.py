@@ -14,17 +14,17 @@ from ...values import Value
 from .node_matrices import (
     FORMATS,
     METHODS,
-    at_places,
-    built,
-    is_recorded,
-    numbered,
+    build_matrix,
+    flat_positions,
+    has_nodes,
+    matrix_from_positions,
+    number_elements,
     pattern_of,
-    places_of,
     plain_class,
-    read,
-    settled,
+    read_elements,
+    sum_duplicates,
 )
-from .pattern_operations import dense, product, summing, times
+from .pattern_operations import dense, product, summation_matrix, times
 
 # ------------------------------------------------------------------------------------------ products, sums and quotients
 
@@ -42,7 +42,7 @@ def matmul(a: Any, b: Any) -> Any:
         raise ValueError("Scalar operands are not allowed, use '*' instead")
     if b.ndim > 2 or a.shape[1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
-    return product(a.data, b, pattern=pattern_of(a)) if is_recorded(type(a)) else times(b, matrix=a)
+    return product(a.data, b, pattern=pattern_of(a)) if has_nodes(type(a)) else times(b, matrix=a)
 
 
 def rmatmul(a: Any, b: Any) -> Any:
@@ -61,15 +61,15 @@ def _sparse_product(a: Any, b: Any) -> Any:
     """``a @ b`` of two sparse matrices: each element of a meets those of a row of b."""
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
-    left, right = settled(a.tocsr()), settled(b.tocsr())
+    left, right = sum_duplicates(a.tocsr()), sum_duplicates(b.tocsr())
     one, two = pattern_of(left), pattern_of(right)
     starts, counts = right.indptr[one.cols], np.diff(right.indptr)[one.cols]
     of_left = np.repeat(np.arange(one.count), counts)
     of_right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
     places, which = np.unique(one.rows[of_left].astype(np.int64) * b.shape[1] + two.cols[of_right], return_inverse=True)
-    data = times(left.data[of_left] * right.data[of_right], matrix=summing(np.ravel(which), places.size))
+    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(which), places.size))
     shaped = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
-    return at_places(shaped, places, data).tocsr()
+    return matrix_from_positions(shaped, places, data).tocsr()
 
 
 # ------------------------------------------------------------------------------------- element by element
@@ -82,22 +82,22 @@ def multiply(a: Any, b: Any) -> Any:
     b = stack_nested(b)
     if np.ndim(b) == 0:
         a = a if a.format in FORMATS else a.tocsr()
-        return built(a, a.data * b)
-    a = settled(a).tocoo()
+        return build_matrix(a, a.data * b)
+    a = sum_duplicates(a).tocoo()
     if np.broadcast_shapes(a.shape, np.shape(b)) != tuple(a.shape):
         raise ValueError(f"a sparse matrix of shape {a.shape} cannot be multiplied by an array of shape {np.shape(b)}")
     pattern = pattern_of(a)
     factors = np.broadcast_to(b if isinstance(b, Value) else np.asarray(b), a.shape)[pattern.rows, pattern.cols]
-    return built(a, a.data * factors)
+    return build_matrix(a, a.data * factors)
 
 
 def _both(a: Any, b: Any) -> Any:
     """The products of the elements at places that two matrices both have."""
     if a.shape != b.shape:
         raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
-    a, b = settled(a), settled(b)
-    places, one, two = np.intersect1d(places_of(pattern_of(a)), places_of(pattern_of(b)), return_indices=True)
-    return at_places(a, places, a.data[one] * b.data[two]).tocsr()
+    a, b = sum_duplicates(a), sum_duplicates(b)
+    places, one, two = np.intersect1d(flat_positions(pattern_of(a)), flat_positions(pattern_of(b)), return_indices=True)
+    return matrix_from_positions(a, places, a.data[one] * b.data[two]).tocsr()
 
 
 def divide(a: Any, b: Any) -> Any:
@@ -118,11 +118,11 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
         return a.toarray() + b if sign > 0 else a.toarray() - b
     if a.shape != b.shape:
         raise ValueError(f"inconsistent shapes {a.shape} and {b.shape}")
-    a, b = settled(a), settled(b)
-    together = np.concatenate([places_of(pattern_of(a)), places_of(pattern_of(b))])
+    a, b = sum_duplicates(a), sum_duplicates(b)
+    together = np.concatenate([flat_positions(pattern_of(a)), flat_positions(pattern_of(b))])
     places, which = np.unique(together, return_inverse=True)
-    data = times(np.concatenate([a.data, sign * b.data]), matrix=summing(np.ravel(which), places.size))
-    return at_places(a, places, data).asformat("csr" if a.format == "coo" else a.format)
+    data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(which), places.size))
+    return matrix_from_positions(a, places, data).asformat("csr" if a.format == "coo" else a.format)
 
 
 def subtract(a: Any, b: Any) -> Any:
@@ -137,7 +137,7 @@ def rsubtract(a: Any, b: Any) -> Any:
 
 def negative(a: Any) -> Any:
     """``-a``."""
-    return built(a, -a.data) if a.format in FORMATS else -a
+    return build_matrix(a, -a.data) if a.format in FORMATS else -a
 
 
 # --------------------------------------------------------------------------------------------------------------- methods
@@ -146,17 +146,17 @@ _UFUNCS = "sin tan arcsin arctan sinh tanh arcsinh arctanh rint sign expm1 log1p
 
 
 def _elementwise(ufunc: Any) -> Callable[[Any], Any]:
-    return lambda self: built(self, ufunc(self.data))
+    return lambda self: build_matrix(self, ufunc(self.data))
 
 
-def _refused(what: str, instead: str) -> Callable[..., Any]:
+def _refused(what: str, replacements: str) -> Callable[..., Any]:
     def refuse(self: Any, *args: Any) -> Any:
-        raise TypeError(unsupported(f"{what} of a sparse matrix", instead))
+        raise TypeError(unsupported(f"{what} of a sparse matrix", replacements))
 
     return refuse
 
 
-class Recorded:
+class NodeMatrixMethods:
     """The methods of sparse matrices whose elements are nodes; others raise."""
 
     _holds_node = True  # see `interception.code_patches.argument_has_node`
@@ -196,12 +196,12 @@ class Recorded:
         """The powers of the elements."""
         if not n > 0:
             raise NotImplementedError("zero and negative powers of a sparse matrix are dense; use A.toarray()")
-        return built(settled(self), settled(self).data ** n)
+        return build_matrix(sum_duplicates(self), sum_duplicates(self).data ** n)
 
     def __getitem__(self, key: Any) -> Any:
-        source = settled(self)
+        source = sum_duplicates(self)
         source = source.tocsr() if source.format == "coo" else source
-        return read(numbered(source)[key], source.data)
+        return read_elements(number_elements(source)[key], source.data)
 
     def __iter__(self) -> Any:
         return (self[row] for row in range(self.shape[0]))
@@ -213,7 +213,7 @@ class Recorded:
         raise ValueError("The truth value of an array with more than one element is ambiguous.")
 
     def __str__(self) -> str:
-        return str(built(self, to_values(self.data)))
+        return str(build_matrix(self, to_values(self.data)))
 
     __repr__ = __str__
     __abs__ = _elementwise(np.abs)
@@ -222,18 +222,18 @@ class Recorded:
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Any:
         """With elements of another dtype."""
-        return built(self, self.data.astype(dtype))
+        return build_matrix(self, self.data.astype(dtype))
 
     def copy(self) -> Any:
         """The same elements at the same places."""
-        return built(self, np.copy(self.data))
+        return build_matrix(self, np.copy(self.data))
 
-    def _rearranged(self, how: Callable[[Any], Any]) -> Any:
-        return read(how(numbered(self)), self.data)
+    def _rearrange(self, how: Callable[[Any], Any]) -> Any:
+        return read_elements(how(number_elements(self)), self.data)
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """The transposed matrix."""
-        return self._rearranged(lambda m: m.transpose())
+        return self._rearrange(lambda m: m.transpose())
 
     @property
     def T(self) -> Any:  # noqa: N802 (as SciPy calls it)
@@ -244,8 +244,8 @@ class Recorded:
         """The matrix in another format: csr, csc or coo."""
         if format not in (None, *FORMATS):
             raise TypeError(f"a matrix whose elements are nodes is in the format csr, csc or coo, not {format}")
-        source: Any = self if format in (None, "coo", self.format) else settled(self)
-        return source if format in (None, source.format) else read(numbered(source).asformat(format), source.data)
+        source: Any = self if format in (None, "coo", self.format) else sum_duplicates(self)
+        return source if format in (None, source.format) else read_elements(number_elements(source).asformat(format), source.data)
 
     def tocsr(self, copy: bool = False) -> Any:
         """The matrix by rows."""
@@ -261,7 +261,7 @@ class Recorded:
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The matrix in another shape."""
-        return settled(self)._rearranged(lambda m: m.reshape(*shape, **options))
+        return sum_duplicates(self)._rearrange(lambda m: m.reshape(*shape, **options))
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
         """The dense matrix."""
@@ -275,8 +275,8 @@ class Recorded:
 
     def diagonal(self, k: int = 0) -> Any:
         """The elements of a diagonal."""
-        source = settled(self)
-        return read(numbered(source).diagonal(k), source.data)
+        source = sum_duplicates(self)
+        return read_elements(number_elements(source).diagonal(k), source.data)
 
     def trace(self, offset: int = 0) -> Any:
         """The sum of a diagonal."""
@@ -291,7 +291,7 @@ class Recorded:
         pattern = pattern_of(self)
         along = int(axis) % 2
         targets, count = (pattern.rows, pattern.shape[0]) if along else (pattern.cols, pattern.shape[1])
-        sums = times(self.data, matrix=summing(targets, count))
+        sums = times(self.data, matrix=summation_matrix(targets, count))
         return sums if self._is_array() else np.expand_dims(sums, along)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
@@ -309,5 +309,7 @@ class Recorded:
 
 
 for _name in _UFUNCS.split():
-    setattr(Recorded, _name, _elementwise(getattr(np, _name)))
-METHODS.update({name: value for name, value in vars(Recorded).items() if name not in ("__dict__", "__weakref__", "__doc__")})
+    setattr(NodeMatrixMethods, _name, _elementwise(getattr(np, _name)))
+METHODS.update(
+    {name: value for name, value in vars(NodeMatrixMethods).items() if name not in ("__dict__", "__weakref__", "__doc__")}
+)

@@ -14,33 +14,33 @@ import scipy.sparse
 
 from ...protocols import unsupported
 from ...values import Value
-from .pattern_operations import Pattern, summing, times
+from .pattern_operations import Pattern, summation_matrix, times
 
 FORMATS = ("csr", "csc", "coo")
 METHODS: dict[str, Any] = {}  # of the matrices made of nodes, entered by `matrix_methods`
-_KEPT = frozenset(
+_UNCHANGED_ATTRIBUTES = frozenset(
     {"shape", "ndim", "dtype", "format", "nnz", "size", "getnnz", "get_shape", "getformat", "has_canonical_format"}
     | {"has_sorted_indices", "indices", "indptr", "row", "col", "coords", "data", "maxprint"}
 )
 
 
 @functools.cache
-def recorded_class(kind: type) -> type:
+def class_with_nodes(kind: type) -> type:
     """The class of SciPy's matrices of a kind whose elements are nodes."""
-    if is_recorded(kind):
+    if has_nodes(kind):
         return kind
-    known = {*METHODS, *_KEPT}
+    known = {*METHODS, *_UNCHANGED_ATTRIBUTES}
     names = [name for name in dir(kind) if not name.startswith("_") and name not in known]
     # With the methods and one base: an object of SciPy's class can become one of this, whose layout is the same.
-    return type(kind.__name__, (kind,), {**{name: _refusal(name) for name in names}, **METHODS})
+    return type(kind.__name__, (kind,), {**{name: _raising_property(name) for name in names}, **METHODS})
 
 
-def is_recorded(kind: type) -> bool:
+def has_nodes(kind: type) -> bool:
     """Whether the elements of matrices of a class are nodes."""
     return getattr(kind, "_holds_node", False)
 
 
-def _refusal(name: str) -> Any:
+def _raising_property(name: str) -> Any:
     def refuse(self: Any) -> Any:
         raise AttributeError(unsupported(f"{name} of a sparse matrix", "functions of A.data, or a dense matrix, A.toarray()"))
 
@@ -49,10 +49,10 @@ def _refusal(name: str) -> Any:
 
 def plain_class(kind: Any) -> Any:
     """SciPy's own class of a matrix."""
-    return kind.__base__ if is_recorded(kind) else kind
+    return kind.__base__ if has_nodes(kind) else kind
 
 
-def built(matrix: Any, data: Any) -> Any:
+def build_matrix(matrix: Any, data: Any) -> Any:
     """A matrix of the pattern of another, with these elements; plain if they are."""
     if matrix.format not in FORMATS:
         raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
@@ -61,63 +61,63 @@ def built(matrix: Any, data: Any) -> Any:
     new_matrix.data = data
     if isinstance(data, Value):
         kind: Any = type(new_matrix)
-        new_matrix.__class__ = recorded_class(kind)
+        new_matrix.__class__ = class_with_nodes(kind)
     return new_matrix
 
 
-def numbered(matrix: Any, start: int = 0) -> Any:
+def number_elements(matrix: Any, start: int = 0) -> Any:
     """The matrix that holds 1, 2, 3 ... in the place of the elements, counted from a start."""
-    return built(matrix, np.arange(start + 1, start + 1 + matrix.nnz, dtype=np.int64))
+    return build_matrix(matrix, np.arange(start + 1, start + 1 + matrix.nnz, dtype=np.int64))
 
 
-def read(scipy_result: Any, data: Any) -> Any:
+def read_elements(scipy_result: Any, data: Any) -> Any:
     """Return SciPy's result for a matrix of numbers, with elements for the numbers: a matrix, an array or a number."""
     if scipy.sparse.issparse(scipy_result):
         scipy_result = scipy_result if scipy_result.format in FORMATS else scipy_result.tocsr()
-        return built(scipy_result, data[np.asarray(scipy_result.data, np.int64) - 1])
+        return build_matrix(scipy_result, data[np.asarray(scipy_result.data, np.int64) - 1])
     places = np.asarray(scipy_result, np.int64)
     if not data.shape[0]:
         return np.zeros(places.shape, data.dtype)[()]
     return np.where(places > 0, data[np.maximum(places - 1, 0)], 0)
 
 
-def settled(matrix: Any) -> Any:
+def sum_duplicates(matrix: Any) -> Any:
     """A matrix with each place at most once: of others, elements are added. In the format csr, csc or coo."""
     if matrix.format not in FORMATS:
         matrix = matrix.tocsr()
     if matrix.format != "coo" and matrix.has_canonical_format:
         return matrix
     pattern = pattern_of(matrix)
-    places, which = np.unique(places_of(pattern), return_inverse=True)
+    places, which = np.unique(flat_positions(pattern), return_inverse=True)
     if places.size == pattern.count:
         return matrix
-    data = times(matrix.data, matrix=summing(np.ravel(which), places.size))
-    return at_places(matrix, places, data).asformat(matrix.format)
+    data = times(matrix.data, matrix=summation_matrix(np.ravel(which), places.size))
+    return matrix_from_positions(matrix, places, data).asformat(matrix.format)
 
 
-def at_places(like: Any, places: Any, data: Any) -> Any:
+def matrix_from_positions(like: Any, places: Any, data: Any) -> Any:
     """The matrix in the format coo of the shape and kind of another, with elements at places counted by rows."""
     kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
-    return built(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
+    return build_matrix(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
 
 
-def places_of(pattern: Pattern) -> Any:
+def flat_positions(pattern: Pattern) -> Any:
     """The places of elements, counted by rows."""
     return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
 
 
 def pattern_of(matrix: Any) -> Pattern:
     """Where the elements of a matrix stand."""
-    if not is_recorded(type(matrix)):
+    if not has_nodes(type(matrix)):
         return Pattern(matrix)
     if "_pattern" not in matrix.__dict__:
         matrix.__dict__["_pattern"] = Pattern(matrix)
     return matrix.__dict__["_pattern"]  # type: ignore[no-any-return]
 
 
-def parts_of(matrix: Any) -> tuple[Any, Pattern]:
+def elements_and_pattern(matrix: Any) -> tuple[Any, Pattern]:
     """The elements of a matrix of any format, and where they stand; of csr and csc as they are, of others by columns."""
     if matrix.format not in ("csr", "csc"):
         matrix = matrix.tocsc()
-    matrix = settled(matrix)
+    matrix = sum_duplicates(matrix)
     return matrix.data, pattern_of(matrix)

@@ -65,19 +65,19 @@ class Pattern:
     @property
     def rows(self) -> Any:
         """The row of each element."""
-        return self._locate_elements()[0]
+        return self._element_coordinates()[0]
 
     @property
     def cols(self) -> Any:
         """The column of each element."""
-        return self._locate_elements()[1]
+        return self._element_coordinates()[1]
 
     @property
     def count(self) -> int:
         """How many elements there are."""
         return len(self._parts[0])
 
-    def _locate_elements(self) -> Any:
+    def _element_coordinates(self) -> Any:
         if self._places is None:
             if self.format == "coo":
                 self._places = self._parts
@@ -88,7 +88,7 @@ class Pattern:
         return self._places
 
 
-def summing(targets: Any, count: int) -> Any:
+def summation_matrix(targets: Any, count: int) -> Any:
     """The matrix that adds each of several numbers to one of `count` sums."""
     targets = np.asarray(targets)
     ones = np.ones(targets.size, np.int8)  # so that sums keep their dtype

@@ -10,9 +10,9 @@ _CHOICES = "its .value: which points are neighbours is a choice without a deriva
 
 POLICY = Policy(
     module="scipy.spatial",
-    instead={
-        "KDTree": shapes.tree,
-        "KDTree.query": shapes.nearest,
+    replacements={
+        "KDTree": shapes.init_kdtree,
+        "KDTree.query": shapes.query_kdtree,
         "distance_matrix": distance_matrix,
         "geometric_slerp": shapes.geometric_slerp,
         "minkowski_distance": minkowski_distance,

@@ -10,8 +10,8 @@ _SIZES = "node.value: it looks at numbers, or counts"
 
 POLICY = Policy(
     module="scipy.spatial.distance",
-    instead={
-        **{name: distances.of_vectors(name) for name in distances.METRICS if name != "jensenshannon"},
+    replacements={
+        **{name: distances.vector_distance(name) for name in distances.METRICS if name != "jensenshannon"},
         "jensenshannon": distances.jensenshannon,
         "cdist": distances.cdist,
         "pdist": distances.pdist,

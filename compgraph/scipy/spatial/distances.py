@@ -14,12 +14,12 @@ import scipy.special
 
 from ...graph import to_values
 from ...interception import unpatched
-from ..steps import array, floating, plain
+from ..tools import array, floating, plain
 
 Formula = Callable[..., Any]
 
 
-def _total(x: Any, w: Any) -> Any:
+def _weighted_sum(x: Any, w: Any) -> Any:
     return np.sum(x if w is None else w * x, axis=-1)
 
 
@@ -31,17 +31,17 @@ def _root(x: Any, power: Any = 0.5) -> Any:
 
 def euclidean(u: Any, v: Any, w: Any = None) -> Any:
     """The root of the sum of squares."""
-    return np.linalg.norm(u - v, axis=-1) if w is None else _root(_total((u - v) ** 2, w))
+    return np.linalg.norm(u - v, axis=-1) if w is None else _root(_weighted_sum((u - v) ** 2, w))
 
 
 def sqeuclidean(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of squares."""
-    return _total((u - v) ** 2, w)
+    return _weighted_sum((u - v) ** 2, w)
 
 
 def cityblock(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of absolute values."""
-    return _total(np.abs(u - v), w)
+    return _weighted_sum(np.abs(u - v), w)
 
 
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
@@ -60,7 +60,7 @@ def minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
         return cityblock(u, v, w)
     if plain(p) == 2 and type(p) in (int, float):
         return euclidean(u, v, w)
-    return _root(_total(_root(np.abs(u - v), p), w), 1 / p)
+    return _root(_weighted_sum(_root(np.abs(u - v), p), w), 1 / p)
 
 
 def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
@@ -70,22 +70,22 @@ def seuclidean(u: Any, v: Any, V: Any) -> Any:  # noqa: N803
 
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:  # noqa: N803
     """As `euclidean`, by the inverse of the covariances."""
-    way = u - v
+    difference = u - v
     inverse = floating(VI)
     inverse = inverse if inverse.ndim > 1 else np.reshape(inverse, (1, -1))
-    return _root(np.sum((way @ inverse) * way, axis=-1))
+    return _root(np.sum((difference @ inverse) * difference, axis=-1))
 
 
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of relative differences; of two zeros nothing."""
     size = np.abs(u) + np.abs(v)
     zero = plain(size) == 0
-    return _total(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
+    return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
 
 
 def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
     """The sum of differences over that of sums."""
-    return cityblock(u, v, w) / _total(np.abs(u + v), w)
+    return cityblock(u, v, w) / _weighted_sum(np.abs(u + v), w)
 
 
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
@@ -98,7 +98,7 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
             u, v = u - np.mean(u, axis=-1, keepdims=True), v - np.mean(v, axis=-1, keepdims=True)
         else:
             u, v = u - np.sum(u * w, axis=-1, keepdims=True), v - np.sum(v * w, axis=-1, keepdims=True)
-    return np.clip(1.0 - _total(u * v, w) / np.sqrt(_total(u * u, w) * _total(v * v, w)), 0.0, 2.0)
+    return np.clip(1.0 - _weighted_sum(u * v, w) / np.sqrt(_weighted_sum(u * u, w) * _weighted_sum(v * v, w)), 0.0, 2.0)
 
 
 def cosine(u: Any, v: Any, w: Any = None) -> Any:
@@ -142,7 +142,7 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 
-def of_vectors(name: str) -> Formula:
+def vector_distance(name: str) -> Formula:
     """The function of two vectors that a metric is."""
     formula, _ = METRICS[name]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.spatial.transform
 
-from ..steps import array, exact_to, floating, hold_nodes, holding_nodes, plain
+from ..tools import add_mixin, array, class_with_mixin, floating, limit_order, plain
 
 SMALL = 1e-3  # an angle below which series are used, so that derivatives are right at zero
 _ORTHOGONAL = 1e-12
@@ -41,7 +41,7 @@ def _product(p: Any, q: Any) -> Any:
     return np.concatenate([vector, s * t - np.sum(a * b, axis=-1, keepdims=True)], axis=-1)
 
 
-def _of_vector(v: Any) -> Any:
+def _quaternion_from_vector(v: Any) -> Any:
     """The quaternion of a rotation vector; near zero by series in the square of the angle."""
     square = np.sum(v * v, axis=-1, keepdims=True)
     small = plain(square) <= SMALL**2
@@ -82,10 +82,10 @@ def _nearest_rotation(m: Any) -> Any:
         gap = np.max(np.abs(np.swapaxes(numbers, -1, -2) @ numbers - np.eye(3)), initial=0.0)
         more -= gap <= _ORTHOGONAL
         m = (m + np.swapaxes(np.linalg.inv(m), -1, -2)) / 2
-    return exact_to(7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix", m)
+    return limit_order(7, "the orthogonal factor of scipy.spatial.transform.Rotation.from_matrix", m)
 
 
-def _of_matrix(m: Any) -> Any:
+def _quaternion_from_matrix(m: Any) -> Any:
     """Of four formulas the one whose divisor is greatest."""
     d = [m[..., k, k] for k in range(3)]
     trace = d[0] + d[1] + d[2]
@@ -131,12 +131,12 @@ def _to_euler(q: Any, seq: str, degrees: bool) -> Any:
     if not symmetric:
         middle, third = middle - np.pi / 2, third * sign
     euler_angles = np.stack([first, middle, third] if fixed else [third, middle, first], axis=-1)
-    turns = np.where(plain(euler_angles) < -np.pi, 2 * np.pi, np.where(plain(euler_angles) > np.pi, -2 * np.pi, 0.0))
-    euler_angles = euler_angles + turns
+    wraps = np.where(plain(euler_angles) < -np.pi, 2 * np.pi, np.where(plain(euler_angles) > np.pi, -2 * np.pi, 0.0))
+    euler_angles = euler_angles + wraps
     return np.rad2deg(euler_angles) if degrees else euler_angles
 
 
-def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
+def _quaternion_from_euler(seq: str, angles: Any, degrees: bool) -> Any:
     axes, fixed = _axes(seq)
     angles = np.deg2rad(angles) if degrees else angles
     shape = scipy.spatial.transform.Rotation.from_euler(seq, plain(angles)).as_quat().shape  # raises where SciPy does
@@ -144,8 +144,8 @@ def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
     quaternions: Any = None
     for n, axis in enumerate(axes):
         one = np.sin(angles[..., n : n + 1] / 2) * np.eye(3)["xyz".index(axis)]
-        turn = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
-        quaternions = turn if quaternions is None else _product(turn, quaternions) if fixed else _product(quaternions, turn)
+        step = np.concatenate([one, np.cos(angles[..., n : n + 1] / 2)], axis=-1)
+        quaternions = step if quaternions is None else _product(step, quaternions) if fixed else _product(quaternions, step)
     return quaternions
 
 
@@ -154,12 +154,12 @@ def _of_euler(seq: str, angles: Any, degrees: bool) -> Any:
 
 def quaternion(rotation: Any) -> Any:
     """The quaternion of a rotation of nodes or of numbers."""
-    return rotation._nodes if isinstance(rotation, Turning) else rotation.as_quat()
+    return rotation._nodes if isinstance(rotation, NodeRotation) else rotation.as_quat()
 
 
 def rotation_of(q: Any) -> Any:
     """A rotation of nodes."""
-    rotation: Any = object.__new__(holding_nodes(Turning, scipy.spatial.transform.Rotation))
+    rotation: Any = object.__new__(class_with_mixin(NodeRotation, scipy.spatial.transform.Rotation))
     _set(rotation, q)
     return rotation
 
@@ -168,7 +168,7 @@ def _set(self: Any, q: Any) -> None:
     self._nodes, self._single = q, q.ndim == 1
 
 
-class Turning:
+class NodeRotation:
     """The methods of a ``Rotation`` that is made of nodes."""
 
     _nodes: Any
@@ -245,7 +245,7 @@ class Turning:
 
     def __pow__(self, n: Any, modulus: None = None) -> Any:
         """A multiple of the angle about the same axis."""
-        return rotation_of(_of_vector(_to_vector(self._nodes) * n))
+        return rotation_of(_quaternion_from_vector(_to_vector(self._nodes) * n))
 
     def __reduce__(self) -> Any:
         """A copy of it."""
@@ -261,9 +261,9 @@ class Turning:
         return f"<Rotation of nodes, {self._nodes!r}>"
 
 
-def begin(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
+def init_rotation(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
     """The making of a ``Rotation``."""
-    hold_nodes(self, Turning)
+    add_mixin(self, NodeRotation)
     _set(self, from_quat(quat, scalar_first=scalar_first)._nodes)
 
 
@@ -280,7 +280,7 @@ def from_matrix(matrix: Any, *, assume_valid: bool = False) -> Any:
     m = floating(matrix)
     if m.shape[-2:] != (3, 3):
         raise ValueError(f"Expected `matrix` to have shape (..., 3, 3), got {m.shape}")
-    return rotation_of(_of_matrix(m if assume_valid else _nearest_rotation(m)))
+    return rotation_of(_quaternion_from_matrix(m if assume_valid else _nearest_rotation(m)))
 
 
 def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
@@ -288,12 +288,12 @@ def from_rotvec(rotvec: Any, degrees: bool = False) -> Any:
     v = floating(rotvec)
     if v.ndim < 1 or v.shape[-1] != 3:
         raise ValueError(f"Expected `rot_vec` to have shape (..., 3), got {v.shape}")
-    return rotation_of(_of_vector(np.deg2rad(v) if degrees else v))
+    return rotation_of(_quaternion_from_vector(np.deg2rad(v) if degrees else v))
 
 
 def from_euler(seq: str, angles: Any, degrees: bool = False) -> Any:
     """``Rotation.from_euler``."""
-    return rotation_of(_of_euler(seq, floating(angles), degrees))
+    return rotation_of(_quaternion_from_euler(seq, floating(angles), degrees))
 
 
 def from_mrp(mrp: Any) -> Any:
@@ -319,13 +319,13 @@ def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
 
 def power(self: Any, n: Any, modulus: None = None) -> Any:
     """``Rotation.__pow__`` of numbers by a node."""
-    return rotation_of(_of_vector(_to_vector(quaternion(self)) * n))
+    return rotation_of(_quaternion_from_vector(_to_vector(quaternion(self)) * n))
 
 
 # ------------------------------------------------------------------------------------------ between rotations
 
 
-def slerp(self: Any, times: Any, rotations: Any) -> None:
+def init_slerp(self: Any, times: Any, rotations: Any) -> None:
     """The making of a ``Slerp``."""
     times = floating(times)
     if not isinstance(rotations, scipy.spatial.transform.Rotation) or rotations.single or len(rotations) < 2:
@@ -336,7 +336,7 @@ def slerp(self: Any, times: Any, rotations: Any) -> None:
     self.rotvecs = (self.rotations.inv() * rotations[1:]).as_rotvec()
 
 
-def slerp_at(self: Any, times: Any) -> Any:
+def call_slerp(self: Any, times: Any) -> Any:
     """``Slerp.__call__``: K. Shoemake, "Animating rotation with quaternion curves", SIGGRAPH 1985."""
     times = floating(times)
     numbers, known = plain(times), plain(self.times)
@@ -344,5 +344,5 @@ def slerp_at(self: Any, times: Any) -> Any:
         raise ValueError(f"Interpolation times must be within the range [{known[0]}, {known[-1]}], at most 1-dimensional.")
     where = np.maximum(np.searchsorted(known, numbers) - 1, 0)
     part = (times - self.times[where]) / self.timedelta[where]
-    turn = _of_vector(self.rotvecs[where] * part[..., None])
-    return rotation_of(_unit(_product(quaternion(self.rotations)[where], turn)))
+    step = _quaternion_from_vector(self.rotvecs[where] * part[..., None])
+    return rotation_of(_unit(_product(quaternion(self.rotations)[where], step)))

@@ -10,7 +10,7 @@ import scipy.spatial
 
 from ...interception import unpatched
 from ...values import Value
-from ..steps import array, floating, hold_nodes, plain
+from ..tools import add_mixin, array, floating, plain
 from .distances import minkowski_distance
 
 
@@ -24,8 +24,8 @@ def procrustes(data1: Any, data2: Any) -> Any:
     if any(plain(size) == 0 for size in sizes):
         raise ValueError("Input matrices must contain >1 unique points")
     one, two = one / sizes[0], two / sizes[1]
-    turn, scale = scipy.linalg.orthogonal_procrustes(one, two)
-    two = two @ np.transpose(turn) * scale
+    rotation, scale = scipy.linalg.orthogonal_procrustes(one, two)
+    two = two @ np.transpose(rotation) * scale
     return one, two, np.sum((one - two) ** 2)
 
 
@@ -48,7 +48,7 @@ def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-07) -> Any:
 # ------------------------------------------------------------------------------------------ nearest points
 
 
-class Tree:
+class NodeKDTree:
     """The methods of a ``KDTree`` over points that are nodes."""
 
     _nodes: Any
@@ -56,7 +56,7 @@ class Tree:
 
     def query(self, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
         """The nearest points: their distances, and which they are."""
-        return nearest(self, x, k, eps, p, **options)
+        return query_kdtree(self, x, k, eps, p, **options)
 
     def _refused(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("a KDTree over nodes answers query() only; use the distances of scipy.spatial.distance.cdist")
@@ -64,16 +64,16 @@ class Tree:
     sparse_distance_matrix = _refused
 
 
-def tree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+def init_kdtree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
     """The making of a ``KDTree``."""
     data = floating(data)
     unpatched(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
     if isinstance(data, Value):
         self._nodes = data
-        hold_nodes(self, Tree)
+        add_mixin(self, NodeKDTree)
 
 
-def nearest(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
+def query_kdtree(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0, **options: Any) -> Any:
     """``KDTree.query``: which points are nearest is a choice; the distances to them are recorded."""
     x = array(x)
     numbers, where = unpatched(scipy.spatial.KDTree.query)(self, plain(x), k, eps, p, **options)

@@ -9,8 +9,8 @@ _OTHERS = "as_quat(), as_matrix() or as_rotvec() of a Rotation, and NumPy's func
 
 POLICY = Policy(
     module="scipy.spatial.transform",
-    instead={
-        "Rotation": rotations.begin,
+    replacements={
+        "Rotation": rotations.init_rotation,
         "Rotation.from_quat": rotations.from_quat,
         "Rotation.from_matrix": rotations.from_matrix,
         "Rotation.from_rotvec": rotations.from_rotvec,
@@ -19,8 +19,8 @@ POLICY = Policy(
         "Rotation._from_raw_quat": rotations.from_nodes,
         "Rotation.apply": rotations.apply,
         "Rotation.__pow__": rotations.power,
-        "Slerp": rotations.slerp,
-        "Slerp.__call__": rotations.slerp_at,
+        "Slerp": rotations.init_slerp,
+        "Slerp.__call__": rotations.call_slerp,
     },
     refused={
         "RigidTransform": "a Rotation, and a vector that is added",

@@ -139,8 +139,8 @@ POLICY = Policy(
         "pearsonr": {"method": _RESAMPLING},
         "describe": {"nan_policy": "it masks elements; select them by an index, x[~np.isnan(x)]"},
     },
-    instead={**distributions.INSTEAD, **multivariate.INSTEAD, **replaced_functions.INSTEAD},
-    calling=replaced_functions.CALLING,
+    replacements={**distributions.REPLACEMENTS, **multivariate.REPLACEMENTS, **replaced_functions.REPLACEMENTS},
+    always=replaced_functions.ALWAYS,
     plain=PLAIN | {name for name in st.__all__ if isinstance(getattr(st, name), (st.rv_continuous, st.rv_discrete))},
     refused=REFUSED,
 )

@@ -1,7 +1,7 @@
 """Distributions of one variable: SciPy's own methods on tracers, and the few that are replaced there.
 
 SciPy integrates the distribution functions of some distributions, solves for quantiles, or computes either in C. These are one
-operation, `numeric`, whose derivative by the argument is the density, and by the shape parameters is known for some.
+operation, `evaluate_numerically`, whose derivative by the argument is the density, and by the shape parameters is known for some.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...bind import bind
 from ...graph import stack_nested, to_values
 from ...protocols import stop_gradient
 from ...values import INERT, Value
-from ..own_code import original_instance, rebound_instance, replace_methods, run_own_code
-from ..steps import array
+from ..own_code import original_instance, rebind_instance, replace_methods, run_own_code
+from ..tools import array
 from .distribution_formulas import FORMULAS
 
 Method = Callable[..., Any]
@@ -28,7 +28,7 @@ Method = Callable[..., Any]
 # -------------------------------------------------------------------------------------------- operations
 
 
-def numeric(x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
+def evaluate_numerically(x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
     """A distribution function, or the inverse of one, as SciPy computes it: the values of the method `name`."""
     arguments = np.broadcast_arrays(x, *shapes)  # some of SciPy's loops go through them in parallel
     return getattr(distribution, name)(*arguments)
@@ -36,14 +36,14 @@ def numeric(x: Any, *shapes: Any, distribution: Any, name: str) -> Any:
 
 def density(distribution: Any, x: Any, *shapes: Any) -> Any:
     """The density of a standard distribution, of arrays or nodes."""
-    return rebound_instance(distribution)._pdf(x, *shapes)
+    return rebind_instance(distribution)._pdf(x, *shapes)
 
 
 def _quantile(q: Any, loc: Any, *shapes: Any, distribution: Any, name: str) -> Any:
     return getattr(distribution, name)(q, *shapes, loc=loc)
 
 
-ops.register_operation(numeric, "scipy_stats_numeric")
+ops.register_operation(evaluate_numerically, "scipy_stats_numeric")
 ops.register_piecewise(_quantile, "scipy_stats_quantile")
 
 
@@ -60,7 +60,7 @@ def _numeric(name: str) -> Method:
         distribution = original_instance(self)
         if not any(isinstance(value, Value) for value in (x, *shapes)):
             return getattr(distribution, name)(x, *shapes)
-        return bind(numeric, (x, *shapes), {"distribution": distribution, "name": name})
+        return bind(evaluate_numerically, (x, *shapes), {"distribution": distribution, "name": name})
 
     return method
 
@@ -167,7 +167,7 @@ _WITHOUT_DERIVATIVE = {
 }
 
 
-def _refusing(advice: str) -> Method:
+def _raising_method(advice: str) -> Method:
     def method(self: Any, *args: Any) -> Any:
         raise TypeError(f"scipy.stats.{self.name}: no derivative of it is known; use {advice}")
 
@@ -186,14 +186,14 @@ replace_methods({
     ("rv_discrete", "_cdf"): _summed_cdf,
     ("rv_discrete", "_entropy"): _summed_entropy,
     ("binom_gen", "_entropy"): _summed_entropy,
-    **{(kind, "_argcheck"): _refusing(advice) for kind, advice in _WITHOUT_DERIVATIVE.items()},
+    **{(kind, "_argcheck"): _raising_method(advice) for kind, advice in _WITHOUT_DERIVATIVE.items()},
     **FORMULAS,
 })  # fmt: skip
 
 # -------------------------------------------------------------------------------------------- public methods
 
 
-def _of_counts(name: str) -> Method:
+def _count_method(name: str) -> Method:
     """A method of a discrete distribution, which is piecewise constant in the count and in the location."""
 
     def method(self: Any, k: Any, *args: Any, **kwargs: Any) -> Any:
@@ -204,7 +204,7 @@ def _of_counts(name: str) -> Method:
     return method
 
 
-def _quantile_of_counts(name: str) -> Method:
+def _quantile_method(name: str) -> Method:
     def method(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
         shapes, loc, _ = self._parse_args(*args, **kwargs)
         return bind(_quantile, tuple(map(stack_nested, (q, loc, *shapes))), {"distribution": self, "name": name})
@@ -242,9 +242,9 @@ def _draws(self: Any, *args: Any, **kwargs: Any) -> Any:
 _OF_X = "pdf logpdf cdf logcdf sf logsf ppf isf"
 _OF_PARAMETERS = "stats mean var std entropy median interval support nnlf"
 OWN_CODE = [f"rv_continuous.{name}" for name in f"{_OF_X} {_OF_PARAMETERS}".split()] + ["rv_discrete.entropy"]
-INSTEAD: dict[str, Method] = {
-    **{f"rv_discrete.{name}": _of_counts(name) for name in ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]},
-    **{f"rv_discrete.{name}": _quantile_of_counts(name) for name in ("ppf", "isf")},
+REPLACEMENTS: dict[str, Method] = {
+    **{f"rv_discrete.{name}": _count_method(name) for name in ["pmf", "logpmf", "cdf", "logcdf", "sf", "logsf"]},
+    **{f"rv_discrete.{name}": _quantile_method(name) for name in ("ppf", "isf")},
     "rv_continuous.moment": _moment,
     "rv_continuous.rvs": _draws,
     "rv_discrete.rvs": _draws,

@@ -52,19 +52,19 @@ def _covariance_of(factor: Any) -> Any:
     return factor if isinstance(factor, _Factor) else CovViaPSD(factor)
 
 
-def _blas(names: Any, arrays: Any = ()) -> Any:
+def _get_blas_funcs(names: Any, arrays: Any = ()) -> Any:
     """`scipy.linalg.get_blas_funcs`, of ``trsm``, which solves a triangular system."""
     if names != "trsm" or not any(isinstance(a, Value) for a in arrays):
         return scipy.linalg.get_blas_funcs(names, arrays)
     return lambda alpha, a, b, side=0, lower=0: alpha * scipy.linalg.solve_triangular(a, b, lower=bool(lower))
 
 
-replace_functions({"_PSD": _factor, "CovViaPSD": _covariance_of, "get_blas_funcs": _blas})
+replace_functions({"_PSD": _factor, "CovViaPSD": _covariance_of, "get_blas_funcs": _get_blas_funcs})
 
 # -------------------------------------------------------------------------------------------- methods
 
 
-class Frozen:
+class FrozenDistribution:
     """A distribution some of whose parameters are nodes.
 
     Parameters
@@ -85,18 +85,18 @@ class Frozen:
             raise AttributeError(f"{type(self._distribution).__name__} of nodes has no {name!r}")
         takes_point = name in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf")
 
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
             point = args[:1] if takes_point else ()
             return method(self._distribution, *point, *self._args, *args[len(point) :], **{**self._kwargs, **kwargs})
 
-        return called
+        return call
 
 
 def _freeze(self: Any, *args: Any, **kwargs: Any) -> Any:
-    return Frozen(self, args, kwargs)
+    return FrozenDistribution(self, args, kwargs)
 
 
-def _of_frozen(distribution: str, method: str, *names: str) -> Callable[..., Any]:
+def _frozen_method(distribution: str, method: str, *names: str) -> Callable[..., Any]:
     """A method of a distribution that was frozen with plain parameters, for a point that is a node."""
     return lambda self, x: getattr(getattr(st, distribution), method)(x, *[getattr(self, name) for name in names])
 
@@ -111,10 +111,10 @@ _DENSITIES = {  # and the attributes of frozen distributions that are their para
 }
 _OTHERS = "multivariate_normal.entropy dirichlet.mean dirichlet.var dirichlet.cov dirichlet.entropy Covariance.whiten"
 OWN_CODE = [f"{name}.{log}{method}" for name, (method, _) in _DENSITIES.items() for log in ("", "log")] + _OTHERS.split()
-INSTEAD: dict[str, Callable[..., Any]] = {
+REPLACEMENTS: dict[str, Callable[..., Any]] = {
     **{f"{name}.__call__": _freeze for name in _DENSITIES},
     **{
-        f"_multivariate.{name}_frozen.{log}{method}": _of_frozen(name, log + method, *parameters.split())
+        f"_multivariate.{name}_frozen.{log}{method}": _frozen_method(name, log + method, *parameters.split())
         for name, (method, parameters) in _DENSITIES.items()
         for log in ("", "log")
     },

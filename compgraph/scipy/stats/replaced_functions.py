@@ -13,7 +13,7 @@ from scipy.stats._axis_nan_policy import _axis_nan_policy_factory
 from scipy.stats._stats_py import _validate_distribution
 
 from ...interception import unpatched
-from ..own_code import carries_node, rebound, replace_functions
+from ..own_code import carries_node, rebind, replace_functions
 
 
 def _yeojohnson_transform(x: Any, lmbda: Any, xp: object = None) -> Any:
@@ -29,7 +29,7 @@ def _boxcox_llf(data: Any, axis: int = 0, *, lmb: Any) -> Any:
     return (lmb - 1) * np.sum(np.log(data), axis=axis) - data.shape[axis] / 2 * np.log(variance)
 
 
-_validate: Any = rebound(_validate_distribution)
+_validate: Any = rebind(_validate_distribution)
 
 
 def _cdf_distance(p: int, u_values: Any, v_values: Any, u_weights: Any = None, v_weights: Any = None) -> Any:
@@ -76,14 +76,14 @@ class _Estimate:
 
 replace_functions({
     "_yeojohnson_transform": _yeojohnson_transform,
-    "_boxcox_llf": rebound(_along_axis(_boxcox_llf)),
+    "_boxcox_llf": rebind(_along_axis(_boxcox_llf)),
     "_cdf_distance": _cdf_distance,
     "gaussian_kernel_estimate": _Estimate(False),
     "gaussian_kernel_estimate_log": _Estimate(True),
 })  # fmt: skip
 
 
-def _refusing(name: str, advice: str) -> Callable[..., Any]:
+def _raising_method(name: str, advice: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if any(map(carries_node, (self, *args, *kwargs.values()))):
             raise TypeError(f"scipy.stats.gaussian_kde.{name}: it is not recorded; use {advice}")
@@ -110,5 +110,5 @@ OWN_CODE = [
         ".integrate_kde",
     )
 ]
-INSTEAD = {f"gaussian_kde.{name}": _refusing(name, advice) for name, advice in _REFUSED.items()}
-CALLING = frozenset([*OWN_CODE[1:], *INSTEAD]) - {"gaussian_kde.set_bandwidth"}
+REPLACEMENTS = {f"gaussian_kde.{name}": _raising_method(name, advice) for name, advice in _REFUSED.items()}
+ALWAYS = frozenset([*OWN_CODE[1:], *REPLACEMENTS]) - {"gaussian_kde.set_bandwidth"}

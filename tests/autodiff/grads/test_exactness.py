@@ -12,12 +12,12 @@ import scipy.integrate
 from scipy.spatial.transform import Rotation
 
 import autodiff as ad
-from compgraph.scipy import exact_to
+from compgraph.scipy import limit_order
 from tests.support.for_each import for_each
 
 
 def at_order(order: int) -> Callable[[Any], Any]:
-    return lambda x: np.sum(exact_to(order, "this", x) ** 5)
+    return lambda x: np.sum(limit_order(order, "this", x) ** 5)
 
 
 @for_each("order", range(1, 5))
@@ -35,7 +35,7 @@ def test_operators_of_two_orders() -> None:
     for wrong in (ad.hessian(at_order(1)), lambda x: ad.hvp(at_order(1))(x, x), ad.hessian(lambda x: at_order(0)(x))):
         with pytest.raises(TypeError, match="higher order"):
             wrong(x)
-    np.testing.assert_allclose(ad.jacfwd(lambda x: exact_to(1, "this", x) ** 2)(x), np.diag(2 * x))
+    np.testing.assert_allclose(ad.jacfwd(lambda x: limit_order(1, "this", x) ** 2)(x), np.diag(2 * x))
 
 
 def by_limit(b: Any) -> Any:

@@ -14,7 +14,7 @@ import scipy.special
 import autodiff as ad
 import compgraph as cg
 from compgraph import ops
-from compgraph.scipy.families import enter_imported
+from compgraph.scipy.families import register_imported
 
 pytestmark = pytest.mark.portable
 
@@ -54,7 +54,7 @@ def test_spec_of_settings_is_that_of_the_function() -> None:
 
 
 def test_enter_gives_ufuncs_of_scipy_their_kind() -> None:
-    enter_imported()
+    register_imported()
     spec = ops.spec_of(scipy.special.erf)
     assert spec is not None
     assert (spec.policy, spec.kind, spec.opname, spec.lowering) == ("rule", "elementwise", "special_erf", "erf")
@@ -63,7 +63,7 @@ def test_enter_gives_ufuncs_of_scipy_their_kind() -> None:
 def test_lowering_of_every_compiled_function_is_reached() -> None:
     """A function that the LLVM back end has by hand is the lowering of an operation, or of an activation of `compgraph.nn`."""
     mathematics = pytest.importorskip("compgraph.compiled.llvm.mathematics", reason='pip install "compgraph[jit]"')
-    enter_imported()
+    register_imported()
     named = {spec.lowering for spec in ops.SPECS.values()} | {"sigmoid", "softplus"}
     assert mathematics.NAMES - named == set()
 

@@ -27,10 +27,10 @@ assert abs(found - 3.0) < 1e-12, found
 def test_who_answers_is_no_longer_refused() -> None:
     policy = policy_of("integrate")
     assert ad is not None
-    assert {"quad", "solve_ivp"} <= policy.instead.keys()
-    assert {"quad", "solve_ivp"} <= policy.calling
-    assert "nquad" in policy.instead
-    assert "nquad" not in policy.calling
+    assert {"quad", "solve_ivp"} <= policy.replacements.keys()
+    assert {"quad", "solve_ivp"} <= policy.always
+    assert "nquad" in policy.replacements
+    assert "nquad" not in policy.always
     assert not {"quad", "nquad", "solve_ivp"} & policy.refused.keys()
 
 

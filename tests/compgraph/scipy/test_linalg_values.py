@@ -12,7 +12,7 @@ import scipy.linalg as sl
 import compgraph as cg
 from autodiff.reverse import gradients
 from compgraph.graph import to_values
-from compgraph.scipy import enter_imported, policy_of
+from compgraph.scipy import policy_of, register_imported
 from tests.support.cases.linear_algebra import definite
 from tests.support.failures import Failures
 
@@ -70,7 +70,7 @@ def held(x: Any) -> Any:
 
 
 def test_every_function_is_called() -> None:
-    assert policy_of("linalg").instead.keys() == CALLS.keys()
+    assert policy_of("linalg").replacements.keys() == CALLS.keys()
 
 
 def test_replacements_give_values_and_errors_of_scipy() -> None:
@@ -83,7 +83,7 @@ def test_replacements_give_values_and_errors_of_scipy() -> None:
 
 def check_call(name: str, arguments: tuple[Any, ...]) -> None:
     """Check values, shapes, dtypes and errors of one call against SciPy's."""
-    ours, theirs = policy_of("linalg").instead[name], getattr(sl, name)
+    ours, theirs = policy_of("linalg").replacements[name], getattr(sl, name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -122,7 +122,7 @@ GRAPHS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs_run_again_with_other_numbers(name: str) -> None:
-    enter_imported()
+    register_imported()
     function = GRAPHS[name]
     first, second = definite(3, 3) + np.diag([0, 1, 2.5]), definite(3, 3, seed=4) + np.diag([0.1, 1.2, 2.3])
 
@@ -137,7 +137,7 @@ def test_graphs_run_again_with_other_numbers(name: str) -> None:
 
 
 def test_other_exchanges_of_rows_are_told() -> None:
-    enter_imported()
+    register_imported()
     x = cg.variable(np.array([[2.0, 1.0], [1.0, 3.0]]), "x")
     run = cg.Executor(sl.lu_solve(sl.lu_factor(x), [1.0, 2.0])).run
     with pytest.raises(cg.GuardError, match="order of the rows"):

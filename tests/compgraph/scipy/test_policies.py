@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import autodiff as ad
-from compgraph.scipy import FAMILIES, enter_imported, opname, policy_of, public_names
+from compgraph.scipy import FAMILIES, opname, policy_of, public_names, register_imported
 from tests.support.failures import Failures
 
 
@@ -30,7 +30,7 @@ def test_every_public_name_is_in_one_policy() -> None:
                 known = Counter(each for each, _ in policy.kinds())
                 assert [each for each, count in known.items() if count > 1] == []
                 assert public_names(module) - {each for each in known if "." not in each} == set()
-                assert policy.calling <= policy.instead.keys() | policy.own_code
+                assert policy.always <= policy.replacements.keys() | policy.own_code
 
 
 def test_unsupported_functions_have_advice() -> None:
@@ -60,7 +60,7 @@ def test_unsupported_functions_raise_for_nodes() -> None:
 
 def test_recorded_functions_have_a_rule() -> None:
     modules = [*families()]
-    enter_imported()
+    register_imported()
     missing = [
         (name, each)
         for name, module, policy in modules

@@ -15,7 +15,7 @@ import scipy
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
-from compgraph.scipy import exact_to
+from compgraph.scipy import limit_order
 from compgraph.values import Value
 
 from ....operators import jacrev
@@ -60,7 +60,7 @@ def solve_bvp(fun: Any, bc: Any, x: Any, y: Any, p: Any = None, S: Any = None, *
     z: Any = problem.start
     for _ in range(NEWTON_STEPS):
         z = z - np.linalg.solve(jacrev(problem.residual)(z), problem.residual(z))
-    z = exact_to(2**NEWTON_STEPS - 1, "the solution of scipy.integrate.solve_bvp", pin_value(z, problem.start))
+    z = limit_order(2**NEWTON_STEPS - 1, "the solution of scipy.integrate.solve_bvp", pin_value(z, problem.start))
     scipy_result.y, parameters = problem.split_unknowns(z)
     if scipy_result.p is not None:
         scipy_result.p = parameters

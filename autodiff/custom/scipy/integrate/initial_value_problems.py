@@ -10,7 +10,7 @@ import scipy
 
 from compgraph.graph import stack_nested, to_values
 from compgraph.interception import unpatched
-from compgraph.scipy import exact_to
+from compgraph.scipy import limit_order
 from compgraph.values import INERT, Value
 
 from ....forward import jvp
@@ -127,7 +127,7 @@ def _crossing_time(g: Function, time: Any) -> Any:
                 "events that cross zero"
             )
         t = t - value / slope
-    return exact_to(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
+    return limit_order(2**NEWTON_STEPS - 1, "the time of an event of scipy.integrate.solve_ivp", pin_value(t, time))
 
 
 def _as_scalar(value: Any) -> Any:

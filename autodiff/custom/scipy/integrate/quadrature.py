@@ -13,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 
 from compgraph.graph import to_values
 from compgraph.interception import unpatched
-from compgraph.scipy import exact_to
+from compgraph.scipy import limit_order
 from compgraph.values import INERT, Value
 
 from ..linear_functionals import NodeRecorder, functional
@@ -170,4 +170,4 @@ def _integral_to_limit(name: str, f: Function, limit: Any) -> Any:
         raise ValueError(
             f"scipy.integrate.{name}: the function is not finite at the limit {number}, so the integral has no derivative there"
         )
-    return exact_to(2 * RULE_POINTS, f"a limit of scipy.integrate.{name}", length * total)
+    return limit_order(2 * RULE_POINTS, f"a limit of scipy.integrate.{name}", length * total)

@@ -18,7 +18,7 @@ import scipy
 from compgraph.frames import source_lines
 from compgraph.graph import stack_nested, to_values
 from compgraph.guards import note_guard
-from compgraph.scipy import exact_to
+from compgraph.scipy import limit_order
 from compgraph.values import Value
 
 Function = Callable[..., Any]
@@ -50,7 +50,7 @@ def advance(rate: Function, y: Any, start: Any, end: Any) -> Any:
     The method has order 8, so all derivatives to that order are those of the solution.
     """
     after = step(rate, scipy.integrate.DOP853, start, y, end - start, rate(start, y))[0]
-    return exact_to(ORDER, "the solution of a differential equation at a time that is a node", after)
+    return limit_order(ORDER, "the solution of a differential equation at a time that is a node", after)
 
 
 class Piece:

@@ -15,7 +15,7 @@ __all__ = ["POLICY", "matrix_functions", "sparse_systems"]
 _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
 
-def _applied(name: str) -> Any:
+def _linear_operator_method(name: str) -> Any:
     """A method of LinearOperator on nodes: the function of the user, or the product that it represents, run on them."""
 
     def apply(self: Any, x: Any) -> Any:
@@ -41,7 +41,7 @@ def _product(self: Any, x: Any) -> Any:
 
 POLICY = Policy(
     module="scipy.sparse.linalg",
-    instead={
+    replacements={
         "spsolve": sparse_systems.spsolve,
         "spsolve_triangular": sparse_systems.spsolve_triangular,
         "splu": sparse_systems.splu,
@@ -54,10 +54,10 @@ POLICY = Policy(
         "expm_multiply": matrix_functions.expm_multiply,
         "eigsh": matrix_functions.eigsh,
         "svds": matrix_functions.svds,
-        **{f"LinearOperator.{name}": _applied(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
+        **{f"LinearOperator.{name}": _linear_operator_method(f"_{name}") for name in ("matvec", "rmatvec", "matmat", "rmatmat")},
         **{f"LinearOperator.{name}": _product for name in ("dot", "__matmul__", "__mul__", "__call__")},
     },
-    calling=frozenset({"splu", "spilu", "factorized"}),
+    always=frozenset({"splu", "spilu", "factorized"}),
     plain=frozenset(
         {"ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "SuperLU", "LinearOperator", "use_solver"}
         | {"LaplacianNd", "is_sptriangular", "spbandwidth"}

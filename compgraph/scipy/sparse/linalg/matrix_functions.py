@@ -13,7 +13,7 @@ from ....graph import stack_nested, to_values
 from ....interception import unpatched
 from ....protocols import unsupported
 from ....values import Value
-from .. import Pattern, built, is_recorded, matmul, parts_of, product, settled, solution
+from .. import Pattern, build_matrix, elements_and_pattern, has_nodes, matmul, product, solution, sum_duplicates
 from .sparse_systems import eigenpairs, plain_matrix
 from .sparse_systems import expm_multiply as applied
 
@@ -22,7 +22,7 @@ TERMS = 24  # of the exponential series of a matrix of norm 1: the remainder is 
 
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     """``scipy.sparse.linalg.norm``."""
-    x = settled(x)
+    x = sum_duplicates(x)
     if axis in (None, (0, 1), (1, 0)) and ord in (None, "fro", "f"):
         return np.sqrt(np.sum(np.abs(x.data) ** 2))
     if axis is None and ord in (1, -1, np.inf, -np.inf):
@@ -30,7 +30,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
         return np.max(sums) if ord > 0 else np.min(sums)
     along = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     if isinstance(along, (int, np.integer)) and ord in (None, 1, 2):
-        powers = built(x, np.abs(x.data) ** (1 if ord == 1 else 2))
+        powers = build_matrix(x, np.abs(x.data) ** (1 if ord == 1 else 2))
         sums = np.ravel(powers.sum(axis=int(along)))
         return sums if ord == 1 else np.sqrt(sums)
     raise TypeError(unsupported(f"the norm of order {ord} of a sparse matrix along {axis}", "np.linalg.norm(A.toarray(), ord)"))
@@ -38,7 +38,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 
 def inv(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.linalg.inv``: the inverse, all of whose elements are kept."""
-    data, pattern = parts_of(A)
+    data, pattern = elements_and_pattern(A)
     inverse = solution(data, np.eye(A.shape[0], dtype=data.dtype), pattern=pattern)
     kind = scipy.sparse.csc_array if isinstance(A, scipy.sparse.sparray) else scipy.sparse.csc_matrix
     return kind(inverse).asformat(A.format)
@@ -71,11 +71,11 @@ def expm_multiply(
     if isinstance(A, scipy.sparse.linalg.LinearOperator):
         raise TypeError(unsupported("expm_multiply with a LinearOperator", "a sparse matrix"))
     x = stack_nested(B)
-    if not is_recorded(type(A)) and not isinstance(A, Value):
+    if not has_nodes(type(A)) and not isinstance(A, Value):
         return applied(x, matrix=A)
     if isinstance(A, Value):
         A = scipy.sparse.csr_array(A)  # noqa: N806
-    data, pattern = parts_of(A)
+    data, pattern = elements_and_pattern(A)
     plain = plain_matrix(A)
     value = unpatched(scipy.sparse.linalg.expm_multiply)(plain, to_values(x))
     steps = max(1, math.ceil(float(unpatched(scipy.sparse.linalg.norm)(plain, 1))))
@@ -96,7 +96,7 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
         raise TypeError(unsupported("eigsh of other objects than sparse matrices", "np.linalg.eigh, or a sparse matrix"))
     if M is not None or options.get("mode", "normal") != "normal":
         raise TypeError(unsupported("eigsh with M= or mode=", "np.linalg.eigh of the dense matrix"))
-    data, pattern = parts_of(A)
+    data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
         raise TypeError(unsupported("eigsh of a complex matrix", "np.linalg.eigh(A.toarray())"))
     with_vectors = options.pop("return_eigenvectors", True)
@@ -106,8 +106,8 @@ def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) 
         w, v = own(pattern.matrix(numbers), k, sigma=to_values(sigma), **options)
         if with_vectors:
             return w, v
-        alone = own(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
-        order = np.argsort(w)[np.argsort(np.argsort(alone))]  # SciPy gives values alone in another order
+        values_only = own(pattern.matrix(numbers), k, sigma=to_values(sigma), return_eigenvectors=False, **options)
+        order = np.argsort(w)[np.argsort(np.argsort(values_only))]  # SciPy gives values alone in another order
         return w[order], v[:, order]
 
     w, v = eigenpairs(data, pattern=pattern, find=find)
@@ -118,10 +118,10 @@ def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (
     """``scipy.sparse.linalg.svds`` of real matrices: eigenvalues of ``[[0, A], [A.T, 0]]``."""
     if not scipy.sparse.issparse(A):
         raise TypeError(unsupported("svds of other objects than sparse matrices", "np.linalg.svd"))
-    wanted = options.pop("return_singular_vectors", True)
-    if wanted not in (True, False) or args:
+    returns_vectors = options.pop("return_singular_vectors", True)
+    if returns_vectors not in (True, False) or args:
         raise TypeError(unsupported("svds with such options", "svds(A, k), with all others by their names"))
-    data, pattern = parts_of(A)
+    data, pattern = elements_and_pattern(A)
     if data.dtype.kind == "c":
         raise TypeError(unsupported("svds of a complex matrix", "np.linalg.svd(A.toarray())"))
     m, n = pattern.shape
@@ -134,6 +134,6 @@ def svds(A: Any, k: int = 6, *args: Any, **options: Any) -> Any:  # noqa: N803 (
     rows, cols = np.concatenate([pattern.rows, pattern.cols + m]), np.concatenate([pattern.cols + m, pattern.rows])
     both = Pattern(scipy.sparse.coo_array((np.ones(rows.size), (rows, cols)), shape=(m + n, m + n)))
     s, vectors = eigenpairs(np.concatenate([data, data]), pattern=both, find=find)
-    if not wanted:
+    if not returns_vectors:
         return s
     return vectors[:m] * np.sqrt(2), s, np.transpose(vectors[m:]) * np.sqrt(2)

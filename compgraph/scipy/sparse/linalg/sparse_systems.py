@@ -15,7 +15,7 @@ from ....interception import argument_has_node, unpatched
 from ....protocols import primitive, unsupported
 from ....tracing import is_tracing
 from ....values import Value
-from .. import add, built, is_recorded, multiply, parts_of, solution
+from .. import add, build_matrix, elements_and_pattern, has_nodes, multiply, solution
 
 # ------------------------------------------------------------------------------------------------------------ operations
 
@@ -39,7 +39,7 @@ class Factorization:
         self.options, self.data = options, data
         self.lu = unpatched(scipy.sparse.linalg.splu)(matrix, **options)
 
-    def of(self, data: Any, pattern: Any) -> Any:
+    def for_elements(self, data: Any, pattern: Any) -> Any:
         """The factorization with elements."""
         if data is self.data:
             return self.lu
@@ -47,9 +47,9 @@ class Factorization:
 
 
 @primitive(opname="scipy_sparse_linalg_factored")
-def factored(data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+def factored(data: Any, b: Any, *, pattern: Any, factorization: Any, trans: str = "N") -> Any:
     """The solution of ``A @ x = b``, or with ``trans="T"`` of ``A.T @ x = b``, by a factorization."""
-    return kept.of(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
+    return factorization.for_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
 
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
@@ -77,7 +77,7 @@ Solver = Callable[..., Any]
 
 def plain_matrix(matrix: Any) -> Any:
     """A matrix without nodes."""
-    return built(matrix, to_values(matrix.data)) if is_recorded(type(matrix)) else matrix
+    return build_matrix(matrix, to_values(matrix.data)) if has_nodes(type(matrix)) else matrix
 
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:  # noqa: N803 (SciPy's name)
@@ -91,7 +91,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
         warn_user(message, scipy.sparse.SparseEfficiencyWarning)
     b = stack_nested(b)
     _require_square("spsolve", A, b)
-    data, pattern = parts_of(A)
+    data, pattern = elements_and_pattern(A)
     b = np.reshape(b, (-1,)) if b.ndim == 2 and b.shape[1] == 1 else b
     options = {} if permc_spec is None else {"permc_spec": permc_spec}
     return solution(data, b, pattern=pattern, **options)
@@ -120,7 +120,7 @@ def spsolve_triangular(
     if unit_diagonal:
         outer = (scipy.sparse.tril if lower else scipy.sparse.triu)(matrix, -1 if lower else 1)
         matrix = add(outer.tocsr(), scipy.sparse.eye_array(A.shape[0], format="csr"))
-    data, pattern = parts_of(matrix)
+    data, pattern = elements_and_pattern(matrix)
     x = solution(data, stack_nested(b), pattern=pattern)
     return x + (value - to_values(x))
 
@@ -128,31 +128,33 @@ def spsolve_triangular(
 # ------------------------------------------------------------------------------------------ factorizations
 
 
-class Factors:
+class NodeFactorization:
     """The result of `splu` for a matrix whose elements are nodes, and while a function is traced."""
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
-        self._data, self._pattern = parts_of(matrix)
+        self._data, self._pattern = elements_and_pattern(matrix)
         plain = to_values(self._data)
-        self._kept = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
-        self.shape, self.nnz = self._kept.lu.shape, self._kept.lu.nnz
+        self._factorization = Factorization(self._pattern.matrix(plain).tocsc(), plain, options)
+        self.shape, self.nnz = self._factorization.lu.shape, self._factorization.lu.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """The solution for a right-hand side, as `SuperLU.solve` gives it."""
         rhs = stack_nested(rhs)
         if trans == "H":
-            return np.conj(factored(self._data, np.conj(rhs), pattern=self._pattern, kept=self._kept, trans="T"))
-        return factored(self._data, rhs, pattern=self._pattern, kept=self._kept, trans=trans)
+            return np.conj(
+                factored(self._data, np.conj(rhs), pattern=self._pattern, factorization=self._factorization, trans="T")
+            )
+        return factored(self._data, rhs, pattern=self._pattern, factorization=self._factorization, trans=trans)
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("L", "U", "perm_r", "perm_c"):
             raise AttributeError(f"a sparse factorization has no {name!r}")
         if isinstance(self._data, Value) and name in "LU":
             raise TypeError(unsupported(f"{name} of a sparse factorization", "solve, or scipy.linalg.lu of A.toarray()"))
-        return getattr(self._kept.lu, name)
+        return getattr(self._factorization.lu, name)
 
 
-class Incomplete:
+class IncompleteFactorization:
     """The result of `spilu` for a plain matrix while a function is traced."""
 
     def __init__(self, lu: Any) -> None:
@@ -175,7 +177,7 @@ def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name
         return own(A, *args, **options)
     names = ("permc_spec", "diag_pivot_thresh", "relax", "panel_size", "options")
     _require_square("splu", A)
-    return Factors(A, {**dict(zip(names, args, strict=False)), **options})
+    return NodeFactorization(A, {**dict(zip(names, args, strict=False)), **options})
 
 
 def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
@@ -183,7 +185,7 @@ def spilu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's nam
     if argument_has_node(A):
         raise TypeError(unsupported("spilu", "splu, which is exact, or spilu of a plain matrix for a preconditioner"))
     lu = unpatched(scipy.sparse.linalg.spilu)(A, *args, **options)
-    return lu if not is_tracing() else Incomplete(lu)
+    return lu if not is_tracing() else IncompleteFactorization(lu)
 
 
 def factorized(A: Any) -> Any:  # noqa: N803 (SciPy's name)
@@ -214,13 +216,13 @@ def iterative(name: str) -> Solver:
             raise RuntimeError(
                 f"{name}: no solution was found (info {info}), so it has no derivative; use more iterations, or spsolve"
             )
-        exact = _solved(_shifted(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
+        exact = _solve(_shift_diagonal(matrix, options.get("shift", 0.0)), np.reshape(b, (-1,)))
         return exact + (np.reshape(x, (-1,)) - to_values(exact)), info
 
     return solve_recorded
 
 
-def _shifted(matrix: Any, shift: float) -> Any:
+def _shift_diagonal(matrix: Any, shift: float) -> Any:
     """The matrix of the equations that `minres` solves."""
     if not shift:
         return matrix
@@ -229,8 +231,8 @@ def _shifted(matrix: Any, shift: float) -> Any:
     return add(matrix, multiply(scipy.sparse.eye_array(matrix.shape[0], format="csr"), -shift))
 
 
-def _solved(matrix: Any, b: Any) -> Any:
+def _solve(matrix: Any, b: Any) -> Any:
     if not scipy.sparse.issparse(matrix):
         return np.linalg.solve(matrix, b)
-    data, pattern = parts_of(matrix)
+    data, pattern = elements_and_pattern(matrix)
     return solution(data, b, pattern=pattern)

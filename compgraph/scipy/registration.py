@@ -19,21 +19,21 @@ from .policy import Policy
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def enter(policy: Policy, only: str | None = None) -> None:
+def register_policy(policy: Policy, only: str | None = None) -> None:
     """Enter a policy: its functions get handlers, and all other public functions of its module refuse nodes.
 
     With `only`, the function of that name alone gets a handler, in place of the one it had.
     """
     module = importlib.import_module(policy.module)
     for name in _public(module) if only is None else ():
-        if not any(name == known.partition(".")[0] for known, _ in policy.kinds()):
-            _refuse(policy, name, getattr(module, name))
+        if not any(name == policy_name.partition(".")[0] for policy_name, _ in policy.kinds()):
+            _patch_to_raise(policy, name, getattr(module, name))
     for name, kind in policy.kinds():
-        scipy_object = _resolved(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
+        scipy_object = _resolve(getattr(module, "_ufuncs", module) if name.startswith("_") else module, name)
         if kind == "plain" or scipy_object is None or only not in (None, name):
             continue
         if kind == "refused":
-            _refuse(policy, name, scipy_object)
+            _patch_to_raise(policy, name, scipy_object)
             continue
         if kind in ("smooth_ufuncs", "piecewise_ufuncs"):
             ufunc_name = ufunc_opname(policy.module, scipy_object.__name__)
@@ -47,12 +47,12 @@ def enter(policy: Policy, only: str | None = None) -> None:
         function = _function(scipy_object)
         if kind in ("smooth", "piecewise"):
             names = getattr(policy, kind)[name]
-            _enter_recorded(function, names, opname(policy.module, name), kind == "piecewise")
-        elif kind == "instead":
-            HANDLERS[function] = _instead(policy.instead[name])
+            _register_recorded(function, names, opname(policy.module, name), kind == "piecewise")
+        elif kind == "replacements":
+            HANDLERS[function] = _replacement_handler(policy.replacements[name])
         elif kind == "own_code" and python_implementation(function) is not None:  # scipy.special.sinc is a function of NumPy
-            HANDLERS[function] = _own_code(policy, name, function)
-        _exchange(policy, name, function, kind, only is not None)
+            HANDLERS[function] = _own_code_handler(policy, name, function)
+        _patch_function(policy, name, function, kind, only is not None)
 
 
 def opname(module: str, name: str) -> str:
@@ -74,7 +74,7 @@ def public_names(module: Any) -> set[str]:
     return {name for name in _public(module) if not inspect.ismodule(getattr(module, name))}
 
 
-def _resolved(module: Any, name: str) -> Any:
+def _resolve(module: Any, name: str) -> Any:
     """Return the object of a dotted name; None if this version of SciPy does not have it."""
     return functools.reduce(lambda holder, part: getattr(holder, part, None), name.split("."), module)
 
@@ -91,7 +91,7 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
+def _register_recorded(function: Any, names: str, opname: str, is_piecewise: bool) -> None:
     (ops.PIECEWISE_FUNCTIONS if is_piecewise else ops.SMOOTH_FUNCTIONS)[function] = names
     (ops.register_piecewise if is_piecewise else ops.register_operation)(function, opname)
     operands = tuple(names.split())
@@ -105,13 +105,13 @@ def _enter_recorded(function: Any, names: str, opname: str, is_piecewise: bool) 
     HANDLERS[function] = handler
 
 
-def _instead(ours: Callable[..., Any]) -> Handler:
+def _replacement_handler(ours: Callable[..., Any]) -> Handler:
     handler: Handler = with_user_line(lambda function, args, kwargs: ours(*args, **kwargs))
     return handler
 
 
-def _own_code(policy: Policy, name: str, function: Any) -> Handler:
-    handler = _instead(functools.partial(run_own_code, policy.module, name))
+def _own_code_handler(policy: Policy, name: str, function: Any) -> Handler:
+    handler = _replacement_handler(functools.partial(run_own_code, policy.module, name))
     options = policy.fixed_options.get(name)
     return handler if options is None else functools.partial(_with_fixed_options, f"{policy.module}.{name}", options, handler)
 
@@ -128,41 +128,43 @@ def _with_fixed_options(
     return handler(function, args, kwargs)
 
 
-def _exchange(policy: Policy, name: str, function: Any, kind: str, again: bool = False) -> None:
-    answering = python_implementation(function)
-    if answering is None:
+def _patch_function(policy: Policy, name: str, function: Any, kind: str, replace: bool = False) -> None:
+    implementation = python_implementation(function)
+    if implementation is None:
         return  # written in C: tracers raise there
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
 
-    def handle(answering: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handle(implementation: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return HANDLERS[function](function, args, kwargs)
 
     handler: Any = handle
-    if answering.__name__ != "__init__" and ("." not in name or policy.module == "scipy.stats"):  # whose methods change nothing
-        handler = _each_if_it_differs(handler, f"{policy.module}.{name}")
-    patch_code(answering, handler, always=name in policy.calling, replace=again)
+    if implementation.__name__ != "__init__" and (
+        "." not in name or policy.module == "scipy.stats"
+    ):  # whose methods change nothing
+        handler = _sequential_if_batched(handler, f"{policy.module}.{name}")
+    patch_code(implementation, handler, always=name in policy.always, replace=replace)
 
 
-def _each_if_it_differs(handler: Any, name: str) -> Any:
+def _sequential_if_batched(handler: Any, name: str) -> Any:
     """A replacement that computes a batch element by element if its steps depend on numbers that differ between elements."""
 
-    def answered(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def handle_batches(function: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return handler(function, original, args, kwargs)
         except (BatchedValueError, IndexError) as error:  # an IndexError of a plain array
             leaves = flatten_sequences((args, tuple(kwargs.values())))
-            differing: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
-            if differing is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
+            batched: Any = next((x for x in leaves if isinstance(x, Value) and x.trace_kind == "batch"), None)
+            if batched is None or (isinstance(error, IndexError) and "arrays used as indices" not in str(error)):
                 raise
-            return differing.each(name, function, args, kwargs)
+            return batched.each(name, function, args, kwargs)
 
-    return answered
+    return handle_batches
 
 
-def _refuse(policy: Policy, name: str, scipy_object: Any) -> None:
+def _patch_to_raise(policy: Policy, name: str, scipy_object: Any) -> None:
     function = _function(scipy_object)
-    answering = python_implementation(function)
-    if answering is None or function in HANDLERS or function in ops.OPNAMES:
+    implementation = python_implementation(function)
+    if implementation is None or function in HANDLERS or function in ops.OPNAMES:
         return
     full = ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
     advice = policy.refused.get(name, "functions that keep the graph, or cg.primitive with a rule of your own")
@@ -174,4 +176,4 @@ def _refuse(policy: Policy, name: str, scipy_object: Any) -> None:
             return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken
         raise TypeError(unsupported(full, advice))
 
-    patch_code(answering, dispatch)
+    patch_code(implementation, dispatch)

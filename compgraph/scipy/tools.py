@@ -48,33 +48,33 @@ def zero_to_order(x: Any, order: int, what: str) -> Any:
     return bind(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
 
 
-def exact_to(order: int, what: str, node: Any) -> Any:
+def limit_order(order: int, what: str, node: Any) -> Any:
     """The same value as `node`, whose derivatives of a higher order than `order` raise a TypeError that names `what`."""
     if not isinstance(node, Value):
         return node
     return node + zero_to_order(node, order, what)
 
 
-class Held:
+class StoredAttribute:
     """A descriptor that stores its values unchanged, in place of a property by which SciPy's class would convert it."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
 
-    def __get__(self, held_by: Any, owner: Any = None) -> Any:
-        return self if held_by is None else held_by.__dict__[self.name]
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else instance.__dict__[self.name]
 
-    def __set__(self, held_by: Any, value: Any) -> None:
-        held_by.__dict__[self.name] = value
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__[self.name] = value
 
 
 @functools.cache
-def holding_nodes(mixin: Any, kind: Any) -> Any:
+def class_with_mixin(mixin: Any, kind: Any) -> Any:
     """A subclass of `kind`, of the same name, whose methods are those of `mixin`, which record."""
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
 
 
-def hold_nodes(self: Any, mixin: Any) -> None:
+def add_mixin(self: Any, mixin: Any) -> None:
     """Give an object that holds nodes the methods of `mixin`, which record."""
     kind: Any = type(self)
-    self.__class__ = holding_nodes(mixin, kind)
+    self.__class__ = class_with_mixin(mixin, kind)

@@ -15,13 +15,13 @@ from ...values import Value
 from . import kernels
 
 
-def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that fills its argument `output`; of plain arguments, SciPy's."""
 
     @functools.wraps(kernel)
     def fill(*args: Any) -> Any:
         if not any(isinstance(value, Value) for value in args):
-            return getattr(kernels.in_c(), kernel.__name__[1:])(*args)
+            return getattr(kernels.c_module(), kernel.__name__[1:])(*args)
         output, result = kernel(*args)
         if type(output) is np.ndarray and isinstance(result, Value):
             raise TypeError(
@@ -34,79 +34,79 @@ def _filling(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return fill
 
 
-@_filling
+@_fill_output
 def _correlate1d(x: Any, weights: Any, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
     options = {"axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
     return output, kernels.correlate1d(x, weights, **options)
 
 
-@_filling
+@_fill_output
 def _correlate(x: Any, weights: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
     return output, kernels.correlate(x, weights, mode=mode, cval=cval, origins=tuple(origins), dtype=output.dtype)
 
 
-@_filling
+@_fill_output
 def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int) -> Any:
     options = {"size": size, "axis": axis, "mode": mode, "cval": cval, "origin": origin, "dtype": output.dtype}
     return output, kernels.uniform_filter1d(x, **options)
 
 
-@_filling
+@_fill_output
 def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int) -> Any:
     extended_array = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
-    around = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
-    return output, _extreme(around, minimum)
+    neighbors = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
+    return output, _extreme(neighbors, minimum)
 
 
-@_filling
+@_fill_output
 def _min_or_max_filter(
     x: Any, footprint: Any, structure: Any, output: Any, mode: int, cval: float, origins: Any, minimum: int
 ) -> Any:
-    around = _around(x, footprint, mode, cval, origins)
+    neighbors = _neighborhoods(x, footprint, mode, cval, origins)
     if structure is not None:
         chosen = structure[footprint]
-        around = around - chosen if minimum else around + chosen
-    return output, _extreme(around, minimum)
+        neighbors = neighbors - chosen if minimum else neighbors + chosen
+    return output, _extreme(neighbors, minimum)
 
 
-def _extreme(around: Any, minimum: int) -> Any:
+def _extreme(neighbors: Any, minimum: int) -> Any:
     """The least or the greatest along the last axis: of several, the first, which may be one element seen twice."""
-    chosen = np.argmin(around, axis=-1) if minimum else np.argmax(around, axis=-1)
-    return np.take_along_axis(around, chosen[..., None], -1)[..., 0]
+    chosen = np.argmin(neighbors, axis=-1) if minimum else np.argmax(neighbors, axis=-1)
+    return np.take_along_axis(neighbors, chosen[..., None], -1)[..., 0]
 
 
-@_filling
+@_fill_output
 def _rank_filter(x: Any, rank: int, footprint: Any, output: Any, mode: int, cval: float, origins: Any) -> Any:
-    return output, np.sort(_around(x, footprint, mode, cval, origins), axis=-1)[..., rank]
+    return output, np.sort(_neighborhoods(x, footprint, mode, cval, origins), axis=-1)[..., rank]
 
 
 def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval: float, origin: int) -> None:
     """As `rank_filter`, of a line."""
-    output[...] = np.sort(_around(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
+    output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
 
 def _extended(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
     """Extended along an axis, with a constant in the mode "constant"."""
-    extended_array = kernels.extended(x, axis=axis, before=before, after=after, mode=mode)
+    extended_array = kernels.extend_array(x, axis=axis, before=before, after=after, mode=mode)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
         return extended_array
     outside = kernels.positions(x.shape[axis], before, after, mode) < 0
     return np.where(np.reshape(outside, (-1, *[1] * (x.ndim - 1 - axis % x.ndim))), cval, extended_array)
 
 
-def _around(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:
+def _neighborhoods(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:
     """The neighbours of each element, along a last axis."""
     for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
         x = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., np.asarray(footprint, bool)]
 
 
-@_filling
+@_fill_output
 def _spline_filter1d(x: Any, order: int, axis: int, output: Any, mode: int) -> Any:
     return output, kernels.spline_filter1d(x, order=order, axis=axis, mode=mode)
 
 
-@_filling
+@_fill_output
 def _geometric_transform(
     c: Any, mapping: Any, coordinates: Any, matrix: Any, shift: Any, output: Any, order: int, mode: int, cval: float,
     padding: int, arguments: Any, keywords: Any,
@@ -120,7 +120,7 @@ def _geometric_transform(
         grid = np.indices(output.shape, np.float64)
         coordinates = np.stack([_summed(shift[i], matrix[i], grid) for i in range(len(shift))])
     options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
-    return output, kernels.interpolated(c, coordinates, **options)
+    return output, kernels.interpolate(c, coordinates, **options)
 
 
 def _summed(start: Any, factors: Any, grid: Any) -> Any:
@@ -130,7 +130,7 @@ def _summed(start: Any, factors: Any, grid: Any) -> Any:
     return start
 
 
-@_filling
+@_fill_output
 def _zoom_shift(
     c: Any, zoom: Any, shift: Any, output: Any, order: int, mode: int, cval: float, padding: int, grid_mode: Any
 ) -> Any:
@@ -140,15 +140,15 @@ def _zoom_shift(
         place = place if shift is None else place + shift[axis]
         lines.append(place if zoom is None else (place + half) * zoom[axis] - half)
     options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
-    return output, kernels.interpolated(c, np.stack(lines), **options)
+    return output, kernels.interpolate(c, np.stack(lines), **options)
 
 
-@_filling
+@_fill_output
 def _fourier_filter(x: Any, sizes: Any, n: int, axis: int, output: Any, kind: int) -> Any:
     return output, x * _factor("fourier_filter", x, sizes, n, axis, output, kind)
 
 
-@_filling
+@_fill_output
 def _fourier_shift(x: Any, shifts: Any, n: int, axis: int, output: Any) -> Any:
     return output, x * _factor("fourier_shift", x, shifts, n, axis, output)
 
@@ -158,11 +158,11 @@ def _factor(name: str, x: Any, sizes: Any, n: int, axis: int, output: Any, *kind
     if isinstance(sizes, Value):
         raise TypeError(f"scipy.ndimage.{name}: sizes and shifts are plain numbers; multiply by factors of your own in NumPy")
     factor = np.empty(x.shape, output.dtype)
-    getattr(kernels.in_c(), name)(np.ones(x.shape, to_values(x).dtype), sizes, n, axis, factor, *kind)
+    getattr(kernels.c_module(), name)(np.ones(x.shape, to_values(x).dtype), sizes, n, axis, factor, *kind)
     return factor
 
 
-class _StandingIn(ModuleType):
+class _ReplacedModule(ModuleType):
     """A module with some functions replaced by ours."""
 
     def __init__(self, name: str, ours: dict[str, Any]) -> None:
@@ -173,11 +173,11 @@ class _StandingIn(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-_FILLING = (
+_FILL_OUTPUT = (
     _correlate1d, _correlate, _uniform_filter1d, _min_or_max_filter1d, _min_or_max_filter, _rank_filter, _spline_filter1d,
     _geometric_transform, _zoom_shift, _fourier_filter, _fourier_shift,
 )  # fmt: skip
 MODULES = {
-    "scipy.ndimage._nd_image": _StandingIn("scipy.ndimage._nd_image", {f.__name__[1:]: f for f in _FILLING}),
-    "scipy.ndimage._rank_filter_1d": _StandingIn("scipy.ndimage._rank_filter_1d", {"rank_filter": _line_rank_filter}),
+    "scipy.ndimage._nd_image": _ReplacedModule("scipy.ndimage._nd_image", {f.__name__[1:]: f for f in _FILL_OUTPUT}),
+    "scipy.ndimage._rank_filter_1d": _ReplacedModule("scipy.ndimage._rank_filter_1d", {"rank_filter": _line_rank_filter}),
 }
