@@ -1,7 +1,7 @@
 """The treatment of each public function of SciPy for nodes among its arguments.
 
-For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and the functions that run instead of
-SciPy's own; rules are in `autodiff.grads.scipy`. The policy of a family is entered once that module of SciPy was imported.
+For each module of SciPy (a family: ``scipy.linalg``) a module here has its policy, and functions that replace SciPy's own; rules
+are in `autodiff.grads.scipy`. The policy of a family is registered after that module of SciPy has been imported.
 """
 
 from . import banded_matrices

@@ -1,8 +1,8 @@
-"""LAPACK's ways of storing: a banded matrix by its diagonals, and a permutation by exchanges of rows.
+"""LAPACK's storage formats: banded matrices by diagonals, and permutations by row exchanges.
 
 A matrix `a` of shape ``(n, n)`` with `lower` diagonals below the main one and `upper` above it is stored as ``bands`` of shape
-``(lower + upper + 1, n)``, where ``bands[upper + i - j, j] = a[i, j]``. All is written in NumPy's functions of whole arrays, so
-that it is recorded where it meets nodes. Further axes in front are stacks of matrices.
+``(lower + upper + 1, n)``, where ``bands[upper + i - j, j] = a[i, j]``. The functions call NumPy on whole arrays, so they record
+on nodes. Leading axes are stacks of matrices.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def banded(matrix: Any, lower: int, upper: int) -> Any:
 
 
 def widths(bands: Any, lower: bool) -> tuple[int, int]:
-    """For a Hermitian matrix with one stored half: how many diagonals below and above the main one `bands` holds."""
+    """For a Hermitian matrix with one stored half: the numbers of diagonals below and above the main one in `bands`."""
     if bands.ndim < 2:
-        raise ValueError(f"bands of a matrix are an array of (diagonals, n); given is one of shape {bands.shape}")
+        raise ValueError(f"bands of a matrix must have shape (diagonals, n), not {bands.shape}")
     count = bands.shape[-2] - 1
     return (count, 0) if lower else (0, count)
 

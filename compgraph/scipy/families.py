@@ -1,4 +1,4 @@
-"""The families of SciPy's functions. The policy of each is entered once its module was imported, even if that is much later."""
+"""The families of SciPy's functions. The policy of each is registered after its module has been imported, at any time."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _module_count = 0
 
 
 def register_imported() -> None:
-    """Enter the families whose SciPy modules have been imported since the last call; others are entered on import.
+    """Register the families whose SciPy modules were imported since the last call; others are registered on import.
 
-    The same holds for other libraries that are adapted to nodes; see `interception.import_hooks`.
+    Other libraries that are adapted to nodes are treated likewise; see `interception.import_hooks`.
     """
     global _module_count
     if len(sys.modules) == _module_count:
@@ -55,7 +55,7 @@ def register_imported() -> None:
     adapt_imported()
     with _lock:
         if not _module_count:
-            # A policy that is imported first imports SciPy's module, which is entered when the policy is complete.
+            # If a policy is imported first, it imports SciPy's module, which is registered when the policy is complete.
             policies = {f"{__package__}.{family}" for family in FAMILIES.values()}
             sys.meta_path.insert(0, ImportHook({*FAMILIES, *policies}, _on_import))
         _module_count = len(sys.modules)
@@ -64,10 +64,10 @@ def register_imported() -> None:
 
 
 def _on_import(modules: list[str]) -> None:
-    """Enter the families of modules that were loaded just now: while a function is traced, say.
+    """Register the families of modules that have just been loaded, for example while a function is traced.
 
-    A thread that loads a module holds the lock of that import, for which one that enters families may wait. So this does not
-    wait for the latter; it finds what has arrived.
+    The importing thread holds the import lock of a module, for which a thread that registers families may wait. To avoid a
+    deadlock, this does not wait for that thread, which processes the queue.
     """
     _pending.extend([module for module in modules if module in FAMILIES])
     if _lock.acquire(blocking=False):
@@ -78,7 +78,7 @@ def _on_import(modules: list[str]) -> None:
 
 
 def _register_pending() -> None:
-    """Enter one after the other; what arrives meanwhile, since a policy imports it, comes after."""
+    """Register the queued families; importing a policy may queue further ones."""
     global _is_registering
     if _is_registering:
         return
@@ -96,7 +96,7 @@ def _register_pending() -> None:
 
 
 def on_registration(callback: Callable[[str], None]) -> None:
-    """Call `callback` with the name of SciPy's module for each family: at once where it is entered, otherwise on entering."""
+    """Call `callback` with the name of SciPy's module of each registered family, at once and whenever one is registered."""
     with _lock:
         _callbacks.append(callback)
         for module in _registered:
@@ -107,16 +107,16 @@ before_variables.append(register_imported)
 
 
 def register_replacement(module: str, name: str, target: str, always: bool = True) -> None:
-    """Let a function of another package run instead of one of SciPy's: a solver, say.
+    """Register a function of another package, such as a differentiable solver, as the replacement of one of SciPy's.
 
     Parameters
     ----------
     module, name : str
         The module of SciPy, and the function, as its policy names it.
     target : str
-        The function that runs instead, ``"package.module:function"``; imported when it is first called.
+        The replacement, ``"package.module:function"``; imported when it is first called.
     always : bool
-        Whether it runs for calls without nodes as well, since a user's function among the arguments may bring nodes.
+        Whether it runs for calls without nodes as well, because a user's function among the arguments may use nodes.
     """
     with _lock:
         _replacements.setdefault(module, {})[name] = target, always
@@ -125,7 +125,7 @@ def register_replacement(module: str, name: str, target: str, always: bool = Tru
 
 
 def policy_of(family: str) -> Policy:
-    """The policy of a family, with the functions that were given by `register_replacement`."""
+    """The policy of a family, with the functions of `register_replacement`."""
     policy: Policy = importlib.import_module(f"{__package__}.{family}").POLICY
     replacements = _replacements.get(policy.module)
     if not replacements:
@@ -139,7 +139,7 @@ def policy_of(family: str) -> Policy:
 
 
 def _lazy_function(target: str) -> Any:
-    """A function that calls the one at ``"package.module:function"``, which is imported at the first call."""
+    """A function that imports ``"package.module:function"`` at the first call, and calls it."""
     module, _, name = target.partition(":")
 
     @functools.cache

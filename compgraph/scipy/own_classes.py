@@ -1,7 +1,7 @@
-"""Objects of SciPy's classes that are made of nodes, and run SciPy's own Python code on them.
+"""Objects of SciPy's classes that are created from nodes, and run SciPy's own Python code on them.
 
-An object that is made of nodes becomes an instance of a subclass, of the same name, whose methods are rebound as `own_code`
-rebinds functions. A method of a plain object that is called with nodes runs on a copy of such a class.
+An object created from nodes becomes an instance of a subclass of the same name, whose methods `own_code` rebinds. A method of a
+plain object that is called with nodes runs on a copy with such a class.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
     module, name : str
         The module of SciPy, and the class.
     *methods : str
-        The public methods that take arrays. Objects made of nodes need no entries.
+        The public methods that take arrays. Objects created from nodes need no entries.
     """
     kind = functools.cache(lambda: getattr(importlib.import_module(module), name))
 
@@ -52,18 +52,18 @@ def own_class(module: str, name: str, *methods: str) -> Mapping[str, Callable[..
 
 
 def _call_traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function such that arrays that it fills become tracers, also at the top level."""
+    """Call a function within a tracing context, so that arrays that it fills with nodes become tracers."""
     with nullcontext() if is_tracing() else Tracing():
         return function(*args, **kwargs)
 
 
 def holds_nodes(instance: object) -> bool:
-    """Whether an object is of a class for objects made of nodes."""
+    """Whether the class of an object is one for objects created from nodes."""
     return getattr(type(instance), "_holds_node", False)
 
 
 def copy_for_nodes(instance: Any) -> Any:
-    """Return a shallow copy of a plain object whose methods run on nodes; so do those of private objects that it delegates to."""
+    """Return a shallow copy of a plain object, with methods that run on nodes; private objects in it are copied likewise."""
     if holds_nodes(instance):
         return instance
     new_instance = copy.copy(instance)
@@ -130,7 +130,7 @@ def _rebind_method(function: FunctionType) -> Callable[..., Any]:
 
 
 class _ReplacedModule(ModuleType):
-    """A compiled module in rebound code: functions of ours, and its own for plain arguments."""
+    """The replacement of a compiled module in rebound code; for plain arguments it calls the original functions."""
 
     def __init__(self, name: str, functions: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(name)
@@ -152,5 +152,5 @@ class _ReplacedModule(ModuleType):
 
 
 def replace_compiled_functions(module: str, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Let rebound code call functions of ours in place of those of a compiled module if arguments are no plain arrays."""
+    """Replace functions of a compiled module in rebound code, for calls with nodes or buffers."""
     replace_module(module, _ReplacedModule(module, functions))

@@ -3,8 +3,8 @@
 Much of SciPy is Python over NumPy. Nodes would pass through it, except that ``np.asarray``, ``np.zeros`` and similar functions,
 with which nearly every function begins, do not dispatch. `rebind` returns a function with the same code whose globals bind
 these names to functions that keep the graph. Functions of private modules that it calls are rebound as well if a node is
-among their arguments. Public functions have handlers of their own. A method runs on a view of its object whose class has
-rebound methods (`rebind_class`).
+among their arguments. Public functions have handlers. A method runs on a view of its object, whose class has rebound methods
+(`rebind_class`).
 
 SciPy itself is not changed. Code that converts a traced value to a number raises, as it does in a user's function.
 """
@@ -82,7 +82,7 @@ def _stack_arguments(function: Function) -> Function:
 
 
 def _place(arr: Any, mask: Any, vals: Any) -> None:
-    """``np.place``, which writes all of an array at once where it can: then batches of `vmap` stay together."""
+    """``np.place``, by a single write to the whole array if possible, so that batches of `vmap` are processed together."""
     if np.all(mask) and np.size(vals) == np.size(arr):
         arr[...] = np.reshape(vals, np.shape(arr))
     elif np.any(mask):
@@ -162,7 +162,7 @@ class _Complex(metaclass=_Number):
 
 
 class _IndexedWriter:
-    """``xpx.at(x, index).set(y)``, by which SciPy writes into arrays of any library: here a write in place."""
+    """``xpx.at(x, index).set(y)``, SciPy's write into arrays of any library: here a write in place."""
 
     def __init__(self, x: Any, index: Any = ...) -> None:
         self.x, self.index = x, index
@@ -195,7 +195,7 @@ def _apply_where(
     cond: Any, args: Any, f1: Function, f2: Function | None = None, /, *, fill_value: Any = None,
     kwargs: Mapping[str, Any] | None = None, xp: object = None,
 ) -> Any:  # fmt: skip
-    """``xpx.apply_where`` by selections instead of writes, and without calls for no elements."""
+    """``xpx.apply_where`` by selection instead of writes; functions are not called on empty arrays."""
     names = [] if kwargs is None else list(kwargs)
     operands = [*(args if isinstance(args, tuple) else (args,)), *[kwargs[name] for name in names if kwargs is not None]]
     cond, *operands = np.broadcast_arrays(cond, *operands)
@@ -211,7 +211,7 @@ def _apply_where(
 
 
 def _on_elements(function: Function, where: Any, args: Sequence[Any]) -> Any:
-    """The values of a function where a condition holds, in the shape of the condition; None where it holds nowhere."""
+    """The values of a function where a condition holds, in the shape of the condition; None if it holds nowhere."""
     if np.all(where):
         values, shape = function(*map(np.ravel, args)), np.shape(where)
         return np.reshape(values, shape) if np.size(values) == math.prod(shape) else np.broadcast_to(values, shape)
@@ -221,7 +221,7 @@ def _on_elements(function: Function, where: Any, args: Sequence[Any]) -> Any:
     return values[np.where(where, np.reshape(np.cumsum(where) - 1, np.shape(where)), 0)]
 
 
-_BY_NAME: dict[str, Any] = {  # functions by which SciPy determines the library of an array: a node counts as NumPy's
+_BY_NAME: dict[str, Any] = {  # functions that determine the library of an array: nodes belong to NumPy
     "array_namespace": lambda *args, **kwargs: NUMPY,
     "_namespace": lambda xp: NUMPY,
     "is_numpy": lambda xp: True,
@@ -241,7 +241,7 @@ def replace_module(name: str, module: ModuleType) -> None:
 
 
 def replace_functions(functions: Mapping[str, Any]) -> None:
-    """Bind private functions of SciPy's to other ones in rebound code: compiled ones, and those without right derivative.
+    """Replace private functions of SciPy in rebound code: compiled ones, and those without correct derivatives.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def replace_functions(functions: Mapping[str, Any]) -> None:
 
 
 def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
-    """Replace methods of SciPy's classes in rebound code: those that run compiled code, or have no right derivative.
+    """Replace methods of SciPy's classes in rebound code: those that run compiled code, or have no correct derivative.
 
     Parameters
     ----------
@@ -269,12 +269,12 @@ def replace_methods(methods: Mapping[tuple[str, str], Any]) -> None:
 
 
 def own_code(module: str, *names: str) -> Mapping[str, Function]:
-    """For `replacements` of a policy: by name, functions of a module as `run_own_code` runs them."""
+    """Entries for `Policy.replacements`: functions of a module, by name, run by `run_own_code`."""
     return {name: functools.partial(run_own_code, module, name) for name in names}
 
 
 def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a function of SciPy's, rebound if a node is among the arguments.
+    """Call a function of SciPy, rebound if a node is among the arguments.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
     name : str
         The name of a function, of a class (its ``__init__`` is run) or of a method (``"Class.method"``).
     *args, **kwargs
-        The arguments; of a method the first is its object.
+        The arguments; the first of a method is its object.
     """
     original, own, owner = _original_and_rebound(module, name)
     if not any(map(carries_node, (*args, *kwargs.values()))):
@@ -296,7 +296,7 @@ def run_own_code(module: str, name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def to_caller(result: Any) -> Any:
-    """Return a result with nodes in place of tracers, and arrays in place of buffers, unless this is within an operator."""
+    """At the top level, convert tracers in a result to nodes and buffers to arrays; within an operator, return it unchanged."""
     if is_tracing():
         return result
     if isinstance(result, list):
@@ -444,7 +444,7 @@ def _rebind_globals(names: dict[str, Any]) -> dict[str, Any]:
 
 
 def rebind_value(name: str, value: Any) -> Any:
-    """Return what rebound code sees in place of a value that SciPy's code refers to by `name`."""
+    """Return the replacement, in rebound code, of a value that SciPy's code refers to by `name`."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     if getattr(value, "__module__", None) == "numpy" and getattr(value, "__name__", None) in _FUNCTIONS:
@@ -497,7 +497,7 @@ def _rebind_module(module: ModuleType) -> Any:
 
 
 class _Math(ModuleType):
-    """`math` or `cmath`, whose functions convert to numbers: of a node, NumPy's ufunc of the same name is called."""
+    """`math` or `cmath`, whose functions convert to numbers; for a node, NumPy's ufunc of the same name is called."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module.__name__)
@@ -521,11 +521,11 @@ class _PrivateModule(ModuleType):
         return rebind_value(name, getattr(self._module, name))
 
 
-_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # these write nodes, and may get none as arguments
+_ALWAYS_REBOUND = {"_get_output", "_lazyselect"}  # they handle nodes that are not among their arguments
 
 
 def _rebind_for_nodes(function: FunctionType) -> Any:
-    """Return a function that runs rebound where a node is among the arguments, and unchanged where none is."""
+    """Return a function that runs rebound if a node is among the arguments, else unchanged."""
     make = functools.cache(lambda: rebind(function))
 
     @functools.wraps(function)

@@ -25,21 +25,20 @@ class Policy:
     smooth_ufuncs, piecewise_ufuncs : frozenset of str
         Ufuncs with a rule, and piecewise constant ones. They dispatch to nodes by NumPy's protocol.
     replacements : mapping
-        Functions, and for each one of ours of the same meaning, in recorded steps, that runs instead.
+        Functions, and for each an equivalent function of this package in recorded steps.
     own_code : frozenset of str
         Functions and methods whose own Python code runs on tracers; see `own_code`.
     fixed_options : mapping
-        For functions of `own_code`, parameters that keep their default where nodes are among the arguments, and for each what to
-        do instead.
+        For functions of `own_code`, parameters that must keep their default in calls with nodes, each with the alternative.
     always : frozenset of str
-        Of `own_code` and `replacements`, those that take functions of the user, or run on objects. These may bring nodes, so ours
-        runs for calls without nodes too.
+        Of `own_code` and `replacements`, those that take a user's functions or objects. These may use nodes, so handlers run for
+        calls without nodes too.
     plain : frozenset of str
         Unchanged names, which never receive nodes (errors, modules, functions of names and counts).
     lowered : mapping
-        Of the ufuncs, those with machine code, and for each the name of that.
+        The ufuncs with a lowering to machine code, and its name.
     formulas : mapping
-        Of the ufuncs, those that SymPy has, and for each its formula; see `ops.OpSpec`.
+        The ufuncs that SymPy has, and their formulas; see `ops.OpSpec`.
     refused : mapping
         Names that raise a TypeError, each with the alternative.
     """
@@ -59,7 +58,7 @@ class Policy:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> Iterator[tuple[str, str]]:
-        """Each name, and its kind: the name of the attribute where it stands."""
+        """Each name and its kind, the name of the attribute that contains it."""
         for kind in ("smooth", "piecewise", "smooth_ufuncs", "piecewise_ufuncs", "own_code", "replacements", "plain", "refused"):
             for name in getattr(self, kind):
                 yield name, kind

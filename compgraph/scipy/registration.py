@@ -1,4 +1,4 @@
-"""How a policy is entered: each function of SciPy that it names gets a handler, which runs for calls with nodes."""
+"""Registration of policies: each function of SciPy in a policy gets a handler, which runs for calls with nodes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 def register_policy(policy: Policy, only: str | None = None) -> None:
-    """Enter a policy: its functions get handlers, and all other public functions of its module refuse nodes.
+    """Register a policy: its functions get handlers, and all other public functions of its module raise for nodes.
 
-    With `only`, the function of that name alone gets a handler, in place of the one it had.
+    With `only`, just the function of that name gets a new handler.
     """
     module = importlib.import_module(policy.module)
     for name in _public(module) if only is None else ():
@@ -80,7 +80,7 @@ def _resolve(module: Any, name: str) -> Any:
 
 
 def _function(scipy_object: Any) -> Any:
-    """The function that runs on a call: of a class its ``__init__``, of a bound method the function of the class."""
+    """The function that a call runs: the ``__init__`` of a class, the function of a bound method."""
     if inspect.ismethod(scipy_object):
         return scipy_object.__func__
     return inspect.getattr_static(scipy_object, "__init__") if inspect.isclass(scipy_object) else scipy_object
@@ -131,7 +131,7 @@ def _with_fixed_options(
 def _patch_function(policy: Policy, name: str, function: Any, kind: str, replace: bool = False) -> None:
     implementation = python_implementation(function)
     if implementation is None:
-        return  # written in C: tracers raise there
+        return  # written in C, which raises for tracers
     ops.PUBLIC_NAMES[function] = f"{policy.module}.{name}"
 
     def handle(implementation: Any, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -173,7 +173,7 @@ def _patch_to_raise(policy: Policy, name: str, scipy_object: Any) -> None:
         leaves = flatten_sequences((args, tuple(kwargs.values())))
         nodes = [leaf for leaf in leaves if isinstance(leaf, Value)]
         if not any(getattr(leaf, "_holds_node", False) for leaf in leaves) and all(type(node) in INERT for node in nodes):
-            return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises if its numbers are taken
+            return original(*args, **kwargs)  # inert nodes are counts and indices; a tracer raises when converted
         raise TypeError(unsupported(full, advice))
 
     patch_code(implementation, dispatch)

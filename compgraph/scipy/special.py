@@ -1,4 +1,4 @@
-"""``scipy.special``: which ufuncs are recorded, and the functions that SciPy writes in Python."""
+"""``scipy.special``: the recorded ufuncs, and replacements of functions that SciPy implements in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .policy import Policy
 
 
 def _plain(name: str, value: Any, function: str) -> Any:
-    """A count as an array, or an inert node; raises a TypeError for a node that a derivative could pass."""
+    """A count as an array or an inert node; raise a TypeError for a differentiable node."""
     if isinstance(value, Value) and type(value) not in INERT:
         raise TypeError(f"scipy.special.{function}: {name} is a count, and no derivative by it is known; give a plain number")
     return value if isinstance(value, Value) else np.asarray(value)
@@ -39,7 +39,7 @@ def multigammaln(a: Any, d: Any) -> Any:
 
 def _reject_exact(exact: Any, function: str) -> None:
     if exact:
-        raise TypeError(f"scipy.special.{function}: exact=True counts in integers, which no derivative passes; leave it out")
+        raise TypeError(f"scipy.special.{function}: exact=True returns integers, which have no derivative; leave it out")
 
 
 def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:  # noqa: N803 - SciPy's name
@@ -93,7 +93,7 @@ def diric(x: Any, n: Any) -> Any:
 def zeta(x: Any, q: Any = None, out: Any = None) -> Any:
     """The zeta function of Riemann, or with `q` that of Hurwitz: two ufuncs of SciPy."""
     if out is not None:
-        raise TypeError("scipy.special.zeta: out= is not written to where nodes are; assign the result: y[:] = zeta(x, q)")
+        raise TypeError("scipy.special.zeta: out= is not supported with nodes; assign the result: y[:] = zeta(x, q)")
     return sc._ufuncs._riemann_zeta(x) if q is None else sc._ufuncs._zeta(x, q)
 
 

@@ -1,4 +1,4 @@
-"""Tools of the functions that run instead of SciPy's: conversions of arguments, limits of order, objects that hold nodes."""
+"""Tools for replacements of SciPy's functions: argument conversion, limits of derivative order, objects with nodes."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ ops.register_operation(_zeros, "zero_to_order")
 
 
 def zero_to_order(x: Any, order: int, what: str) -> Any:
-    """Zeros like `x`, whose derivatives by x are zero up to `order`; a higher one raises a TypeError that names `what`."""
+    """Zeros like `x`, with zero derivatives up to `order`; a derivative of higher order raises a TypeError that names `what`."""
     return bind(_zeros, (x,), {"order": order, "what": what}) if isinstance(x, Value) else _zeros(x, order, what)
 
 
 def limit_order(order: int, what: str, node: Any) -> Any:
-    """The same value as `node`, whose derivatives of a higher order than `order` raise a TypeError that names `what`."""
+    """The value of `node`; a derivative of higher order than `order` raises a TypeError that names `what`."""
     if not isinstance(node, Value):
         return node
     return node + zero_to_order(node, order, what)
 
 
 class StoredAttribute:
-    """A descriptor that stores its values unchanged, in place of a property by which SciPy's class would convert it."""
+    """A descriptor that stores values unchanged, where SciPy's class has a property that would convert them."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
@@ -75,6 +75,6 @@ def class_with_mixin(mixin: Any, kind: Any) -> Any:
 
 
 def add_mixin(self: Any, mixin: Any) -> None:
-    """Give an object that holds nodes the methods of `mixin`, which record."""
+    """Change the class of an object that contains nodes, so that it has the methods of `mixin`, which record."""
     kind: Any = type(self)
     self.__class__ = class_with_mixin(mixin, kind)

@@ -1,8 +1,8 @@
-"""B-splines: their values, their derivatives, and those through or near points.
+"""B-splines: values, derivatives, interpolation and least squares.
 
-All is one matrix, of the basis at places: the recurrence of Cox and de Boor, run for all places at once (C. de Boor, *A Practical
-Guide to Splines*, revised ed., Springer 2001, ch. IX and X). Interpolation solves a system with that matrix, which is banded;
-least squares the normal equations.
+All use the collocation matrix, computed by the recurrence of Cox and de Boor for all points at once (C. de Boor, *A Practical
+Guide to Splines*, revised ed., Springer 2001, ch. IX and X). Interpolation solves a banded system with that matrix; least squares
+solves the normal equations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..tools import array, floating, plain
 
 
 def interval_of(t: Any, k: int, x: Any) -> Any:
-    """The interval of knots in which a place lies, within the base interval."""
+    """The knot interval of each point, within the base interval."""
     t = plain(t)
     return np.clip(np.searchsorted(t, plain(x), side="right") - 1, k, _last(t, k))
 
@@ -170,7 +170,7 @@ def _bands(rows: Any, firsts: Any, n: int, lower: int, upper: int) -> Any:
 
 
 def _periodic_coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
-    """The coefficients of a closed spline: as many derivatives agree at both ends as the degree allows."""
+    """The coefficients of a periodic spline: derivatives below the degree are equal at both ends."""
     n = len(t) - k - 1
     rows = []
     for order in range(1, k):
@@ -196,7 +196,7 @@ def _dense(rows: Any, firsts: Any, n: int) -> Any:
 def make_lsq_spline(
     x: Any, y: Any, t: Any, k: Any = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *, method: str = "qr"
 ) -> Any:
-    """``scipy.interpolate.make_lsq_spline``, by the normal equations, and one step that takes their rounding back."""
+    """``scipy.interpolate.make_lsq_spline``, by the normal equations and one step of iterative refinement."""
     x, y, t, k = floating(x), floating(y), floating(t), operator.index(k)
     w = np.ones(len(x)) if w is None else floating(w)
     scipy.interpolate.make_lsq_spline(plain(x), plain(y), plain(t), k, plain(w), axis, check_finite, method=method)

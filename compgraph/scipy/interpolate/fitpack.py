@@ -1,6 +1,6 @@
-"""FITPACK's curves by B-splines: those through all points, and those with given knots.
+"""FITPACK's spline curves: interpolation, and least squares with given knots.
 
-FITPACK is compiled. Where it chooses knots by a bound of the residual (``s > 0``) it searches, and the spline has no derivative.
+FITPACK is compiled. With a bound of the residual (``s > 0``) it searches for knots, and the spline has no derivative.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def init_univariate_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, s: float | None = None,
     ext: int | str = 0, check_finite: bool = False,
 ) -> None:  # fmt: skip
-    """The creation of a ``UnivariateSpline``."""
+    """``UnivariateSpline.__init__``."""
     if s is None or s != 0:
         raise TypeError(_KNOT_SEARCH.format("scipy.interpolate.UnivariateSpline"))
     _create(self, x, y, None, w, bbox, k, ext)
@@ -119,7 +119,7 @@ def init_interpolated_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3, ext: int | str = 0,
     check_finite: bool = False,
 ) -> None:  # fmt: skip
-    """The creation of an ``InterpolatedUnivariateSpline``."""
+    """``InterpolatedUnivariateSpline.__init__``."""
     _create(self, x, y, None, w, bbox, k, ext)
 
 
@@ -127,7 +127,7 @@ def init_lsq_spline(
     self: Any, x: NDArray[Any], y: NDArray[Any], t: NDArray[Any], w: Any = None, bbox: Any = (None, None), k: int = 3,
     ext: int | str = 0, check_finite: bool = False,
 ) -> None:  # fmt: skip
-    """The creation of an ``LSQUnivariateSpline``."""
+    """``LSQUnivariateSpline.__init__``."""
     _create(self, x, y, floating(t), w, bbox, k, ext)
 
 

@@ -1,4 +1,4 @@
-"""Values at scattered points: radial functions, and triangles. In which triangle a place lies is a choice."""
+"""Interpolation of scattered data by radial functions and triangulations; the triangle of a point has no derivative."""
 
 from __future__ import annotations
 

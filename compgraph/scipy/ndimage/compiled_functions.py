@@ -1,4 +1,4 @@
-"""Replacements of SciPy's C modules for its Python code on nodes: the same names, the same arguments."""
+"""Replacements of SciPy's C modules, for its Python code on nodes: the same names and arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import kernels
 
 
 def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel that fills its argument `output`; of plain arguments, SciPy's."""
+    """Wrap a kernel so that it fills its argument `output`; plain arguments are passed to SciPy's C function."""
 
     @functools.wraps(kernel)
     def fill(*args: Any) -> Any:
@@ -25,8 +25,8 @@ def _fill_output(kernel: Callable[..., Any]) -> Callable[..., Any]:
         output, result = kernel(*args)
         if type(output) is np.ndarray and isinstance(result, Value):
             raise TypeError(
-                "scipy.ndimage: output= is a plain array, which keeps numbers and no graph. Use the result instead, or make it "
-                "of nodes from the start (cg.zeros(shape)); where the numbers are meant, give node.value"
+                "scipy.ndimage: output= is a plain array, which cannot hold a graph. Use the result instead, or pass a node "
+                "(cg.zeros(shape)); where only the numbers are meant, give node.value"
             )
         output[...] = result
         return None
@@ -70,7 +70,7 @@ def _min_or_max_filter(
 
 
 def _extreme(neighbors: Any, minimum: int) -> Any:
-    """The least or the greatest along the last axis: of several, the first, which may be one element seen twice."""
+    """The minimum or maximum along the last axis; of equal elements, the first."""
     chosen = np.argmin(neighbors, axis=-1) if minimum else np.argmax(neighbors, axis=-1)
     return np.take_along_axis(neighbors, chosen[..., None], -1)[..., 0]
 
@@ -113,8 +113,8 @@ def _geometric_transform(
 ) -> Any:  # fmt: skip
     if mapping is not None:
         raise TypeError(
-            "scipy.ndimage.geometric_transform is not supported on nodes: the mapping is called for one element after the other. "
-            "Give all its places at once to scipy.ndimage.map_coordinates"
+            "scipy.ndimage.geometric_transform is not supported on nodes: the mapping is called for each element separately. "
+            "Pass all coordinates to scipy.ndimage.map_coordinates"
         )
     if coordinates is None:
         grid = np.indices(output.shape, np.float64)
@@ -124,7 +124,7 @@ def _geometric_transform(
 
 
 def _summed(start: Any, factors: Any, grid: Any) -> Any:
-    """In the order in which SciPy adds up."""
+    """A sum in SciPy's order of terms."""
     for k in range(len(grid)):
         start = start + grid[k] * factors[k]
     return start

@@ -1,4 +1,4 @@
-"""The functions in C beneath ``scipy.ndimage``, as operations: each gives a new array instead of filling one.
+"""The C functions of ``scipy.ndimage`` as operations, which return new arrays instead of filling one.
 
 An array is extended beyond its ends by one of the modes, and each element of the result is a sum over a neighbourhood there. The
 derivatives are in terms of the same few operations: `extend_array` and its transpose `fold_array`, filters, and interpolation.
@@ -24,7 +24,7 @@ def c_module() -> Any:
 
 
 def positions(n: int, before: int, after: int, mode: int) -> Any:
-    """For each element of an extended line, which it is of the line itself; -1 for none."""
+    """For each element of an extended line, its index in the line itself; -1 for a constant."""
     j = np.arange(-before, n + after)
     if mode in (CONSTANT, GRID_CONSTANT):
         return np.where((j >= 0) & (j < n), j, -1)
@@ -113,8 +113,8 @@ _POLES = {  # M. Unser, "Splines: a perfect fit for signal and image processing"
 def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
     """The transpose of `spline_filter1d` of a line that is reflected at its ends.
 
-    The filter would be its own transpose; but some SciPys compute its first element from one that they have changed already,
-    which shows in short lines. So for these its steps are gone backwards.
+    Mathematically the filter is its own transpose. But some versions of SciPy compute its first element from one that they have
+    overwritten, which affects short lines. For these, the steps of the filter are transposed in reverse order.
     """
     g = np.moveaxis(np.array(g, np.float64), axis, 0)
     n = len(g)
@@ -128,7 +128,7 @@ def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
 
 @functools.cache
 def _is_symmetric() -> bool:
-    """Whether SciPy's filter of a line that is reflected is its own transpose."""
+    """Whether SciPy's filter of a reflected line is its own transpose."""
     matrix = _spline_filtered(np.eye(3), 5, 0, REFLECT)
     return bool(np.allclose(matrix, matrix.T, rtol=0, atol=1e-9))
 

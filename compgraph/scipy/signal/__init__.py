@@ -1,4 +1,4 @@
-"""``scipy.signal``: convolutions and filters have rules; what SciPy makes of them in Python is its own code, run on nodes."""
+"""``scipy.signal``: convolutions and filters have rules; SciPy's Python code on top of them runs on nodes."""
 
 from __future__ import annotations
 

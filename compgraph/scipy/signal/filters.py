@@ -1,4 +1,4 @@
-"""Recursive filters with a state, in steps: filters without one."""
+"""Recursive filters; a filter with an initial state is composed of filters without one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ops.register_operation(scipy.signal.lfilter, "scipy_signal_lfilter")
 
 
 def arrays(*values: Any) -> tuple[Any, ...]:
-    """Nodes, and arrays of all else."""
+    """Convert values to arrays; nodes are unchanged."""
     return tuple([ops.ensure_array(as_operand(value)) for value in values])
 
 

@@ -78,5 +78,5 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
 
 
 def choose_conv_method(in1: Any, in2: Any, mode: str = "full", measure: bool = False) -> Any:
-    """As ``scipy.signal.choose_conv_method``, which looks at shapes and, of floats, at no number."""
+    """As ``scipy.signal.choose_conv_method``, which depends on shapes alone for floating-point arrays."""
     return scipy.signal.choose_conv_method(*[np.zeros(x.shape, x.dtype) for x in arrays(in1, in2)], mode, measure)

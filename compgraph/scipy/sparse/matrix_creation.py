@@ -1,6 +1,6 @@
-"""How sparse matrices are made of nodes: by their classes, of diagonals, and of blocks.
+"""Creation of sparse matrices from nodes: by their classes, of diagonals, and of blocks.
 
-SciPy's own function is given numbers in the place of the elements; see `elements`.
+SciPy's own function runs on a matrix of element numbers; see `node_matrices`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def init_matrix(self: Any, arg1: Any, shape: Any = None, dtype: Any = None, copy
 
 
 def _matrix_of(kind: Any, arg1: Any, shape: Any) -> Any:
-    """The matrix of a class, or where that cannot hold nodes in the format csr."""
+    """The matrix of a class; in the format csr if that class cannot hold nodes."""
     if isinstance(arg1, tuple) and len(arg1) == 3:
         data = stack_nested(arg1[0])
         return read_elements(kind((_numbers(data), *arg1[1:]), shape=shape), _elements(data))
@@ -66,7 +66,7 @@ def _elements(data: Any) -> Any:
 
 
 def _as_class(kind: Any, matrix: Any) -> Any:
-    """A matrix as one of a class of SciPy's."""
+    """Convert a matrix to a class of SciPy."""
     source = matrix if plain_class(kind)((1, 1)).format == "coo" else sum_duplicates(matrix)
     return read_elements(plain_class(kind)(number_elements(source)), source.data)
 

@@ -1,4 +1,4 @@
-"""Arithmetic of sparse matrices that are made of nodes or meet a node, and the methods of those that are made of nodes."""
+"""Arithmetic of sparse matrices with nodes, and methods of sparse matrices whose elements are nodes."""
 
 from __future__ import annotations
 

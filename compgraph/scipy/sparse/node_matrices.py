@@ -1,7 +1,7 @@
-"""Sparse matrices whose elements are nodes: of SciPy's classes, with `data` a node and all else plain.
+"""Sparse matrices whose elements are nodes: subclasses of SciPy's classes, whose `data` is a node and whose indices are plain.
 
-What moves elements about (a transposition, another format, an index) is done by SciPy with a matrix that holds the numbers 1,
-2, 3 ... in the place of the elements, and read off that. So each has SciPy's meaning.
+To rearrange elements (transpose, convert the format, index), SciPy rearranges a matrix with the elements 1, 2, 3 ..., and the
+result is read as element numbers. So each operation has SciPy's semantics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...values import Value
 from .pattern_operations import Pattern, summation_matrix, times
 
 FORMATS = ("csr", "csc", "coo")
-METHODS: dict[str, Any] = {}  # of the matrices made of nodes, entered by `matrix_methods`
+METHODS: dict[str, Any] = {}  # of matrices with nodes, set by `matrix_methods`
 _UNCHANGED_ATTRIBUTES = frozenset(
     {"shape", "ndim", "dtype", "format", "nnz", "size", "getnnz", "get_shape", "getformat", "has_canonical_format"}
     | {"has_sorted_indices", "indices", "indptr", "row", "col", "coords", "data", "maxprint"}
@@ -53,7 +53,7 @@ def plain_class(kind: Any) -> Any:
 
 
 def build_matrix(matrix: Any, data: Any) -> Any:
-    """A matrix of the pattern of another, with these elements; plain if they are."""
+    """Build a matrix with the pattern of another and these elements; plain if they are plain."""
     if matrix.format not in FORMATS:
         raise TypeError(f"a matrix of the format {matrix.format} cannot hold nodes; use csr, csc or coo")
     new_matrix: Any = object.__new__(plain_class(type(matrix)))
@@ -66,12 +66,12 @@ def build_matrix(matrix: Any, data: Any) -> Any:
 
 
 def number_elements(matrix: Any, start: int = 0) -> Any:
-    """The matrix that holds 1, 2, 3 ... in the place of the elements, counted from a start."""
+    """Replace the elements of a matrix by ``start + 1, start + 2 ...``."""
     return build_matrix(matrix, np.arange(start + 1, start + 1 + matrix.nnz, dtype=np.int64))
 
 
 def read_elements(scipy_result: Any, data: Any) -> Any:
-    """Return SciPy's result for a matrix of numbers, with elements for the numbers: a matrix, an array or a number."""
+    """Replace the element numbers in SciPy's result (a matrix, an array or a number) by elements of `data`."""
     if scipy.sparse.issparse(scipy_result):
         scipy_result = scipy_result if scipy_result.format in FORMATS else scipy_result.tocsr()
         return build_matrix(scipy_result, data[np.asarray(scipy_result.data, np.int64) - 1])
@@ -82,7 +82,7 @@ def read_elements(scipy_result: Any, data: Any) -> Any:
 
 
 def sum_duplicates(matrix: Any) -> Any:
-    """A matrix with each place at most once: of others, elements are added. In the format csr, csc or coo."""
+    """Sum elements at equal positions, as SciPy's ``sum_duplicates``; return a matrix in the format csr, csc or coo."""
     if matrix.format not in FORMATS:
         matrix = matrix.tocsr()
     if matrix.format != "coo" and matrix.has_canonical_format:
@@ -96,18 +96,18 @@ def sum_duplicates(matrix: Any) -> Any:
 
 
 def matrix_from_positions(like: Any, places: Any, data: Any) -> Any:
-    """The matrix in the format coo of the shape and kind of another, with elements at places counted by rows."""
+    """A coo matrix of the shape and kind of another, with elements at positions that are numbered by rows."""
     kind = scipy.sparse.coo_array if isinstance(like, scipy.sparse.sparray) else scipy.sparse.coo_matrix
     return build_matrix(kind((np.ones(places.size), np.divmod(places, like.shape[1])), shape=like.shape), data)
 
 
 def flat_positions(pattern: Pattern) -> Any:
-    """The places of elements, counted by rows."""
+    """The positions of elements, numbered by rows."""
     return pattern.rows.astype(np.int64) * pattern.shape[1] + pattern.cols
 
 
 def pattern_of(matrix: Any) -> Pattern:
-    """Where the elements of a matrix stand."""
+    """The pattern of a matrix, cached if its elements are nodes."""
     if not has_nodes(type(matrix)):
         return Pattern(matrix)
     if "_pattern" not in matrix.__dict__:
@@ -116,7 +116,7 @@ def pattern_of(matrix: Any) -> Pattern:
 
 
 def elements_and_pattern(matrix: Any) -> tuple[Any, Pattern]:
-    """The elements of a matrix of any format, and where they stand; of csr and csc as they are, of others by columns."""
+    """The elements and the pattern of a matrix: in its own format if that is csr or csc, else in csc."""
     if matrix.format not in ("csr", "csc"):
         matrix = matrix.tocsc()
     matrix = sum_duplicates(matrix)

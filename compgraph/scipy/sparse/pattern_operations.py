@@ -1,7 +1,7 @@
 """Sparsity patterns, and operations on the elements of sparse matrices, which are recorded as one node each.
 
-A matrix is its elements, an operand, and its pattern, an option; it never becomes a dense one. Each operation is linear in each
-operand, or a solution of linear equations, and their derivatives are again these operations.
+A matrix consists of its elements, an operand, and its pattern, an option; it is never converted to a dense one. Each operation
+is linear in each operand, or solves linear equations, and the derivatives are again these operations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Pattern:
     shape : tuple of int
         Of the matrix.
     rows, cols : array of int
-        Where each element stands. A place may be there more than once: its elements are summed.
+        The position of each element. Elements at equal positions are summed.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -74,7 +74,7 @@ class Pattern:
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return len(self._parts[0])
 
     def _element_coordinates(self) -> Any:

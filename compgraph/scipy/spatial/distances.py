@@ -1,6 +1,6 @@
-"""Distances, in recorded steps: formulas along a last axis, of two vectors, of two sets, or within one.
+"""Distances in recorded steps: formulas along the last axis, between two vectors, two sets of points, or within one set.
 
-Where two points are the same, a distance has a corner; its derivative is taken to be 0 there, as that of ``np.linalg.norm`` is.
+Between equal points a distance is not differentiable; its derivative is defined as 0 there, like that of ``np.linalg.norm``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def cityblock(u: Any, v: Any, w: Any = None) -> Any:
 
 
 def chebyshev(u: Any, v: Any, w: Any = None) -> Any:
-    """The greatest absolute value, of elements of positive weight."""
+    """The largest absolute value of the elements with positive weight."""
     gaps = np.abs(u - v)
     return np.max(gaps if w is None else np.where(plain(w) > 0, gaps, 0.0), axis=-1)
 
@@ -77,19 +77,19 @@ def mahalanobis(u: Any, v: Any, VI: Any) -> Any:  # noqa: N803
 
 
 def canberra(u: Any, v: Any, w: Any = None) -> Any:
-    """The sum of relative differences; of two zeros nothing."""
+    """The sum of relative differences; two zeros contribute 0."""
     size = np.abs(u) + np.abs(v)
     zero = plain(size) == 0
     return _weighted_sum(np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size)), w)
 
 
 def braycurtis(u: Any, v: Any, w: Any = None) -> Any:
-    """The sum of differences over that of sums."""
+    """The sum of absolute differences divided by the sum of absolute sums."""
     return cityblock(u, v, w) / _weighted_sum(np.abs(u + v), w)
 
 
 def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
-    """One less the correlation."""
+    """One minus the correlation."""
     if w is not None:
         w = array(w)
         w = w / np.sum(w)
@@ -102,7 +102,7 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
 
 def cosine(u: Any, v: Any, w: Any = None) -> Any:
-    """One less the cosine of the angle."""
+    """One minus the cosine of the angle."""
     return correlation(u, v, w, centered=False)
 
 
@@ -143,7 +143,7 @@ _OTHER_NAMES = {
 
 
 def vector_distance(name: str) -> Formula:
-    """The function of two vectors that a metric is."""
+    """The function of two vectors for a named metric."""
     formula, _ = METRICS[name]
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:

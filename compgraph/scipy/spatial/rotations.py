@@ -17,7 +17,7 @@ import scipy.spatial.transform
 
 from ..tools import add_mixin, array, class_with_mixin, floating, limit_order, plain
 
-SMALL = 1e-3  # an angle below which series are used, so that derivatives are right at zero
+SMALL = 1e-3  # angle below which series are used, so that derivatives are correct at zero
 _ORTHOGONAL = 1e-12
 
 
@@ -169,30 +169,30 @@ def _set(self: Any, q: Any) -> None:
 
 
 class NodeRotation:
-    """The methods of a ``Rotation`` that is made of nodes."""
+    """The methods of a ``Rotation`` created from nodes."""
 
     _nodes: Any
     single = property(lambda self: self._nodes.ndim == 1)
     shape = property(lambda self: self._nodes.shape[:-1])
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of rotations."""
         if self._nodes.ndim == 1:
             raise TypeError("Single rotation has no len().")
         return int(self._nodes.shape[0])
 
     def __getitem__(self, index: Any) -> Any:
-        """Some of them."""
+        """A selection of the rotations."""
         if self._nodes.ndim == 1:
             raise TypeError("Single rotation is not subscriptable.")
         return rotation_of(self._nodes[index, ...] if not isinstance(index, tuple) else self._nodes[index])
 
     def __iter__(self) -> Iterator[Any]:
-        """One after the other."""
+        """Iterate over the rotations."""
         return (self[k] for k in range(len(self)))
 
     def as_quat(self, canonical: bool = False, *, scalar_first: bool = False) -> Any:
-        """The quaternion; `canonical` picks of both the one whose first element from the last that is not 0 is positive."""
+        """The quaternion; `canonical` selects the sign for which the scalar, or the first nonzero element, is positive."""
         q = self._nodes
         if canonical:
             numbers = plain(q)[..., [3, 0, 1, 2]]
@@ -219,11 +219,11 @@ class NodeRotation:
         return q[..., :3] / (1 + q[..., 3:])
 
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
-        """The vectors, turned."""
+        """Rotate vectors."""
         return apply(self, vectors, inverse)
 
     def inv(self) -> Any:
-        """The rotation back."""
+        """The inverse rotation."""
         return rotation_of(self._nodes * np.array([-1.0, -1.0, -1.0, 1.0]))
 
     def magnitude(self) -> Any:
@@ -232,13 +232,13 @@ class NodeRotation:
         return 2 * np.arctan2(np.linalg.norm(q[..., :3], axis=-1), np.abs(q[..., 3]))
 
     def __mul__(self, other: Any) -> Any:
-        """The one after the other."""
+        """The composition with another rotation, which is applied first."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
         return rotation_of(_unit(_product(self._nodes, quaternion(other))))
 
     def __rmul__(self, other: Any) -> Any:
-        """The one before a rotation of numbers."""
+        """The composition with a plain rotation, which is applied last."""
         if not isinstance(other, scipy.spatial.transform.Rotation):
             return NotImplemented
         return rotation_of(_unit(_product(quaternion(other), self._nodes)))
@@ -248,21 +248,21 @@ class NodeRotation:
         return rotation_of(_quaternion_from_vector(_to_vector(self._nodes) * n))
 
     def __reduce__(self) -> Any:
-        """A copy of it."""
+        """Pickle the quaternions."""
         return rotation_of, (self._nodes,)
 
     def _refused(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("not recorded of rotations that are made of nodes; compute with as_quat(), as_matrix() or as_rotvec()")
+        raise TypeError("not supported by rotations created from nodes; use as_quat(), as_matrix() or as_rotvec()")
 
     mean = reduce = approx_equal = as_davenport = __setitem__ = _refused
 
     def __repr__(self) -> str:
-        """As of numbers."""
+        """The representation, as of plain rotations."""
         return f"<Rotation of nodes, {self._nodes!r}>"
 
 
 def init_rotation(self: Any, quat: Any, normalize: bool = True, copy: bool = True, scalar_first: bool = False) -> None:
-    """The making of a ``Rotation``."""
+    """``Rotation.__init__``."""
     add_mixin(self, NodeRotation)
     _set(self, from_quat(quat, scalar_first=scalar_first)._nodes)
 
@@ -304,7 +304,7 @@ def from_mrp(mrp: Any) -> Any:
 
 
 def from_nodes(quat: Any, *others: Any, **more: Any) -> Any:
-    """The results of SciPy's own code from quaternions that it has computed."""
+    """Create the result of SciPy's own code from its quaternions."""
     return rotation_of(array(quat))
 
 
@@ -318,7 +318,7 @@ def apply(self: Any, vectors: Any, inverse: bool = False) -> Any:
 
 
 def power(self: Any, n: Any, modulus: None = None) -> Any:
-    """``Rotation.__pow__`` of numbers by a node."""
+    """``Rotation.__pow__`` of a plain rotation with a node as the exponent."""
     return rotation_of(_quaternion_from_vector(_to_vector(quaternion(self)) * n))
 
 
@@ -326,7 +326,7 @@ def power(self: Any, n: Any, modulus: None = None) -> Any:
 
 
 def init_slerp(self: Any, times: Any, rotations: Any) -> None:
-    """The making of a ``Slerp``."""
+    """``Slerp.__init__``."""
     times = floating(times)
     if not isinstance(rotations, scipy.spatial.transform.Rotation) or rotations.single or len(rotations) < 2:
         raise ValueError("`rotations` must be a `Rotation` instance, of at least 2 rotations.")

@@ -1,4 +1,4 @@
-"""Shapes laid over one another, paths on a sphere, and the nearest of points."""
+"""Procrustes analysis, geodesics on a sphere, and nearest neighbors."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class NodeKDTree:
         return query_kdtree(self, x, k, eps, p, **options)
 
     def _refused(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("a KDTree over nodes answers query() only; use the distances of scipy.spatial.distance.cdist")
+        raise TypeError("a KDTree over nodes supports query() only; use the distances of scipy.spatial.distance.cdist")
 
     sparse_distance_matrix = _refused
 
 
 def init_kdtree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
-    """The making of a ``KDTree``."""
+    """``KDTree.__init__``."""
     data = floating(data)
     unpatched(scipy.spatial.KDTree.__init__)(self, plain(data), *args, **kwargs)
     if isinstance(data, Value):

@@ -1,7 +1,7 @@
-"""Distributions of one variable: SciPy's own methods on tracers, and the few that are replaced there.
+"""Univariate distributions: SciPy's own methods on tracers, and replacements of some of them.
 
-SciPy integrates the distribution functions of some distributions, solves for quantiles, or computes either in C. These are one
-operation, `evaluate_numerically`, whose derivative by the argument is the density, and by the shape parameters is known for some.
+For some distributions, SciPy integrates the distribution function, solves for quantiles, or computes either in C. These are the
+operation `evaluate_numerically`: its derivative by the argument is the density; that by shape parameters is known for some.
 """
 
 from __future__ import annotations

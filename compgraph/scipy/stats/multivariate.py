@@ -1,4 +1,4 @@
-"""SciPy's distributions of vectors and matrices: frozen ones of nodes, and replacements in their own code."""
+"""SciPy's multivariate distributions: frozen distributions with nodes, and replacements in their own code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private functions of ``scipy.stats`` that are replaced in rebound code, and the estimate of a density by kernels."""
+"""Private functions of ``scipy.stats`` that are replaced in rebound code, and kernel density estimates."""
 
 from __future__ import annotations
 

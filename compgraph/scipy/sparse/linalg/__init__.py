@@ -16,7 +16,7 @@ _ITERATIVE = "bicg bicgstab cg cgs gcrotmk gmres lgmres minres qmr tfqmr"
 
 
 def _linear_operator_method(name: str) -> Any:
-    """A method of LinearOperator on nodes: the function of the user, or the product that it represents, run on them."""
+    """A method of LinearOperator on nodes, which calls the user's function or the product that it represents."""
 
     def apply(self: Any, x: Any) -> Any:
         x = stack_nested(x)

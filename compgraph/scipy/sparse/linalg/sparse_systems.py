@@ -23,14 +23,14 @@ TRANSPOSED = {"N": "T", "T": "N"}
 
 
 class Factorization:
-    """SciPy's factorization of a sparse matrix with certain elements; of others it is made anew.
+    """SciPy's factorization of a sparse matrix; for other elements it is recomputed.
 
     Parameters
     ----------
     matrix : sparse array
         Of plain numbers.
     data : array
-        Its elements, as the operand of nodes has them.
+        Its elements, the operand of the recorded operation.
     options : dict
         As `splu` takes them.
     """
@@ -54,7 +54,7 @@ def factored(data: Any, b: Any, *, pattern: Any, factorization: Any, trans: str 
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
 def incomplete(b: Any, *, lu: Any, trans: str = "N") -> Any:
-    """The result of an incomplete factorization of a plain matrix for a right-hand side, in which it is linear."""
+    """Apply an incomplete factorization of a plain matrix to a right-hand side, in which it is linear."""
     return lu.solve(b, trans)
 
 
@@ -66,7 +66,7 @@ def expm_multiply(x: Any, *, matrix: Any) -> Any:
 
 @primitive(opname="scipy_sparse_linalg_eigenpairs")
 def eigenpairs(data: Any, *, pattern: Any, find: Any) -> Any:
-    """Some eigenvalues of a symmetric sparse matrix, and their vectors of length one: ``find(data)``."""
+    """Some eigenvalues and normalized eigenvectors of a symmetric sparse matrix, ``find(data)``."""
     return find(data)
 
 
@@ -129,7 +129,7 @@ def spsolve_triangular(
 
 
 class NodeFactorization:
-    """The result of `splu` for a matrix whose elements are nodes, and while a function is traced."""
+    """The result of `splu` for a matrix whose elements are nodes, or while a function is traced."""
 
     def __init__(self, matrix: Any, options: dict[str, Any]) -> None:
         self._data, self._pattern = elements_and_pattern(matrix)
@@ -171,7 +171,7 @@ class IncompleteFactorization:
 
 
 def splu(A: Any, *args: Any, **options: Any) -> Any:  # noqa: N803 (SciPy's name)
-    """``scipy.sparse.linalg.splu``; SciPy's own object where there are no nodes and nothing is traced."""
+    """``scipy.sparse.linalg.splu``; SciPy's own object if there are no nodes and no function is traced."""
     own = unpatched(scipy.sparse.linalg.splu)
     if not argument_has_node(A) and (not is_tracing() or not scipy.sparse.issparse(A)):
         return own(A, *args, **options)
