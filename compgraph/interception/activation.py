@@ -76,8 +76,8 @@ def intercept(
     """Open a context for a call of `f` with `arguments`.
 
     In the context, nodes can be written into arrays that `f` creates. Arrays that `f` reaches by name (globals, closures, default
-    values) are borrowed, and so are those in attributes and items of objects that it reaches by name or that are passed
-    `unchanged`. With `reports_draws`, all random functions of NumPy and Python are patched as well.
+    values) are borrowed. Arrays in attributes and items of objects that it reaches by name, or that are passed `unchanged`, are
+    borrowed too. With `reports_draws`, all random functions of NumPy and Python are patched as well.
     """
     context = Interception()
     if not interception_switch.is_on:

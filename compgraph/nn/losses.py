@@ -131,7 +131,7 @@ def mse(predictions: ArrayLike, targets: ArrayLike, *, name: str | None = None) 
     Parameters
     ----------
     predictions, targets : array_like
-        Real, of the same shape, or of shapes of which one broadcasts to the other.
+        Real, of the same shape, or one shape broadcasts to the other.
     name : str, optional
         A name for the node.
 
@@ -203,7 +203,7 @@ def huber(predictions: ArrayLike, targets: ArrayLike, delta: float = 1.0, *, nam
 
 
 def _difference(opname: str, predictions: Any, targets: Any) -> Any:
-    """The difference of two real arrays, neither of which is repeated unless the other has its shape."""
+    """The difference of two real arrays; raise unless the broadcast shape is that of one of them."""
     predictions, targets = as_operands((predictions, targets))
     dtype = np.result_type(*(getattr(x, "dtype", x) for x in (predictions, targets)))
     if dtype.kind not in "biuf":

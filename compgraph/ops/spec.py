@@ -21,7 +21,7 @@ shape          moves elements, along ``axis`` if that is an option
 reduction      over axes; over all if none is given
 position       a reduction to an index; of the flattened array if no axis is given
 cumulative     along one axis; of the flattened array if none is given
-ordering       along one axis, the last by default; of the flattened array if it is None
+ordering       along one axis, the last by default; of the flattened array if the axis is None
 along          along one axis, the last by default
 matrices       the last two axes are those of matrices, the others those of the stack
 transform      along several axes: Fourier transforms and shifts

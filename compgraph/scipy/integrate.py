@@ -87,8 +87,8 @@ POLICY = Policy(
         **dict.fromkeys(["ode", "complex_ode", "OdeSolver", "RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA"], _STEPS),
         **dict.fromkeys(["DenseOutput", "OdeSolution"], "the `sol` of " + _STEPS),
         **dict.fromkeys(["cubature", "tanhsinh", "qmc_quad"], _QUAD + " (nested: nquad)"),
-        "nsum": "np.sum over as many terms as matter",
-        "newton_cotes": "node.value: weights depend on how samples lie, which is no matter of derivatives",
+        "nsum": "np.sum over the significant terms",
+        "newton_cotes": "node.value: weights depend on the sample positions alone",
         "lebedev_rule": "node.value: an order is a count",
     },
 )

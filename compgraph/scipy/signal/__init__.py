@@ -25,8 +25,8 @@ OWN = own_code(
 )
 _PEAKS = "the peaks of the plain numbers, scipy.signal.find_peaks(x.value); x[peaks] keeps the graph"
 _SPLINE = "scipy.ndimage.map_coordinates, or spline_filter, with the mode 'mirror'"
-_ORDER = "plain numbers for the specification: an order is chosen by it; give the order, and differentiate the design"
-_ROOTS = "functions of polynomials' coefficients: which roots are one is decided by their numbers"
+_ORDER = "plain numbers for the specification, which determines an order; pass the order, and differentiate the design"
+_ROOTS = "functions of polynomial coefficients: the grouping of equal roots has no derivative"
 
 POLICY = Policy(
     module="scipy.signal",
@@ -44,7 +44,7 @@ POLICY = Policy(
         "bilinear": designs.bilinear,
         **OWN,
     },
-    always=frozenset(  # they are given systems, which may be made of nodes
+    always=frozenset(  # their arguments are systems, which may be created from nodes
         {"lsim", "impulse", "step", "freqresp", "bode", "dlsim", "dimpulse", "dstep", "dfreqresp", "dbode", "cont2discrete"}
     ),
     plain=frozenset({"BadCoefficients", "buttap", "besselap", "correlation_lags", "max_len_seq", "unit_impulse"}),
@@ -56,10 +56,10 @@ POLICY = Policy(
         **dict.fromkeys(("residue", "residuez", "unique_roots"), _ROOTS),
         **dict.fromkeys(("cspline1d_eval", "qspline1d_eval", "cspline2d", "qspline2d", "spline_filter", "sepfir2d"), _SPLINE),
         **dict.fromkeys(("symiirorder1", "symiirorder2"), "scipy.signal.lfilter forwards, and backwards on the flipped signal"),
-        **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window: the answer is yes or no"),
+        **dict.fromkeys(("check_COLA", "check_NOLA"), "the plain numbers of the window: the result is a boolean"),
         "closest_STFT_dual_window": "a plain window",
         "findfreqs": "plain coefficients, or frequencies that you choose",
-        "place_poles": "plain matrices: the gains are found step by step until they no longer change",
-        "remez": "scipy.signal.firls or firwin2: the exchange of Remez finds its result step by step",
+        "place_poles": "plain matrices: the gains are the result of an iteration",
+        "remez": "scipy.signal.firls or firwin2: the Remez exchange is an iteration",
     },
 )

@@ -17,7 +17,7 @@ def upfirdn(h: Any, x: Any, up: int = 1, down: int = 1, axis: int = -1, mode: st
     """As ``scipy.signal.upfirdn``, with zeros around the signal."""
     if mode != "constant" or cval:
         raise TypeError(
-            f"scipy.signal.upfirdn on nodes: mode={mode!r}, cval={cval!r} has no derivative; leave them out (zeros stand around "
-            "the signal then), or put what is to stand there into the signal, with np.pad"
+            f"scipy.signal.upfirdn on nodes: mode={mode!r}, cval={cval!r} has no derivative. Leave them out to pad with zeros, "
+            "or pad the signal by np.pad"
         )
     return bind(scipy.signal.upfirdn, arrays(h, x), {"up": up, "down": down, "axis": axis})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..own_code import own_code
 from ..policy import Policy
 
-_COUNTS = "counts for what is not a parameter of the window's form; a window is made of plain numbers here"
+_COUNTS = "plain numbers: its parameters have no derivative here"
 
 POLICY = Policy(
     module="scipy.signal.windows",

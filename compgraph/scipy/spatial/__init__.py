@@ -6,7 +6,7 @@ from ..policy import Policy
 from . import shapes
 from .distances import distance_matrix, minkowski_distance, minkowski_distance_p
 
-_CHOICES = "its .value: which points are neighbours is a choice without a derivative; index the nodes with what is found"
+_CHOICES = "its .value: the choice of neighbors has no derivative; index the nodes with the result"
 
 POLICY = Policy(
     module="scipy.spatial",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..policy import Policy
 from . import distances
 
-_COUNTS = "one that is no count: 'euclidean', 'cosine', 'canberra' ...; it counts elements that are the same, or true"
-_SIZES = "node.value: it looks at numbers, or counts"
+_COUNTS = "a smooth metric: 'euclidean', 'cosine', 'canberra' ...; this one counts elements"
+_SIZES = "node.value: its result has no derivative"
 
 POLICY = Policy(
     module="scipy.spatial.distance",

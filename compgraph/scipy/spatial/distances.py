@@ -162,7 +162,7 @@ def _formula(metric: Any, others: dict[str, Any], points: Callable[[], Any]) -> 
     name = _OTHER_NAMES.get(name, name)
     if name not in METRICS:
         raise TypeError(
-            f"scipy.spatial.distance: metric={metric!r} counts or decides, and has no derivative; use one of "
+            f"scipy.spatial.distance: metric={metric!r} has no derivative; use one of "
             f"{', '.join(METRICS)}, or node.value where only the numbers are meant"
         )
     formula, known = METRICS[name]

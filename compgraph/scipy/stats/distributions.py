@@ -160,7 +160,7 @@ _WITHOUT_DERIVATIVE = {
     "hypergeom_gen": _COUNTS,
     "nhypergeom_gen": _COUNTS,
     "randint_gen": _COUNTS,
-    "poisson_binom_gen": "the sum over the trials one by one: np.convolve of [1 - p, p]",
+    "poisson_binom_gen": "the sum over the trials: np.convolve of [1 - p, p] for each",
     "nchypergeom_fisher_gen": "a sum of the terms of its definition, by scipy.special.gammaln",
     "nchypergeom_wallenius_gen": "plain numbers for its parameters (x.value)",
     "zipfian_gen": "k**-a over the sum of np.arange(1, n + 1.0)**-a",
@@ -227,8 +227,8 @@ def _draws(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Draws of the standard distribution, scaled and moved: nodes for loc and scale alone."""
     if isinstance(self, st.rv_discrete):
         raise TypeError(
-            f"scipy.stats.{self.name}.rvs: draws are whole numbers and have no derivative by a parameter; draw from plain "
-            "numbers (x.value), and weigh by logpmf (the score function)"
+            f"scipy.stats.{self.name}.rvs: draws are integers and have no derivative by a parameter; draw with plain parameters "
+            "(x.value), and weight by logpmf (the score function)"
         )
     parameters = {name: value for name, value in kwargs.items() if name not in ("size", "random_state")}
     if _is_active(*self._parse_args_rvs(*args, **parameters)[0]):
