@@ -2,7 +2,7 @@
 
 =============  ============================================================================================================
 matplotlib     draws the values of a node
-Dask           gives every node its own token, because nodes with equal values may have different graphs
+Dask           tokenizes every node differently, because nodes with equal values may have different graphs
 distributed    pickles a node, with its graph; it would send arrays as plain data
 numba          runs the Python function that it compiled on traced nodes
 h5py           stores the values of nodes

@@ -49,9 +49,9 @@ class ReachableNames:
         self.values: list[tuple[dict[str, Any], str]] = []
         self.checks_classes = False
         self.is_closed = True
-        self._own, self._seen = function.__globals__, set[int]()
+        self._own, self._visited_codes = function.__globals__, set[int]()
         self._follow(function)
-        del self._own, self._seen
+        del self._own, self._visited_codes
 
     def is_current(self, own: dict[str, Any]) -> bool:
         """Whether the names still refer to the same functions, and those of values to no function."""
@@ -63,9 +63,9 @@ class ReachableNames:
     def _follow(self, function: Any) -> None:
         """Read the names in the code of a function, and in the code of the functions that they refer to."""
         code, namespace = function.__code__, function.__globals__
-        if id(code) in self._seen:
+        if id(code) in self._visited_codes:
             return
-        self._seen.add(id(code))
+        self._visited_codes.add(id(code))
         home = None if namespace is self._own else str(namespace.get("__name__"))
         if is_library(code.co_filename) or namespace_of(home, self._own) is not namespace:
             self.is_closed = False

@@ -87,7 +87,7 @@ def mean_pool(
     Returns
     -------
     array
-        Of the shape that `max_pool` gives, and of the dtype of `x`; float64 for integers and booleans.
+        Of the shape of the result of `max_pool`, and of the dtype of `x`; float64 for integers and booleans.
 
     Raises
     ------

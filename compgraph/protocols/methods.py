@@ -142,12 +142,12 @@ def _clip_method(self: Value, min: Any = None, max: Any = None, out: Any = None,
 
 
 def _contains(self: Value, element: Any) -> bool:
-    is_member = _has_element(to_values(self), to_values(element))
-    note_guard("in", _has_element, (self, element), is_member, source_lines.user_frame(2))
+    is_member = _holds(to_values(self), to_values(element))
+    note_guard("in", _holds, (self, element), is_member, source_lines.user_frame(2))
     return is_member
 
 
-def _has_element(array: Any, element: Any) -> bool:
+def _holds(array: Any, element: Any) -> bool:
     return bool(np.any(array == element))
 
 
@@ -157,12 +157,12 @@ def _round(self: Value, digits: int | None = None) -> Any:
         raise TypeError("round takes a single number; use np.round for an array")
     if digits is not None:
         return np.round(self, digits)
-    rounded_value = _round_number(self.item())
-    note_guard("round()", _round_number, (self,), rounded_value, source_lines.user_frame(2))
+    rounded_value = _rounded(self.item())
+    note_guard("round()", _rounded, (self,), rounded_value, source_lines.user_frame(2))
     return rounded_value
 
 
-def _round_number(number: Any) -> Any:
+def _rounded(number: Any) -> Any:
     return round(np.asarray(number).item())
 
 

@@ -251,7 +251,7 @@ def stop_gradient(x: Any) -> Any:
     >>> gradient(x * cg.stop_gradient(x))[x]
     np.float64(3.0)
     """
-    with without_tracing():  # the caller asks for plain numbers, so the node is an array
+    with without_tracing():  # the result is an array, not a tracer
         result = bind(ops.stop_gradient, as_operands((x,)))
     wrap_constant = constant_holder.get()
     return result if wrap_constant is None or isinstance(result, Value) else wrap_constant(result)

@@ -27,14 +27,14 @@ def inside(n: int, lower: int, upper: int) -> Any:
 
 def transposed(bands: Any, lower: int, upper: int) -> Any:
     """The bands of the transposed matrix, which has `upper` diagonals below the main one and `lower` above."""
-    columns, there = _places(bands.shape[-1], upper, lower)
-    return np.where(there, bands[..., np.arange(lower + upper, -1, -1)[:, None], columns], 0)
+    columns, is_inside = _places(bands.shape[-1], upper, lower)
+    return np.where(is_inside, bands[..., np.arange(lower + upper, -1, -1)[:, None], columns], 0)
 
 
 def outer(left: Any, right: Any, lower: int, upper: int) -> Any:
     """The bands of ``left @ right.T``, both of shape ``(n, k)``."""
-    rows, there = _places(left.shape[-2], lower, upper)
-    return np.where(there, np.sum(left[..., rows, :] * right[..., None, :, :], axis=-1), 0)
+    rows, is_inside = _places(left.shape[-2], lower, upper)
+    return np.where(is_inside, np.sum(left[..., rows, :] * right[..., None, :, :], axis=-1), 0)
 
 
 def product(bands: Any, columns: Any, lower: int, upper: int) -> Any:
@@ -48,15 +48,15 @@ def dense(bands: Any, lower: int, upper: int) -> Any:
     n = bands.shape[-1]
     i, j = np.arange(n)[:, None], np.arange(n)
     rows = upper + i - j
-    there = (rows >= 0) & (rows <= lower + upper)
-    return np.where(there, bands[..., np.clip(rows, 0, lower + upper), j], 0)
+    is_inside = (rows >= 0) & (rows <= lower + upper)
+    return np.where(is_inside, bands[..., np.clip(rows, 0, lower + upper), j], 0)
 
 
 def banded(matrix: Any, lower: int, upper: int) -> Any:
     """The bands of a dense matrix."""
     n = matrix.shape[-1]
-    rows, there = _places(n, lower, upper)
-    return np.where(there, matrix[..., rows, np.arange(n)], 0)
+    rows, is_inside = _places(n, lower, upper)
+    return np.where(is_inside, matrix[..., rows, np.arange(n)], 0)
 
 
 def widths(bands: Any, lower: bool) -> tuple[int, int]:
@@ -72,7 +72,7 @@ def order_of_rows(piv: Any, count: int) -> Any:
     piv = np.asarray(guarded_value(piv, "the order of the rows of a decomposition")).astype(np.intp)
     order = np.broadcast_to(np.arange(count), (*piv.shape[:-1], count)).copy()
     for k in range(piv.shape[-1]):
-        other, mine = piv[..., k : k + 1], order[..., k : k + 1].copy()
+        other, own_rows = piv[..., k : k + 1], order[..., k : k + 1].copy()
         order[..., k : k + 1] = np.take_along_axis(order, other, -1)
-        np.put_along_axis(order, other, mine, -1)
+        np.put_along_axis(order, other, own_rows, -1)
     return order

@@ -73,24 +73,22 @@ def _sparse_linalg() -> Any:
     return linalg.sparse_systems
 
 
-def _back(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: Any, trans: str = "N"
-) -> Any:
-    return _sparse_linalg().factored(data, g, pattern=pattern, factorization=factorization, trans=TRANSPOSED[trans])
+def _back(g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N") -> Any:
+    return _sparse_linalg().factored(data, g, pattern=pattern, kept=kept, trans=TRANSPOSED[trans])
 
 
 def _pull_elements(
-    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: Any, trans: str = "N"
+    g: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
 ) -> Any:
-    weights = _back(g, out, data, b, pattern=pattern, factorization=factorization, trans=trans)
+    weights = _back(g, out, data, b, pattern=pattern, kept=kept, trans=trans)
     return -_at_positions(weights, out, pattern if trans == "N" else pattern.T)
 
 
 def _push_elements(
-    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, factorization: Any, trans: str = "N"
+    t: NDArray[Any], out: NDArray[Any], data: Any, b: NDArray[Any], *, pattern: Any, kept: Any, trans: str = "N"
 ) -> Any:
     moved = _sparse().product(t, out, pattern=pattern if trans == "N" else pattern.T)
-    return -_sparse_linalg().factored(data, moved, pattern=pattern, factorization=factorization, trans=trans)
+    return -_sparse_linalg().factored(data, moved, pattern=pattern, kept=kept, trans=trans)
 
 
 scipy_sparse_linalg_factored_grad = (

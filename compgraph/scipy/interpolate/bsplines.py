@@ -42,19 +42,19 @@ def basis(t: Any, k: int, x: Any, where: Any, nu: int = 0) -> Any:
 
     splines: list[Any] = [np.ones(len(where))]
     for p in range(1, k - nu + 1):  # de Boor, X (5)
-        raised: list[Any] = [0.0] * (p + 1)
+        next_splines: list[Any] = [0.0] * (p + 1)
         for j in range(p):
             part = splines[j] / (knot(j + 1) - knot(j + 1 - p))
-            raised[j] = raised[j] + (knot(j + 1) - x) * part
-            raised[j + 1] = raised[j + 1] + (x - knot(j + 1 - p)) * part
-        splines = raised
+            next_splines[j] = next_splines[j] + (knot(j + 1) - x) * part
+            next_splines[j + 1] = next_splines[j + 1] + (x - knot(j + 1 - p)) * part
+        splines = next_splines
     for p in range(k - nu + 1, k + 1):  # de Boor, X (12)
-        raised = [0.0] * (p + 1)
+        next_splines = [0.0] * (p + 1)
         for j in range(p):
             part = p * splines[j] / (knot(j + 1) - knot(j + 1 - p))
-            raised[j] = raised[j] - part
-            raised[j + 1] = raised[j + 1] + part
-        splines = raised
+            next_splines[j] = next_splines[j] - part
+            next_splines[j + 1] = next_splines[j + 1] + part
+        splines = next_splines
     return np.stack([f * np.ones(len(where)) for f in splines], axis=-1)
 
 
@@ -100,8 +100,8 @@ def make_interp_spline(
     matrix = _collocation(t, k, x, [order for order, _ in left], [order for order, _ in right])
     both = [*[v[None] for _, v in left], y, *[v[None] for _, v in right]]
     rows = np.concatenate(both) if len(both) > 1 else y
-    solved = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rows, (rows.shape[0], -1)), check_finite=check_finite)
-    return spline_of(t, np.reshape(solved, rows.shape), k, axis=axis)
+    solution = scipy.linalg.solve_banded((k, k), matrix, np.reshape(rows, (rows.shape[0], -1)), check_finite=check_finite)
+    return spline_of(t, np.reshape(solution, rows.shape), k, axis=axis)
 
 
 def _plain_end(end: Any) -> Any:
@@ -180,8 +180,8 @@ def _periodic_coefficients(x: Any, y: Any, t: Any, k: int) -> Any:
     where = interval_of(t, k, x)
     rows.append(_dense(basis(t, k, x, where), where - k, n))
     right = np.concatenate([np.zeros((k - 1, *y.shape[1:])), y])
-    solved = np.linalg.solve(np.concatenate(rows), np.reshape(right, (n, -1)))
-    return np.reshape(solved, right.shape)
+    solution = np.linalg.solve(np.concatenate(rows), np.reshape(right, (n, -1)))
+    return np.reshape(solution, right.shape)
 
 
 def _dense(rows: Any, firsts: Any, n: int) -> Any:
@@ -208,6 +208,6 @@ def make_lsq_spline(
     n = len(t) - k - 1
     matrix = _dense(rows, where - k, n)
     normal = banded_matrices.banded(np.transpose(matrix) @ matrix, k, k)
-    solved = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
-    solved = solved + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solved))
-    return spline_of(t, np.reshape(solved, (n, *y.shape[1:])), k, axis=axis)
+    solution = scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ right)
+    solution = solution + scipy.linalg.solve_banded((k, k), normal, np.transpose(matrix) @ (right - matrix @ solution))
+    return spline_of(t, np.reshape(solution, (n, *y.shape[1:])), k, axis=axis)

@@ -117,9 +117,9 @@ def _in_triangles(points: Any, values: Any, x: Any, triangles: Any, query_points
     first = np.linalg.solve(edges, (x - base)[..., None])[..., 0]
     weights = np.concatenate([first, 1 - np.sum(first, axis=-1, keepdims=True)], axis=-1)
     interpolated_values = np.einsum("xc,xc...->x...", weights, values[corners])
-    beyond = where < 0
+    is_outside = where < 0
     return (
-        np.where(column(beyond, interpolated_values.ndim), fill_value, interpolated_values)
-        if np.any(beyond)
+        np.where(column(is_outside, interpolated_values.ndim), fill_value, interpolated_values)
+        if np.any(is_outside)
         else interpolated_values
     )

@@ -53,7 +53,7 @@ def _uniform_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval
 
 @_fill_output
 def _min_or_max_filter1d(x: Any, size: int, axis: int, output: Any, mode: int, cval: float, origin: int, minimum: int) -> Any:
-    extended_array = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+    extended_array = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     neighbors = np.lib.stride_tricks.sliding_window_view(extended_array, size, axis)
     return output, _extreme(neighbors, minimum)
 
@@ -85,7 +85,7 @@ def _line_rank_filter(x: Any, rank: int, size: int, output: Any, mode: int, cval
     output[...] = np.sort(_neighborhoods(x, np.ones(size, bool), mode, cval, (origin,)), axis=-1)[..., rank]
 
 
-def _extended(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
+def _extend(x: Any, axis: int, before: int, after: int, mode: int, cval: float) -> Any:
     """Extended along an axis, with a constant in the mode "constant"."""
     extended_array = kernels.extend_array(x, axis=axis, before=before, after=after, mode=mode)
     if mode not in (kernels.CONSTANT, kernels.GRID_CONSTANT) or not cval:
@@ -97,7 +97,7 @@ def _extended(x: Any, axis: int, before: int, after: int, mode: int, cval: float
 def _neighborhoods(x: Any, footprint: Any, mode: int, cval: float, origins: Any) -> Any:
     """The neighbours of each element, along a last axis."""
     for axis, (size, origin) in enumerate(zip(footprint.shape, origins, strict=True)):
-        x = _extended(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
+        x = _extend(x, axis, size // 2 + origin, size - size // 2 - 1 - origin, mode, cval)
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., np.asarray(footprint, bool)]
 
 
@@ -118,12 +118,12 @@ def _geometric_transform(
         )
     if coordinates is None:
         grid = np.indices(output.shape, np.float64)
-        coordinates = np.stack([_summed(shift[i], matrix[i], grid) for i in range(len(shift))])
+        coordinates = np.stack([_sum_in_order(shift[i], matrix[i], grid) for i in range(len(shift))])
     options = {"order": order, "mode": mode, "cval": cval, "padding": padding, "dtype": output.dtype}
     return output, kernels.interpolate(c, coordinates, **options)
 
 
-def _summed(start: Any, factors: Any, grid: Any) -> Any:
+def _sum_in_order(start: Any, factors: Any, grid: Any) -> Any:
     """A sum in SciPy's order of terms."""
     for k in range(len(grid)):
         start = start + grid[k] * factors[k]

@@ -86,10 +86,10 @@ def uniform_filter1d(x: Any, *, size: int, axis: int, mode: int, cval: float, or
 @primitive(opname="ndimage_spline_filter1d")
 def spline_filter1d(x: Any, *, order: int, axis: int, mode: int) -> Any:
     """As ``scipy.ndimage.spline_filter1d``: the coefficients of the spline through the elements of each line."""
-    return _spline_filtered(x, order, axis, mode)
+    return _spline_filter(x, order, axis, mode)
 
 
-def _spline_filtered(x: Any, order: int, axis: int, mode: int) -> Any:
+def _spline_filter(x: Any, order: int, axis: int, mode: int) -> Any:
     output = np.empty(x.shape, np.float64)
     c_module().spline_filter1d(x, order, axis % x.ndim, output, mode)
     return output
@@ -119,7 +119,7 @@ def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
     g = np.moveaxis(np.array(g, np.float64), axis, 0)
     n = len(g)
     if n > 1 and (_is_symmetric() or max(map(abs, _POLES[order])) ** (2 * n) < 1e-18):
-        return _spline_filtered(np.moveaxis(g, 0, axis), order, axis, mode)
+        return _spline_filter(np.moveaxis(g, 0, axis), order, axis, mode)
     for z in reversed(_POLES[order] if n > 1 else ()):
         g *= (1 - z) * (1 - 1 / z)
         g = _pole_back(g, z)
@@ -129,7 +129,7 @@ def spline_filter1d_back(g: Any, *, order: int, axis: int, mode: int) -> Any:
 @functools.cache
 def _is_symmetric() -> bool:
     """Whether SciPy's filter of a reflected line is its own transpose."""
-    matrix = _spline_filtered(np.eye(3), 5, 0, REFLECT)
+    matrix = _spline_filter(np.eye(3), 5, 0, REFLECT)
     return bool(np.allclose(matrix, matrix.T, rtol=0, atol=1e-9))
 
 

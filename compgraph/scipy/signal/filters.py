@@ -29,8 +29,8 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     count = x.shape[axis]
     length = state.shape[-1]
     first = a[:1]
-    entering = _fit_length(state, count)
-    y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (first, a, entering), {"axis": -1})
+    state_input = _fit_length(state, count)
+    y = np.moveaxis(output, axis, -1) + bind(scipy.signal.lfilter, (first, a, state_input), {"axis": -1})
     remainder = _tail(b / first, np.moveaxis(x, axis, -1), length) - _tail(a / first, y, length)
     remainder = remainder + _fit_length(state[..., count:], length)
     return np.moveaxis(y, -1, axis), np.moveaxis(remainder, -1, axis)

@@ -78,7 +78,7 @@ def diagonal_constructor(name: str) -> Function:
     """Replace `diags` and `diags_array`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def recorded(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def construct(diagonals: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         offsets = args[0] if args else options.get("offsets", 0)
         single = np.ndim(offsets) == 0 and (len(diagonals) == 0 or np.ndim(diagonals[0]) == 0)
         rows = [diagonals] if single else list(diagonals)
@@ -91,7 +91,7 @@ def diagonal_constructor(name: str) -> Function:
         matrix = _in_format(read_elements(number_matrix, np.concatenate(parts)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
-    return recorded
+    return construct
 
 
 def _in_format(matrix: Any, name: Any) -> Any:
@@ -109,7 +109,7 @@ def block_constructor(name: str) -> Function:
     """Replace functions that build a matrix of blocks."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def recorded(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
+    def construct(blocks: Any, *args: Any, format: Any = None, dtype: Any = None, **options: Any) -> Any:
         elements: list[Any] = []
         count = 0
 
@@ -138,7 +138,7 @@ def block_constructor(name: str) -> Function:
         matrix = _in_format(read_elements(own(block_numbers, *args, **options), np.concatenate(elements)), format)
         return matrix if dtype is None else matrix.astype(dtype)
 
-    return recorded
+    return construct
 
 
 def kron(A: Any, B: Any, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
@@ -160,11 +160,11 @@ def triangle_function(name: str) -> Function:
     """Replace `tril` and `triu`."""
     own = unpatched(getattr(scipy.sparse, name))
 
-    def recorded(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
+    def construct(A: Any, k: int = 0, format: Any = None) -> Any:  # noqa: N803 (SciPy's names)
         source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A)))
         return _in_format(read_elements(own(number_elements(source), k), source.data), format or source.format)
 
-    return recorded
+    return construct
 
 
 def transpose(A: Any) -> Any:  # noqa: N803 (SciPy's name)
@@ -185,5 +185,5 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:  # noqa: N803 (SciPy's name
 def find(A: Any) -> Any:  # noqa: N803 (SciPy's name)
     """``scipy.sparse.find``: the places and the elements that are not zero."""
     source = sum_duplicates(A if scipy.sparse.issparse(A) else scipy.sparse.coo_array(stack_nested(A))).tocoo()
-    there = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
-    return source.row[there], source.col[there], source.data[there]
+    is_nonzero = np.flatnonzero(np.asarray(getattr(source.data, "raw_value", source.data)) != 0)
+    return source.row[is_nonzero], source.col[is_nonzero], source.data[is_nonzero]

@@ -58,7 +58,7 @@ def dot(a: Any, b: Any) -> Any:
 
 
 def _sparse_product(a: Any, b: Any) -> Any:
-    """``a @ b`` of two sparse matrices: each element of a meets those of a row of b."""
+    """``a @ b`` of two sparse matrices: each element of a is multiplied by those of a row of b."""
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={a.shape[1]}),(k={b.shape[0]},m)->(n,m)")
     left, right = sum_duplicates(a.tocsr()), sum_duplicates(b.tocsr())
@@ -66,10 +66,10 @@ def _sparse_product(a: Any, b: Any) -> Any:
     starts, counts = right.indptr[one.cols], np.diff(right.indptr)[one.cols]
     of_left = np.repeat(np.arange(one.count), counts)
     of_right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    places, which = np.unique(one.rows[of_left].astype(np.int64) * b.shape[1] + two.cols[of_right], return_inverse=True)
-    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(which), places.size))
-    shaped = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
-    return matrix_from_positions(shaped, places, data).tocsr()
+    places, inverse = np.unique(one.rows[of_left].astype(np.int64) * b.shape[1] + two.cols[of_right], return_inverse=True)
+    data = times(left.data[of_left] * right.data[of_right], matrix=summation_matrix(np.ravel(inverse), places.size))
+    template = type(plain_class(type(left))((a.shape[0], b.shape[1])))((a.shape[0], b.shape[1]))
+    return matrix_from_positions(template, places, data).tocsr()
 
 
 # ------------------------------------------------------------------------------------- element by element
@@ -78,7 +78,7 @@ def _sparse_product(a: Any, b: Any) -> Any:
 def multiply(a: Any, b: Any) -> Any:
     """``a.multiply(b)``: by a number, by a dense array that broadcasts, or element by element."""
     if scipy.sparse.issparse(b):
-        return _both(a, b)
+        return _multiply_sparse(a, b)
     b = stack_nested(b)
     if np.ndim(b) == 0:
         a = a if a.format in FORMATS else a.tocsr()
@@ -91,7 +91,7 @@ def multiply(a: Any, b: Any) -> Any:
     return build_matrix(a, a.data * factors)
 
 
-def _both(a: Any, b: Any) -> Any:
+def _multiply_sparse(a: Any, b: Any) -> Any:
     """The products of the elements at places that two matrices both have."""
     if a.shape != b.shape:
         raise ValueError("inconsistent shapes: sparse matrices whose elements are nodes are not broadcast")
@@ -120,8 +120,8 @@ def add(a: Any, b: Any, sign: int = 1) -> Any:
         raise ValueError(f"inconsistent shapes {a.shape} and {b.shape}")
     a, b = sum_duplicates(a), sum_duplicates(b)
     together = np.concatenate([flat_positions(pattern_of(a)), flat_positions(pattern_of(b))])
-    places, which = np.unique(together, return_inverse=True)
-    data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(which), places.size))
+    places, inverse = np.unique(together, return_inverse=True)
+    data = times(np.concatenate([a.data, sign * b.data]), matrix=summation_matrix(np.ravel(inverse), places.size))
     return matrix_from_positions(a, places, data).asformat("csr" if a.format == "coo" else a.format)
 
 
@@ -149,11 +149,11 @@ def _elementwise(ufunc: Any) -> Callable[[Any], Any]:
     return lambda self: build_matrix(self, ufunc(self.data))
 
 
-def _refused(what: str, replacements: str) -> Callable[..., Any]:
-    def refuse(self: Any, *args: Any) -> Any:
+def _raise_unsupported(what: str, replacements: str) -> Callable[..., Any]:
+    def raise_unsupported(self: Any, *args: Any) -> Any:
         raise TypeError(unsupported(f"{what} of a sparse matrix", replacements))
 
-    return refuse
+    return raise_unsupported
 
 
 class NodeMatrixMethods:
@@ -171,10 +171,10 @@ class NodeMatrixMethods:
     __add__ = __radd__ = add
     __sub__, __rsub__, __neg__ = subtract, rsubtract, negative
 
-    __setitem__ = _refused("an assignment to elements", "a matrix made of the new elements, A + B")
-    __imul__ = __itruediv__ = _refused("an operation in place", "A = A * s")
-    __round__ = __rtruediv__ = _refused("this operation", "functions of A.data")
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refused("a comparison", "A.toarray()")
+    __setitem__ = _raise_unsupported("an assignment to elements", "a matrix made of the new elements, A + B")
+    __imul__ = __itruediv__ = _raise_unsupported("an operation in place", "A = A * s")
+    __round__ = __rtruediv__ = _raise_unsupported("this operation", "functions of A.data")
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _raise_unsupported("a comparison", "A.toarray()")
     __hash__ = object.__hash__
 
     def _is_array(self) -> bool:

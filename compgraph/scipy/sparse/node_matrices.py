@@ -41,10 +41,10 @@ def has_nodes(kind: type) -> bool:
 
 
 def _raising_property(name: str) -> Any:
-    def refuse(self: Any) -> Any:
+    def raise_unsupported(self: Any) -> Any:
         raise AttributeError(unsupported(f"{name} of a sparse matrix", "functions of A.data, or a dense matrix, A.toarray()"))
 
-    return property(refuse)
+    return property(raise_unsupported)
 
 
 def plain_class(kind: Any) -> Any:
@@ -88,10 +88,10 @@ def sum_duplicates(matrix: Any) -> Any:
     if matrix.format != "coo" and matrix.has_canonical_format:
         return matrix
     pattern = pattern_of(matrix)
-    places, which = np.unique(flat_positions(pattern), return_inverse=True)
+    places, inverse = np.unique(flat_positions(pattern), return_inverse=True)
     if places.size == pattern.count:
         return matrix
-    data = times(matrix.data, matrix=summation_matrix(np.ravel(which), places.size))
+    data = times(matrix.data, matrix=summation_matrix(np.ravel(inverse), places.size))
     return matrix_from_positions(matrix, places, data).asformat(matrix.format)
 
 

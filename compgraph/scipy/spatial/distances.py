@@ -119,7 +119,7 @@ def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: 
     return _divergence(array(p), array(q), base, axis, keepdims)
 
 
-# The metrics that cdist and pdist know by name, and their further arguments.
+# The named metrics of cdist and pdist, and their further arguments.
 METRICS: dict[str, tuple[Formula, tuple[str, ...]]] = {
     "euclidean": (euclidean, ("w",)),
     "sqeuclidean": (sqeuclidean, ("w",)),

@@ -251,10 +251,10 @@ class NodeRotation:
         """Pickle the quaternions."""
         return rotation_of, (self._nodes,)
 
-    def _refused(self, *args: Any, **kwargs: Any) -> Any:
+    def _raise_unsupported(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("not supported by rotations created from nodes; use as_quat(), as_matrix() or as_rotvec()")
 
-    mean = reduce = approx_equal = as_davenport = __setitem__ = _refused
+    mean = reduce = approx_equal = as_davenport = __setitem__ = _raise_unsupported
 
     def __repr__(self) -> str:
         """The representation, as of plain rotations."""

@@ -58,10 +58,10 @@ class NodeKDTree:
         """The nearest points: their distances, and which they are."""
         return query_kdtree(self, x, k, eps, p, **options)
 
-    def _refused(self, *args: Any, **kwargs: Any) -> Any:
+    def _raise_unsupported(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("a KDTree over nodes supports query() only; use the distances of scipy.spatial.distance.cdist")
 
-    sparse_distance_matrix = _refused
+    sparse_distance_matrix = _raise_unsupported
 
 
 def init_kdtree(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
@@ -80,7 +80,7 @@ def query_kdtree(self: Any, x: Any, k: Any = 1, eps: float = 0.0, p: float = 2.0
     if self.boxsize is not None:
         raise TypeError("scipy.spatial.KDTree: distances around a torus (boxsize=) are not recorded")
     points = self.data
-    there = np.isfinite(numbers)
+    is_finite = np.isfinite(numbers)
     base = x[..., None, :] if np.ndim(where) == x.ndim else x
-    distances = minkowski_distance(base, points[np.where(there, where, 0)], p)
-    return np.where(there, distances, np.inf) if not np.all(there) else distances, where
+    distances = minkowski_distance(base, points[np.where(is_finite, where, 0)], p)
+    return np.where(is_finite, distances, np.inf) if not np.all(is_finite) else distances, where

@@ -65,7 +65,7 @@ def _numeric(name: str) -> Method:
     return method
 
 
-def _numbers_only(name: str) -> Method:
+def _require_plain_parameters(name: str) -> Method:
     """A density that SciPy computes in C or by differences."""
 
     def method(self: Any, *args: Any) -> Any:
@@ -99,7 +99,7 @@ def _log_of_smaller(one: str, other: str) -> Method:
     return method
 
 
-def _integrated(name: str, what: str) -> Method:
+def _integration_method(name: str, what: str) -> Method:
     """A method for which SciPy integrates: its numbers for plain shape parameters, and an error for others."""
 
     def method(self: Any, *args: Any) -> Any:
@@ -176,13 +176,13 @@ def _raising_method(advice: str) -> Method:
 
 replace_methods({
     **{(kind, name): _numeric(name) for kind, names in _NUMERIC.items() for name in names.split()},
-    **{(kind, name): _numbers_only(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
+    **{(kind, name): _require_plain_parameters(name) for kind in _WITHOUT_FORMULA.split() for name in ("_pdf", "_logpdf")},
     ("rv_continuous", "_pdf"): _pdf,
     ("rv_continuous", "_logcdf"): _log_of_smaller("_cdf", "_sf"),
     ("rv_continuous", "_logsf"): _log_of_smaller("_sf", "_cdf"),
-    ("rv_continuous", "_entropy"): _integrated("vecentropy", "entropy"),
-    ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's goes through the elements
-    ("rv_generic", "generic_moment"): property(lambda self: _integrated("generic_moment", "moment").__get__(self)),
+    ("rv_continuous", "_entropy"): _integration_method("vecentropy", "entropy"),
+    ("rv_generic", "vecentropy"): property(lambda self: self._entropy),  # SciPy's loops over the elements
+    ("rv_generic", "generic_moment"): property(lambda self: _integration_method("generic_moment", "moment").__get__(self)),
     ("rv_discrete", "_cdf"): _summed_cdf,
     ("rv_discrete", "_entropy"): _summed_entropy,
     ("binom_gen", "_entropy"): _summed_entropy,

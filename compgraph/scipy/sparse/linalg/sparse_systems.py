@@ -47,9 +47,9 @@ class Factorization:
 
 
 @primitive(opname="scipy_sparse_linalg_factored")
-def factored(data: Any, b: Any, *, pattern: Any, factorization: Any, trans: str = "N") -> Any:
+def factored(data: Any, b: Any, *, pattern: Any, kept: Any, trans: str = "N") -> Any:
     """The solution of ``A @ x = b``, or with ``trans="T"`` of ``A.T @ x = b``, by a factorization."""
-    return factorization.for_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
+    return kept.for_elements(data, pattern).solve(np.asarray(b, np.result_type(data, b, np.float32)), trans)
 
 
 @primitive(opname="scipy_sparse_linalg_incomplete")
@@ -138,13 +138,11 @@ class NodeFactorization:
         self.shape, self.nnz = self._factorization.lu.shape, self._factorization.lu.nnz
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """The solution for a right-hand side, as `SuperLU.solve` gives it."""
+        """The solution for a right-hand side, as of `SuperLU.solve`."""
         rhs = stack_nested(rhs)
         if trans == "H":
-            return np.conj(
-                factored(self._data, np.conj(rhs), pattern=self._pattern, factorization=self._factorization, trans="T")
-            )
-        return factored(self._data, rhs, pattern=self._pattern, factorization=self._factorization, trans=trans)
+            return np.conj(factored(self._data, np.conj(rhs), pattern=self._pattern, kept=self._factorization, trans="T"))
+        return factored(self._data, rhs, pattern=self._pattern, kept=self._factorization, trans=trans)
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("L", "U", "perm_r", "perm_c"):
