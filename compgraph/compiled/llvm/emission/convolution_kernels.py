@@ -45,142 +45,144 @@ class ChannelConvolution:
     def __init__(self, ir: IRBuilder, step: Convolution, sizes: tuple[int, int, int], width: int) -> None:
         self.ir, self.module, self.g, self.width = ir, ir.module, step.geometry, width
         self.dtype = step.out.buffer.dtype
-        self.one = elementwise_ops.type_of(self.dtype)
+        self.scalar_type = elementwise_ops.type_of(self.dtype)
         self.out, self.first, self.second, work = ir.operands
         self.weights = work
-        self.inputs = ir.element_address(work, sizes[0], self.one)
-        self.outputs = ir.element_address(work, sizes[0] + sizes[1], self.one)
+        self.inputs = ir.element_address(work, sizes[0], self.scalar_type)
+        self.outputs = ir.element_address(work, sizes[0] + sizes[1], self.scalar_type)
         self.sizes = sizes
 
     # ------------------------------------------------------------------------------------------ the three operations
 
-    def forward(self) -> Value:
-        """Images, a kernel -> results."""
+    def emit_forward(self) -> Value:
+        """Emit the results of images and a kernel."""
         g, ir = self.g, self.ir
         if any((*g.before, *g.after)):
-            self.zeros(self.inputs, self.sizes[1])
+            self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups) as group:
-            self.transposed((g.results, g.depth), self.weights, self.address(self.second, (group.index, g.results * g.depth)))
+            self.emit_transpose((g.results, g.depth), self.weights, self.address(self.second, (group.index, g.results * g.depth)))
             with ir.loop(0, g.batch) as image:
-                self._padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
+                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
                 taps = prod(g.window) * g.results
                 axes = [
                     SumAxis(g.channels, 1, taps),
                     SumAxis(g.window[0], g.dilation[0] * g.padded[1] * g.channels, g.window[1] * g.results),
                     SumAxis(g.window[1], g.dilation[1] * g.channels, g.results),
                 ]
-                steps = g.strides[0] * g.padded[1] * g.channels, g.strides[1] * g.channels
-                to = g.counts[1] * g.results, g.results
-                self._pixels(g.counts, g.results, (self.inputs, *steps), self.weights, axes, (self.outputs, *to))
-                at = self.address(self.out, (image.index, g.groups * g.result), (group.index, g.result))
-                self.transposed((prod(g.counts), g.results), at, self.outputs)
+                source = self.inputs, g.strides[0] * g.padded[1] * g.channels, g.strides[1] * g.channels
+                target = self.outputs, g.counts[1] * g.results, g.results
+                self._emit_pixels(g.counts, g.results, source, self.weights, axes, target)
+                result = self.address(self.out, (image.index, g.groups * g.result), (group.index, g.result))
+                self.emit_transpose((prod(g.counts), g.results), result, self.outputs)
         return ir.number(0, INT)
 
-    def back(self) -> Value:
-        """Cotangents of results, a kernel -> cotangents of images."""
+    def emit_input_gradient(self) -> Value:
+        """Emit the cotangents of images, from cotangents of results and a kernel."""
         g, ir = self.g, self.ir
         (top, bottom), (left, right) = g.margins(0), g.margins(1)
         line = g.counts[1] + left + right
         if top + bottom + left + right:
-            self.zeros(self.inputs, self.sizes[1])
+            self.emit_zeros(self.inputs, self.sizes[1])
         taps, initial_flag = prod(g.window), ir.number(0, INT)
         with ir.loop(0, g.groups, 1, [initial_flag]) as group:
             with ir.loop(0, g.results) as result:
-                at = self.address(self.second, (group.index, g.results * g.depth), (result.index, g.depth))
-                self.transposed((g.channels, taps), self.address(self.weights, (result.index, g.depth)), at)
+                kernel = self.address(self.second, (group.index, g.results * g.depth), (result.index, g.depth))
+                self.emit_transpose((g.channels, taps), self.address(self.weights, (result.index, g.depth)), kernel)
             with ir.loop(0, g.batch, 1, group.current) as image:
-                at = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
-                self._transpose_padded(at, g.results, g.counts, (top, left), line)
+                source = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
+                self._transpose_padded(source, g.results, g.counts, (top, left), line)
                 for phase in product(g.phases(0), g.phases(1)):
-                    self._phase(phase, line, (top, left))
-                at = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
-                self.transposed((prod(g.lengths), g.channels), at, self.outputs)
-                wrong = ir.call(non_finite_kernel(self.module, self.one, g.image, self.width), INT, at)
-                image.next = [ir.binary("or", image.current[0], wrong)]
+                    self._emit_phase(phase, line, (top, left))
+                target = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
+                self.emit_transpose((prod(g.lengths), g.channels), target, self.outputs)
+                is_non_finite = ir.call(non_finite_kernel(self.module, self.scalar_type, g.image, self.width), INT, target)
+                image.next = [ir.binary("or", image.current[0], is_non_finite)]
             group.next = image.next
         return group.next[0]
 
-    def _phase(self, phase: tuple[Phase, Phase], line: int, before: Pair) -> None:
-        """Emit one phase of an input gradient."""
+    def _emit_phase(self, phase: tuple[Phase, Phase], line: int, before: Pair) -> None:
+        """Emit the elements of an input gradient that belong to one phase."""
         g, ir = self.g, self.ir
         down, across = phase
-        to = down.start * g.lengths[1] + across.start, g.strides[0] * g.lengths[1], g.strides[1]
-        target = ir.element_address(self.outputs, to[0] * g.channels, self.one)
+        first_pixel = down.start * g.lengths[1] + across.start
+        target = ir.element_address(self.outputs, first_pixel * g.channels, self.scalar_type)
         axes = [SumAxis(g.results, 1, g.depth)]
         if down.taps and across.taps:
             spacing = [p.taps[1] - p.taps[0] if len(p.taps) > 1 else 0 for p in phase]
             axes.append(SumAxis(len(down.taps), down.step * line * g.results, spacing[0] * g.window[1] * g.channels))
             axes.append(SumAxis(len(across.taps), across.step * g.results, spacing[1] * g.channels))
             start = (down.first + before[0]) * line + across.first + before[1]
-            a = ir.element_address(self.inputs, start * g.results, self.one)
-            b = ir.element_address(self.weights, (down.taps[0] * g.window[1] + across.taps[0]) * g.channels, self.one)
-        else:  # no kernel position
-            axes, a, b = [SumAxis(0, 0, 0)], self.inputs, self.weights  # no reads
-        steps, places = (line * g.results, g.results), (to[1] * g.channels, to[2] * g.channels)
+            a = ir.element_address(self.inputs, start * g.results, self.scalar_type)
+            b = ir.element_address(self.weights, (down.taps[0] * g.window[1] + across.taps[0]) * g.channels, self.scalar_type)
+        else:  # no kernel position meets these elements, so nothing is read and the sums are 0
+            axes, a, b = [SumAxis(0, 0, 0)], self.inputs, self.weights
+        source_strides = line * g.results, g.results
+        target_strides = g.strides[0] * g.lengths[1] * g.channels, g.strides[1] * g.channels
         counts = down.count, across.count
 
         def write(inner: ChannelConvolution, a: Value, b: Value, target: Value) -> None:
-            inner._pixels(counts, g.channels, (a, *steps), b, axes, (target, *places))
+            inner._emit_pixels(counts, g.channels, (a, *source_strides), b, axes, (target, *target_strides))
 
-        self.shared((counts, axes), write, a, b, target)
+        self.call_shared((counts, axes), write, a, b, target)
 
-    def kernel(self) -> Value:
-        """Images, cotangents of results -> cotangent of the kernel."""
+    def emit_kernel_gradient(self) -> Value:
+        """Emit the cotangent of the kernel, from images and cotangents of results."""
         g, ir = self.g, self.ir
         if any((*g.before, *g.after)):
-            self.zeros(self.inputs, self.sizes[1])
+            self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups) as group:
-            self.zeros(self.weights, g.depth * g.results)
+            self.emit_zeros(self.weights, g.depth * g.results)
             with ir.loop(0, g.batch) as image:
-                self._padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
-                at = self.address(self.second, (image.index, g.groups * g.result), (group.index, g.result))
-                self.transposed((g.results, prod(g.counts)), self.outputs, at)
-                self._elements()
-            self.transposed((g.depth, g.results), self.address(self.out, (group.index, g.results * g.depth)), self.weights)
+                self._copy_padded(self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image)))
+                cotangent = self.address(self.second, (image.index, g.groups * g.result), (group.index, g.result))
+                self.emit_transpose((g.results, prod(g.counts)), self.outputs, cotangent)
+                self._accumulate_kernel_gradient()
+            self.emit_transpose((g.depth, g.results), self.address(self.out, (group.index, g.results * g.depth)), self.weights)
         count = g.groups * g.results * g.depth
-        return ir.call(non_finite_kernel(self.module, self.one, count, self.width), INT, self.out)
+        return ir.call(non_finite_kernel(self.module, self.scalar_type, count, self.width), INT, self.out)
 
-    def _elements(self) -> None:
+    def _accumulate_kernel_gradient(self) -> None:
         """Add the contribution of one image to the cotangent of the kernel."""
         g, taps = self.g, prod(self.g.window)
-        axes = [
+        axes = [  # of the kernel: the length, and the strides of the inputs and of the result
             (g.channels, 1, taps * g.results),
             (g.window[0], g.dilation[0] * g.padded[1] * g.channels, g.window[1] * g.results),
             (g.window[1], g.dilation[1] * g.channels, g.results),
         ]
-        along = [
+        sum_axes = [
             SumAxis(g.counts[0], g.strides[0] * g.padded[1] * g.channels, g.counts[1] * g.results),
             SumAxis(g.counts[1], g.strides[1] * g.channels, g.results),
         ]
-        for part, start, kind in self._columns(g.results):
-            b, most = self.address(self.outputs, (start, 1)), max_tile_rows(len(part.within), self.width)
+        for part, start, vector_type in self._channel_blocks(g.results):
+            b, max_rows = self.address(self.outputs, (start, 1)), max_tile_rows(len(part.within), self.width)
             if g.depth <= MAX_UNROLLED_ROWS:
-                every = [(0, 0)]
-                for length, a, to in axes:
-                    every = [(i + k * a, j + k * to) for i, j in every for k in range(length)]
-                size = -(-len(every) // -(-len(every) // most))
-                for k in range(0, len(every), size):
-                    rows_a, rows_to = zip(*every[k : k + size], strict=True)
-                    tile_sums = accumulate_tile(self.ir, kind, self.inputs, b, rows_a, part.within, along)
-                    self._added(tile_sums, self.address(self.weights, (start, 1)), rows_to, part.within)
+                offsets = [(0, 0)]
+                for length, stride_a, stride_out in axes:
+                    offsets = [(i + k * stride_a, j + k * stride_out) for i, j in offsets for k in range(length)]
+                size = -(-len(offsets) // -(-len(offsets) // max_rows))
+                for k in range(0, len(offsets), size):
+                    rows_a, rows_out = zip(*offsets[k : k + size], strict=True)
+                    tile_sums = accumulate_tile(self.ir, vector_type, self.inputs, b, rows_a, part.within, sum_axes)
+                    self._add_tile(tile_sums, self.address(self.weights, (start, 1)), rows_out, part.within)
                 continue
             axes.sort(key=lambda axis: axis[0])
-            (n, a, to), others = axes[-1], axes[:-1]
+            (length, stride_a, stride_out), others = axes[-1], axes[:-1]
             with self.ir.loop(0, others[0][0]) as outer, self.ir.loop(0, others[1][0]) as inner:
                 indices = outer.index, inner.index
-                for rows_part in row_blocks(n, most):
+                terms_a = [(index, axis[1]) for index, axis in zip(indices, others, strict=True)]
+                terms_out = [(index, axis[2]) for index, axis in zip(indices, others, strict=True)]
+                for rows_part in row_blocks(length, max_rows):
                     for row in block_starts(self.ir, rows_part):
-                        at = self.address(self.inputs, (row, a), *[(i, o[1]) for i, o in zip(indices, others, strict=True)])
-                        tile_sums = accumulate_tile(self.ir, kind, at, b, [k * a for k in rows_part.within], part.within, along)
-                        at = self.address(
-                            self.weights, (row, to), *[(i, o[2]) for i, o in zip(indices, others, strict=True)], (start, 1)
-                        )
-                        self._added(tile_sums, at, [k * to for k in rows_part.within], part.within)
+                        a = self.address(self.inputs, (row, stride_a), *terms_a)
+                        rows_a = tuple(k * stride_a for k in rows_part.within)
+                        tile_sums = accumulate_tile(self.ir, vector_type, a, b, rows_a, part.within, sum_axes)
+                        out = self.address(self.weights, (row, stride_out), *terms_out, (start, 1))
+                        self._add_tile(tile_sums, out, [k * stride_out for k in rows_part.within], part.within)
 
     # ------------------------------------------------------------------------------------------ parts
 
-    def shared(self, key: Any, write: Callable[..., None], *addresses: Value) -> None:
-        """Call a function of some addresses, which `write` emits on the first use of a key."""
+    def call_shared(self, key: Any, write: Callable[..., None], *addresses: Value) -> None:
+        """Emit a call of a function of some addresses; `write` emits the function on the first use of a key."""
         name = f"{self.ir.name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
 
         def make() -> None:
@@ -191,15 +193,21 @@ class ChannelConvolution:
 
         self.ir.call_void(self.module.define_once(name, make), *addresses)
 
-    def _columns(self, length: int) -> Iterator[tuple[Blocks, Value, Type]]:
-        """Emit loops over blocks of channels."""
+    def _channel_blocks(self, length: int) -> Iterator[tuple[Blocks, Value, Type]]:
+        """Emit loops over blocks of channels; yield the blocks, the first channel, and the type of a vector."""
         lanes = lanes_for(length, self.dtype.itemsize, self.width)
         for part in column_blocks(length, lanes, self.width):
             for start in block_starts(self.ir, part):
-                yield part, start, self.one.with_lanes(lanes)
+                yield part, start, self.scalar_type.with_lanes(lanes)
 
-    def _pixels(
-        self, counts: Pair, length: int, a: tuple[Value, int, int], b: Value, axes: Sequence[SumAxis], to: tuple[Value, int, int]
+    def _emit_pixels(
+        self,
+        counts: Pair,
+        length: int,
+        source: tuple[Value, int, int],
+        weights: Value,
+        axes: Sequence[SumAxis],
+        target: tuple[Value, int, int],
     ) -> None:
         """Emit the sums for all pixels of an image, and a number of channels.
 
@@ -209,62 +217,67 @@ class ChannelConvolution:
             The rows and columns of the image.
         length : int
             The channels.
-        a, to : tuple of Value and int
-            The address of the first pixel of the source and target, and the strides of rows and columns.
-        b : Value
+        source, target : tuple of Value and int
+            The address of the first pixel, and the strides of rows and columns.
+        weights : Value
             The address of the weights.
         axes : sequence of SumAxis
             The axes of the sum.
         """
         ir = self.ir
-        for part, start, kind in self._columns(length):
-            most = max_tile_rows(len(part.within), self.width)
-            lines = max(1, min(most // counts[1], counts[0]))  # several short rows
-            for down in row_blocks(counts[0], lines):
+        for part, start, vector_type in self._channel_blocks(length):
+            max_pixels = max_tile_rows(len(part.within), self.width)
+            max_lines = max(1, min(max_pixels // counts[1], counts[0]))  # a tile has several short lines
+            for down in row_blocks(counts[0], max_lines):
                 for line in block_starts(ir, down):
-                    for across in row_blocks(counts[1], most):
+                    for across in row_blocks(counts[1], max_pixels):
                         for pixel in block_starts(ir, across):
-                            places = list(product(down.within, across.within))
-                            source = self.address(a[0], (line, a[1]), (pixel, a[2]))
-                            target = self.address(to[0], (line, to[1]), (pixel, to[2]), (start, 1))
-                            offsets = [i * a[1] + j * a[2] for i, j in places]
-                            tile_sums = accumulate_tile(ir, kind, source, self.address(b, (start, 1)), offsets, part.within, axes)
-                            store_tile(ir, tile_sums, target, [i * to[1] + j * to[2] for i, j in places], part.within)
+                            positions = list(product(down.within, across.within))
+                            a = self.address(source[0], (line, source[1]), (pixel, source[2]))
+                            b = self.address(weights, (start, 1))
+                            out = self.address(target[0], (line, target[1]), (pixel, target[2]), (start, 1))
+                            rows_a = [i * source[1] + j * source[2] for i, j in positions]
+                            rows_out = [i * target[1] + j * target[2] for i, j in positions]
+                            tile_sums = accumulate_tile(ir, vector_type, a, b, rows_a, part.within, axes)
+                            store_tile(ir, tile_sums, out, rows_out, part.within)
 
-    def _added(self, tile_sums: list[list[Value]], at: Value, rows: Sequence[int], columns: Sequence[int]) -> None:
+    def _add_tile(self, tile_sums: list[list[Value]], target: Value, rows: Sequence[int], columns: Sequence[int]) -> None:
+        """Add the sums of a tile to the values in memory."""
         ir, size = self.ir, self.dtype.itemsize
         for row, vectors in zip(rows, tile_sums, strict=True):
             for k, (column, vector) in enumerate(zip(columns, vectors, strict=True)):
-                before = ir.load(ir.element_address(at, row + column, self.one), vector.type, size)
-                vectors[k] = ir.binary("fadd", before, vector)
-        store_tile(ir, tile_sums, at, rows, columns)
+                old = ir.load(ir.element_address(target, row + column, self.scalar_type), vector.type, size)
+                vectors[k] = ir.binary("fadd", old, vector)
+        store_tile(ir, tile_sums, target, rows, columns)
 
-    def _padded(self, image: Value) -> None:
+    def _copy_padded(self, image: Value) -> None:
         """Copy an image with adjacent channels and zero padding."""
         self._transpose_padded(image, self.g.channels, self.g.lengths, self.g.before, self.g.padded[1])
 
     def _transpose_padded(self, image: Value, channels: int, lengths: Pair, before: Pair, line: int) -> None:
-        (h, w), to = lengths, self.ir.element_address(self.inputs, (before[0] * line + before[1]) * channels, self.one)
+        """Copy an image with adjacent channels into zero padding, whose lines have a length."""
+        (h, w), offset = lengths, (before[0] * line + before[1]) * channels
+        target = self.ir.element_address(self.inputs, offset, self.scalar_type)
         if line == w:
-            self.transposed((channels, h * w), to, image)
+            self.emit_transpose((channels, h * w), target, image)
             return
-        name = transpose_kernel(self.module, self.one, (channels, w), h * w, channels, self.width)
+        name = transpose_kernel(self.module, self.scalar_type, (channels, w), h * w, channels, self.width)
         with self.ir.loop(0, h) as loop:
-            self.ir.call_void(name, self.address(to, (loop.index, line * channels)), self.address(image, (loop.index, w)))
+            self.ir.call_void(name, self.address(target, (loop.index, line * channels)), self.address(image, (loop.index, w)))
 
-    def transposed(self, shape: Pair, to: Value, of: Value) -> None:
-        """Emit the transpose of a dense matrix."""
-        self.ir.call_void(transpose_kernel(self.module, self.one, shape, shape[1], shape[0], self.width), to, of)
+    def emit_transpose(self, shape: Pair, target: Value, source: Value) -> None:
+        """Emit the transposition of a dense matrix."""
+        self.ir.call_void(transpose_kernel(self.module, self.scalar_type, shape, shape[1], shape[0], self.width), target, source)
 
-    def zeros(self, at: Value, count: int) -> None:
-        """Emit zeros."""
+    def emit_zeros(self, target: Value, count: int) -> None:
+        """Emit a fill of memory with zeros."""
         name = self.module.declare("llvm.memset.p0.i64", None, [POINTER, BYTE, LONG, BIT])
         ir = self.ir
-        ir.call_void(name, at, ir.number(0, BYTE), ir.number(count * self.dtype.itemsize, LONG), ir.number(0, BIT))
+        ir.call_void(name, target, ir.number(0, BYTE), ir.number(count * self.dtype.itemsize, LONG), ir.number(0, BIT))
 
     def address(self, base: Value, *terms: tuple[Value, int]) -> Value:
         """Return an address plus indices times constants."""
-        return offset_address(self.ir, base, self.one, *terms)
+        return offset_address(self.ir, base, self.scalar_type, *terms)
 
 
 MIN_ACCUMULATORS = 12  # accumulators, to hide the latency of fma
@@ -273,13 +286,13 @@ MIN_ACCUMULATORS = 12  # accumulators, to hide the latency of fma
 class RowConvolution(ChannelConvolution):
     """Emits the body of a function that computes a step along rows; see `convolution_kernel`."""
 
-    def forward(self) -> Value:
-        """Images, a kernel -> results."""
+    def emit_forward(self) -> Value:
+        """Emit the results of images and a kernel."""
         g, ir = self.g, self.ir
         (height, line), taps = g.padded, prod(g.window)
         is_padded = any((*g.before, *g.after))
         if is_padded:
-            self.zeros(self.inputs, self.sizes[1])
+            self.emit_zeros(self.inputs, self.sizes[1])
         axes = [
             SumAxis(g.channels, taps, height * line),
             SumAxis(g.window[0], g.window[1], g.dilation[0] * line),
@@ -288,41 +301,41 @@ class RowConvolution(ChannelConvolution):
         with ir.loop(0, g.groups) as group, ir.loop(0, g.batch) as image:
             source = self.address(self.first, (image.index, g.groups * g.image), (group.index, g.image))
             if is_padded:
-                self._copied(source, g.channels, g.lengths, g.before, g.padded)
+                self._copy_into_padding(source, g.channels, g.lengths, g.before, g.padded)
                 source = self.inputs
             kernel = self.address(self.second, (group.index, g.results * g.depth))
             target = self.address(self.out, (image.index, g.groups * g.result), (group.index, g.result))
             sizes = g.counts, g.results, g.depth, prod(g.counts)
-            self._sums(*sizes, kernel, (source, g.strides[0] * line), axes, (target, g.counts[1]))
+            self._emit_rows(*sizes, kernel, (source, g.strides[0] * line), axes, (target, g.counts[1]))
         return ir.number(0, INT)
 
-    def back(self) -> Value:
-        """Cotangents of results, a kernel -> cotangents of images."""
-        g, ir, one = self.g, self.ir, self.one
+    def emit_input_gradient(self) -> Value:
+        """Emit the cotangents of images, from cotangents of results and a kernel."""
+        g, ir, scalar_type = self.g, self.ir, self.scalar_type
         (top, bottom), (left, right) = g.margins(0), g.margins(1)
         padded = g.counts[0] + top + bottom, g.counts[1] + left + right
         is_padded = padded != g.counts
         if is_padded:
-            self.zeros(self.inputs, self.sizes[1])
+            self.emit_zeros(self.inputs, self.sizes[1])
         with ir.loop(0, g.groups, 1, [ir.number(0, INT)]) as group:
             with ir.loop(0, g.batch, 1, group.current) as image:
                 source = self.address(self.first, (image.index, g.groups * g.result), (group.index, g.result))
                 if is_padded:
-                    self._copied(source, g.results, g.counts, (top, left), padded)
+                    self._copy_into_padding(source, g.results, g.counts, (top, left), padded)
                     source = self.inputs
-                whole = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
+                target = self.address(self.out, (image.index, g.groups * g.image), (group.index, g.image))
                 kernel = self.address(self.second, (group.index, g.results * g.depth))
                 for phase in product(g.phases(0), g.phases(1)):
-                    self._phase_by_lines(phase, kernel, source, padded, (top, left), whole)
-                wrong = ir.call(non_finite_kernel(self.module, one, g.image, self.width), INT, whole)
-                image.next = [ir.binary("or", image.current[0], wrong)]
+                    self._emit_phase_rows(phase, kernel, source, padded, (top, left), target)
+                is_non_finite = ir.call(non_finite_kernel(self.module, scalar_type, g.image, self.width), INT, target)
+                image.next = [ir.binary("or", image.current[0], is_non_finite)]
             group.next = image.next
         return group.next[0]
 
-    def _phase_by_lines(
-        self, phase: tuple[Phase, Phase], kernel: Value, source: Value, padded: Pair, before: Pair, whole: Value
+    def _emit_phase_rows(
+        self, phase: tuple[Phase, Phase], kernel: Value, source: Value, padded: Pair, before: Pair, image: Value
     ) -> None:
-        """Emit one phase of an input gradient."""
+        """Emit the elements of an input gradient that belong to one phase."""
         g, ir = self.g, self.ir
         (down, across), (height, line) = phase, padded
         spacing = [p.taps[1] - p.taps[0] if len(p.taps) > 1 else 0 for p in phase]
@@ -332,18 +345,18 @@ class RowConvolution(ChannelConvolution):
             SumAxis(len(across.taps), spacing[1], across.step),
         ]
         if down.taps and across.taps:
-            kernel = ir.element_address(kernel, down.taps[0] * g.window[1] + across.taps[0], self.one)
-            source = ir.element_address(source, (down.first + before[0]) * line + across.first + before[1], self.one)
-        target = ir.element_address(whole, down.start * g.lengths[1] + across.start, self.one)
+            kernel = ir.element_address(kernel, down.taps[0] * g.window[1] + across.taps[0], self.scalar_type)
+            source = ir.element_address(source, (down.first + before[0]) * line + across.first + before[1], self.scalar_type)
+        target = ir.element_address(image, down.start * g.lengths[1] + across.start, self.scalar_type)
         sizes = (down.count, across.count), g.channels, prod(g.window), prod(g.lengths)
 
         def write(inner: RowConvolution, kernel: Value, source: Value, target: Value) -> None:
-            inner._sums(*sizes, kernel, (source, line), axes, (target, g.strides[0] * g.lengths[1]), g.strides[1])
+            inner._emit_rows(*sizes, kernel, (source, line), axes, (target, g.strides[0] * g.lengths[1]), g.strides[1])
 
-        self.shared((sizes, axes), write, kernel, source, target)
+        self.call_shared((sizes, axes), write, kernel, source, target)
 
-    def _sums(
-        self, counts: Pair, length: int, per_row: int, plane: int, kernel: Value, source: tuple[Value, int],
+    def _emit_rows(
+        self, counts: Pair, length: int, kernel_stride: int, plane: int, kernel: Value, source: tuple[Value, int],
         axes: Sequence[SumAxis], target: tuple[Value, int], step: int = 1,
     ) -> None:  # fmt: skip
         """Emit the sums for all rows of all channels of an image.
@@ -354,7 +367,7 @@ class RowConvolution(ChannelConvolution):
             The number of rows, and their length.
         length : int
             The channels.
-        per_row, plane : int
+        kernel_stride, plane : int
             The channel strides of the kernel and of the result.
         kernel : Value
             The address of the kernel.
@@ -366,51 +379,51 @@ class RowConvolution(ChannelConvolution):
             The stride along a row of the result.
         """
         ir, lanes = self.ir, lanes_for(counts[1], self.dtype.itemsize, self.width)
-        kind, fewest = self.one.with_lanes(lanes), max(2, MIN_ACCUMULATORS // length)
-        for part in column_blocks_of(counts[1], lanes, fewest):
-            lines = max(1, min(counts[0], fewest // len(part.within)))
-            for down in row_blocks(counts[0], lines):
+        vector_type, min_vectors = self.scalar_type.with_lanes(lanes), max(2, MIN_ACCUMULATORS // length)
+        for part in column_blocks_of(counts[1], lanes, min_vectors):
+            max_lines = max(1, min(counts[0], min_vectors // len(part.within)))
+            for down in row_blocks(counts[0], max_lines):
                 vectors = [(k * source[1] + s, k * target[1] + s * step) for k in down.within for s in part.within]
-                most = max(1, max_tile_rows(len(vectors), self.width))
+                source_vectors, target_vectors = [v for v, _ in vectors], [v for _, v in vectors]
+                max_channels = max(1, max_tile_rows(len(vectors), self.width))
                 for line in block_starts(ir, down):
                     for start in block_starts(ir, part):
                         b = self.address(source[0], (line, source[1]), (start, 1))
-                        to = self.address(target[0], (line, target[1]), (start, step))
-                        for channels in row_blocks(length, most):
+                        first_channel = self.address(target[0], (line, target[1]), (start, step))
+                        for channels in row_blocks(length, max_channels):
                             for channel in block_starts(ir, channels):
-                                a = self.address(kernel, (channel, per_row))
-                                numbers = [k * per_row for k in channels.within]
-                                tile_sums = accumulate_tile(ir, kind, a, b, numbers, [v for v, _ in vectors], axes)
-                                places = [k * plane for k in channels.within]
-                                store_tile(
-                                    ir, tile_sums, self.address(to, (channel, plane)), places, [v for _, v in vectors], step
-                                )
+                                a = self.address(kernel, (channel, kernel_stride))
+                                rows_a = [k * kernel_stride for k in channels.within]
+                                tile_sums = accumulate_tile(ir, vector_type, a, b, rows_a, source_vectors, axes)
+                                out = self.address(first_channel, (channel, plane))
+                                store_tile(ir, tile_sums, out, [k * plane for k in channels.within], target_vectors, step)
 
-    def _copied(self, image: Value, planes: int, lengths: Pair, before: Pair, padded: Pair) -> None:
+    def _copy_into_padding(self, image: Value, planes: int, lengths: Pair, before: Pair, padded: Pair) -> None:
         """Copy an image into zero padding."""
         (h, w), (height, line) = lengths, padded
-        name = transpose_kernel(self.module, self.one, (1, w), w, 1, self.width)
-        to = self.ir.element_address(self.inputs, before[0] * line + before[1], self.one)
+        name = transpose_kernel(self.module, self.scalar_type, (1, w), w, 1, self.width)
+        first = self.ir.element_address(self.inputs, before[0] * line + before[1], self.scalar_type)
         with self.ir.loop(0, planes) as plane, self.ir.loop(0, h) as loop:
-            target = self.address(to, (plane.index, height * line), (loop.index, line))
+            target = self.address(first, (plane.index, height * line), (loop.index, line))
             self.ir.call_void(name, target, self.address(image, (plane.index, h * w), (loop.index, w)))
 
 
 def convolution_kernel(module: Module, step: Convolution, width: int) -> str:
     """Return the name of a function that computes a step; its arguments are the addresses of its result and operands.
 
-    It returns 1 if the result may differ from NumPy's: products of inf or nan with padding differ, because NumPy's code skips
-    some and adds others.
+    It returns 1 if the result may differ from NumPy's: a result that is not finite may contain products of inf or nan with
+    padding, and NumPy's code skips some of these products.
     """
-    kind = elementwise_ops.type_of(step.out.buffer.dtype)
+    type = elementwise_ops.type_of(step.out.buffer.dtype)
     shape = "_".join(str(n) for part in astuple(step.geometry) for n in (part if isinstance(part, tuple) else (part,)))
-    name = f".convolution_{step.kind}_{kind.mangled}_{shape}"
+    name = f".convolution_{step.kind}_{type.mangled}_{shape}"
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER] * 4, "noinline")
-        writer_class = RowConvolution if _vectorizes_rows(step, width) else ChannelConvolution
-        writer = writer_class(ir, step, step.geometry.work_sizes(step.kind), width)
-        ir.ret({"forward": writer.forward, "back": writer.back, "kernel": writer.kernel}[step.kind]())
+        emitter_class = RowConvolution if _vectorizes_rows(step, width) else ChannelConvolution
+        emitter = emitter_class(ir, step, step.geometry.work_sizes(step.kind), width)
+        emit = {"forward": emitter.emit_forward, "back": emitter.emit_input_gradient, "kernel": emitter.emit_kernel_gradient}
+        ir.ret(emit[step.kind]())
 
     return module.define_once(name, write)
 

@@ -19,32 +19,32 @@ def emit_gather(ir: IRBuilder, step: Gather, start: ViewAddress, loop_indices: L
     """Emit a gather."""
     source, *indices = step.operands
     memory = MemoryAccess(ir, start, loop_indices)
-    loops = _IndexLoops(memory, step, source, indices)
+    loops = _IndexLoops(memory, step, indices)
 
-    def body(counters: list[Value | None], offset: Value, lanes: int) -> None:
+    def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = source.buffer.dtype
-        where = ir.element_address(memory.address(source, counters), offset, elementwise_ops.memory_type(dtype))
-        value = elementwise_ops.convert(ir, load(ir, where, dtype, lanes), dtype, step.out.buffer.dtype)
-        store(ir, value, memory.address(step.out, counters), step.out.buffer.dtype)
+        address = ir.element_address(memory.address(source, positions), offset, elementwise_ops.memory_type(dtype))
+        value = elementwise_ops.convert(ir, load(ir, address, dtype, lanes), dtype, step.out.buffer.dtype)
+        store(ir, value, memory.address(step.out, positions), step.out.buffer.dtype)
 
-    loops.write(body, (source, step.out))
+    loops.emit(body, (source, step.out))
 
 
 def emit_scatter(ir: IRBuilder, step: Scatter, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a scatter."""
     value, *indices = step.operands
     memory = MemoryAccess(ir, start, loop_indices)
-    loops = _IndexLoops(memory, step, step.out, indices)
+    loops = _IndexLoops(memory, step, indices)
 
-    def body(counters: list[Value | None], offset: Value, lanes: int) -> None:
+    def body(positions: list[Value | None], offset: Value, lanes: int) -> None:
         dtype = step.out.buffer.dtype
-        where = ir.element_address(memory.address(step.out, counters), offset, elementwise_ops.memory_type(dtype))
-        now = memory.read(value, counters, dtype, lanes)
+        address = ir.element_address(memory.address(step.out, positions), offset, elementwise_ops.memory_type(dtype))
+        element = memory.read(value, positions, dtype, lanes)
         if step.operation != "copy":
-            now = elementwise_ops.emit(ir, step.operation, [load(ir, where, dtype, lanes), now], dtype)
-        store(ir, now, where, dtype)
+            element = elementwise_ops.emit(ir, step.operation, [load(ir, address, dtype, lanes), element], dtype)
+        store(ir, element, address, dtype)
 
-    loops.write(body, (step.out,), value)
+    loops.emit(body, (step.out,), value)
 
 
 class _IndexLoops:
@@ -56,56 +56,56 @@ class _IndexLoops:
         Access to views.
     step : Gather or Scatter
         The step.
-    chosen : BufferView
-        The indexed view.
     indices : sequence of BufferView
         The indices.
     """
 
-    def __init__(self, memory: MemoryAccess, step: Gather | Scatter, chosen: BufferView, indices: Sequence[BufferView]) -> None:
-        self.ir, self.memory, self.step, self.select_lanes, self.indices = memory.ir, memory, step, chosen, indices
+    def __init__(self, memory: MemoryAccess, step: Gather | Scatter, indices: Sequence[BufferView]) -> None:
+        self.ir, self.memory, self.step, self.indices = memory.ir, memory, step, indices
         self.depths = [max((k + 1 for k, s in enumerate(p.strides) if s and p.shape[k] > 1), default=0) for p in indices]
 
-    def write(self, body: Callable[..., None], passed: Sequence[BufferView], value: object = None) -> None:
-        """Emit the loops; `body` receives the loop indices, the offset of the indices, and the number of lanes.
+    def emit(self, body: Callable[..., None], views: Sequence[BufferView], value: object = None) -> None:
+        """Emit the loops; `body` receives the position in each axis, the offset of the indices, and the number of lanes.
 
-        The last axis is vectorized if the views of `passed`, and `value` if it is a view, are contiguous along it.
+        The last axis is vectorized if no index depends on it, all `views` are contiguous along it, and `value` is a number or is
+        contiguous or constant along it.
         """
-        shape, items = self.step.out.shape, [p.buffer.dtype.itemsize for p in passed]
-        is_dense = bool(shape) and max(self.depths) < len(shape) and all(p.strides[-1] == 1 for p in passed)
+        shape, itemsizes = self.step.out.shape, [view.buffer.dtype.itemsize for view in views]
+        is_dense = bool(shape) and max(self.depths) < len(shape) and all(view.strides[-1] == 1 for view in views)
         is_dense = is_dense and (not isinstance(value, BufferView) or value.strides[-1:] in ((), (0,), (1,)))
-        lanes = processor()[2] // max(items) if is_dense else 1
-        self._at(0, [], self.ir.number(0, LONG), body, lanes)
+        lanes = processor()[2] // max(itemsizes) if is_dense else 1
+        self._emit_axes(0, [], self.ir.number(0, LONG), body, lanes)
 
-    def _at(self, depth: int, counters: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:
+    def _emit_axes(self, depth: int, positions: list[Value | None], offset: Value, body: Callable[..., None], lanes: int) -> None:
         """Emit the loops from one depth on."""
-        for k, known in enumerate(self.depths):
-            if known == depth:
-                offset = self.ir.binary("add", offset, self._index_offset(k, counters))
+        for k, index_depth in enumerate(self.depths):
+            if index_depth == depth:
+                offset = self.ir.binary("add", offset, self._index_offset(k, positions))
         shape = self.step.out.shape
         if depth == len(shape):
-            body(counters, offset, 1)
+            body(positions, offset, 1)
             return
         full = shape[depth] - shape[depth] % lanes if depth == len(shape) - 1 and lanes > 1 else 0
         if full:
-            with self._counted(0, full, lanes) as counter:
-                body([*counters, counter], offset, lanes)
+            with self._axis_loop(0, full, lanes) as position:
+                body([*positions, position], offset, lanes)
         if full < shape[depth]:
-            with self._counted(full, shape[depth], 1) as counter:
-                self._at(depth + 1, [*counters, counter], offset, body, lanes)
+            with self._axis_loop(full, shape[depth], 1) as position:
+                self._emit_axes(depth + 1, [*positions, position], offset, body, lanes)
 
     @contextmanager
-    def _counted(self, start: int, stop: int, step: int) -> Iterator[Value | None]:
+    def _axis_loop(self, start: int, stop: int, step: int) -> Iterator[Value | None]:
+        """Emit a loop; yield its index, or None for a single iteration."""
         if (start, stop) == (0, 1):
             yield None
             return
         with self.ir.loop(start, stop, step) as loop:
             yield loop.index
 
-    def _index_offset(self, k: int, counters: list[Value | None]) -> Value:
-        """Return the offset of an index; an index out of range bails out."""
+    def _index_offset(self, k: int, positions: list[Value | None]) -> Value:
+        """Return the offset of an index; bail out if it is out of range."""
         ir, dtype = self.ir, self.indices[k].buffer.dtype
-        index = load(ir, self.memory.address(self.indices[k], counters), dtype)
+        index = load(ir, self.memory.address(self.indices[k], positions), dtype)
         if dtype.itemsize < 8:
             index = ir.cast("sext" if dtype.kind == "i" else "zext", index, LONG)
         stride = ir.number(self.step.strides[k], LONG)
@@ -114,7 +114,7 @@ class _IndexLoops:
         length = ir.number(self.step.lengths[k], LONG)
         negative = ir.compare("slt", index, ir.number(0, LONG))
         index = ir.select(negative, ir.binary("add", index, length), index)
-        outside = ir.compare("uge", index, length)
-        ir.bail_out_if(outside)
-        index = ir.select(outside, ir.number(0, LONG), index)
+        is_out_of_range = ir.compare("uge", index, length)
+        ir.bail_out_if(is_out_of_range)
+        index = ir.select(is_out_of_range, ir.number(0, LONG), index)
         return ir.binary("mul", index, stride)

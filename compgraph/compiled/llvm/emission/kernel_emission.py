@@ -24,7 +24,7 @@ FLAGS, UNDERFLOW = (7, 8) if platform.machine().lower() in ("aarch64", "arm64") 
 
 
 class KernelParameters:
-    """The parameters of a kernel: constants, or values from the record. All are computed at the start of the function.
+    """The parameters of a kernel: constants, or values from the record, which are computed at the start of the function.
 
     Parameters
     ----------
@@ -57,14 +57,14 @@ class KernelParameters:
     def _address(self, number: int, addresses: dict[int | str, Value]) -> Value:
         """Return the address of a view: that of its array, plus a byte offset."""
         ir, array = self._ir, self._values["array", number]
-        known = array if isinstance(array, int) else array.text
-        if known not in addresses:
+        key = array if isinstance(array, int) else array.text
+        if key not in addresses:
             slot = array + FIRST_ADDRESS if isinstance(array, int) else ir.binary("add", array, ir.number(FIRST_ADDRESS, LONG))
-            addresses[known] = ir.load(ir.element_address(self._table, slot, LONG), POINTER, 8)
-        return ir.byte_address(addresses[known], self._values["offset", number])
+            addresses[key] = ir.load(ir.element_address(self._table, slot, LONG), POINTER, 8)
+        return ir.byte_address(addresses[key], self._values["offset", number])
 
     def _number(self, step: int, position: int, value: int | Value) -> Value | None:
-        """Return the value of a number; None if it is constant."""
+        """Return a number operand as a value of its dtype; None if it is constant."""
         nest = self._record.unit
         assert isinstance(nest, LoopNest)
         map_step = nest.steps[step]
@@ -94,7 +94,7 @@ class KernelParameters:
         return self._values["trip count", self._record.loops[index]]
 
     def number(self, step: int, position: int) -> Value | None:
-        """Return the number that is an operand of a step; None if it is that of the nest."""
+        """Return the number that is an operand of a step; None if it is the constant in the nest."""
         return self._numbers.get((step, position))
 
     def count(self, step: int) -> int | Value:
@@ -103,7 +103,7 @@ class KernelParameters:
 
 
 def emit_kernel(module: Module, kernel: Kernel, materialized: Collection[Buffer], width: int) -> None:
-    """Emit the function of a kernel, whose `Kernel.columns` are known."""
+    """Emit the function of a kernel; `Kernel.compress` must have been called."""
     ir = module.function(kernel.name, POINTER, [POINTER, POINTER])
     record, parameters = kernel.example, KernelParameters(ir, kernel)
     if record.nest_loops is not None:
@@ -130,7 +130,7 @@ def emit_record_loop(module: Module, arrays: int) -> str:
         workspace, *objects, first, end = ir.operands
         table = ir.array_variable(LONG, FIRST_ADDRESS + 1 + arrays)
         ir.store(ir.number(0, LONG), table, 8)
-        for number, address in enumerate([workspace, *(_data_address(ir, each) for each in objects)]):
+        for number, address in enumerate([workspace, *(_data_address(ir, array) for array in objects)]):
             ir.store(address, ir.element_address(table, FIRST_ADDRESS + number, LONG), 8)
 
         def run(record: Value) -> Value:
@@ -146,17 +146,17 @@ def emit_record_loop(module: Module, arrays: int) -> str:
 def emit_tiled_nest(module: Module, name: str, nest: LoopNest, arrays: Sequence[Buffer], plan: MemoryPlan, width: int) -> None:
     """Emit a function for the tiles of a nest.
 
-    Its arguments are the workspace, the objects of arrays, and the index of the tile. It returns the same as those of
-    `emit_record_loop`.
+    Its arguments are the workspace, the objects of arrays, and the index of the tile. It returns the same status as the functions
+    of `emit_record_loop`.
     """
     ir = module.function(name, INT, [*[POINTER] * (1 + len(arrays)), LONG])
     workspace, *objects, tile = ir.operands
-    addresses = {buffer: _data_address(ir, each) for buffer, each in zip(arrays, objects, strict=True)}
+    addresses = {buffer: _data_address(ir, array) for buffer, array in zip(arrays, objects, strict=True)}
 
     def start(view: BufferView) -> Value:
         buffer = view.buffer
-        space = addresses.get(plan.hosts.get(buffer, buffer), workspace)
-        return ir.byte_address(space, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
+        base = addresses.get(plan.hosts.get(buffer, buffer), workspace)
+        return ir.byte_address(base, plan.offsets.get(buffer, 0) + view.offset * buffer.dtype.itemsize)
 
     _clear_exceptions(ir)
     emit_nest(ir, nest, start, {}, plan.materialized, width, tile)

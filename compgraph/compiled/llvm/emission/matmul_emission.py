@@ -42,12 +42,12 @@ def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: 
     left, right = product.operands
     (m, k), n = left.shape[-2:], right.shape[-1]
     constant = ir.module.constant
-    kind = elementwise_ops.type_of(product.out.buffer.dtype)
-    length = [constant(ir.number(size, INT)) for size in (n, m, k)]
-    (trans_b, lead_b), (trans_a, lead_a) = (_gemm_layout(p) for p in (right, left))
-    letters = [constant(ir.number(ord(letter), BYTE)) for letter in (trans_b, trans_a)]
-    leads = [constant(ir.number(size, INT)) for size in (lead_b, lead_a, n)]
-    one, zero = (constant(ir.number(x, kind)) for x in (1.0, 0.0))
+    type = elementwise_ops.type_of(product.out.buffer.dtype)
+    lengths = [constant(ir.number(size, INT)) for size in (n, m, k)]
+    (flag_b, leading_b), (flag_a, leading_a) = (_gemm_layout(view) for view in (right, left))
+    flags = [constant(ir.number(ord(flag), BYTE)) for flag in (flag_b, flag_a)]
+    leading_dimensions = [constant(ir.number(size, INT)) for size in (leading_b, leading_a, n)]
+    one, zero = (constant(ir.number(x, type)) for x in (1.0, 0.0))
     name = "blas_dgemm" if product.out.buffer.dtype.itemsize == 8 else "blas_sgemm"
     ir.module.declare(name, None, [POINTER] * 13)
     with ExitStack() as loops:
@@ -56,7 +56,8 @@ def emit_blas(ir: IRBuilder, product: MatMul, start: ViewAddress, loop_indices: 
             address_of(ir, view, start, loop_indices, zip(view.strides, indices, strict=False))
             for view in (left, right, product.out)
         )
-        ir.call_void(name, *letters, *length, one, b, leads[0], a, leads[1], zero, out, leads[2])
+        b_and_a = b, leading_dimensions[0], a, leading_dimensions[1]
+        ir.call_void(name, *flags, *lengths, one, *b_and_a, zero, out, leading_dimensions[2])
 
 
 def _gemm_layout(view: BufferView) -> tuple[str, int]:
@@ -69,10 +70,10 @@ def _gemm_layout(view: BufferView) -> tuple[str, int]:
 
 def matmul_kernel(module: Module, step: MatMul, width: int) -> str:
     """Return the name of a function that computes a step; its arguments are the addresses of its result and operands."""
-    kind = elementwise_ops.type_of(step.out.buffer.dtype)
+    type = elementwise_ops.type_of(step.out.buffer.dtype)
     a, b = step.operands[:2]
     parts = [*step.out.shape, a.shape[-1], *a.strides, *b.strides]
-    name = f".product_{kind.mangled}_{'_'.join(str(n).replace('-', 'm') for n in parts)}"
+    name = f".product_{type.mangled}_{'_'.join(str(n).replace('-', 'm') for n in parts)}"
 
     def write() -> None:
         ir = module.function(name, None, [POINTER] * (1 + len(step.operands)), "noinline")
@@ -83,14 +84,15 @@ def matmul_kernel(module: Module, step: MatMul, width: int) -> str:
 
 
 def _emit_stack(ir: IRBuilder, step: MatMul, width: int, bases: list[Value], axis: int) -> None:
-    """Emit the loops over a stack of matrices, from one axis on."""
+    """Emit the loops over a stack of matrices, starting with one axis; `bases` are the addresses of the result and operands."""
     if axis == len(step.out.shape) - 2:
         _emit_matmul(ir, step, width, *bases)
         return
-    places, kind = (step.out, *step.operands[:2]), elementwise_ops.type_of(step.out.buffer.dtype)
+    views, type = (step.out, *step.operands[:2]), elementwise_ops.type_of(step.out.buffer.dtype)
     with ir.loop(0, step.out.shape[axis]) as loop:
-        inside = [offset_address(ir, base, kind, (loop.index, p.strides[axis])) for base, p in zip(bases, places, strict=True)]
-        _emit_stack(ir, step, width, inside, axis + 1)
+        terms = [(loop.index, view.strides[axis]) for view in views]
+        slices = [offset_address(ir, base, type, term) for base, term in zip(bases, terms, strict=True)]
+        _emit_stack(ir, step, width, slices, axis + 1)
 
 
 def _emit_matmul(ir: IRBuilder, step: MatMul, width: int, out: Value, a: Value, b: Value) -> None:
@@ -98,31 +100,33 @@ def _emit_matmul(ir: IRBuilder, step: MatMul, width: int, out: Value, a: Value, 
     left, right = step.operands[:2]
     (m, k), n = left.shape[-2:], right.shape[-1]
     dtype = step.out.buffer.dtype
-    one, (down, across) = elementwise_ops.type_of(dtype), right.strides[-2:]
+    scalar_type, (row_stride_b, column_stride_b) = elementwise_ops.type_of(dtype), right.strides[-2:]
     lanes = lanes_for(n, dtype.itemsize, width)
-    kind, (per_row, per_turn) = one.with_lanes(lanes), left.strides[-2:]
+    vector_type, (row_stride_a, column_stride_a) = scalar_type.with_lanes(lanes), left.strides[-2:]
     for part in column_blocks(n, lanes, width):
         for start in block_starts(ir, part):
-            panel, offsets, length = offset_address(ir, b, one, (start, 1)), part.within, down
             if len(step.operands) > 2:
-                panel, offsets, length = _copy_panel(ir, step, width, part, offset_address(ir, b, one, (start, across)))
-            axes = [SumAxis(k, per_turn, length)]
+                columns = offset_address(ir, b, scalar_type, (start, column_stride_b))
+                panel, offsets, panel_stride = _copy_panel(ir, step, width, part, columns)
+            else:
+                panel, offsets, panel_stride = offset_address(ir, b, scalar_type, (start, 1)), part.within, row_stride_b
+            axes = [SumAxis(k, column_stride_a, panel_stride)]
             for rows_part in row_blocks(m, max_tile_rows(len(part.within), width)):
                 for row in block_starts(ir, rows_part):
-                    source = offset_address(ir, a, one, (row, per_row))
-                    tile_sums = accumulate_tile(ir, kind, source, panel, [r * per_row for r in rows_part.within], offsets, axes)
-                    target = offset_address(ir, out, one, (row, n), (start, 1))
+                    source = offset_address(ir, a, scalar_type, (row, row_stride_a))
+                    rows_a = [r * row_stride_a for r in rows_part.within]
+                    tile_sums = accumulate_tile(ir, vector_type, source, panel, rows_a, offsets, axes)
+                    target = offset_address(ir, out, scalar_type, (row, n), (start, 1))
                     store_tile(ir, tile_sums, target, [r * n for r in rows_part.within], part.within)
 
 
 def _copy_panel(ir: IRBuilder, step: MatMul, width: int, part: Blocks, b: Value) -> tuple[Value, tuple[int, ...], int]:
-    """Emit a copy of columns as rows; return its address, the offsets of its vectors, and its row length."""
+    """Emit a transposed copy of columns of `b`; return its address, the offsets of its vectors, and its row stride."""
     k, n = step.operands[1].shape[-2:]
-    across = step.operands[1].strides[-1]
-    one, work = elementwise_ops.type_of(step.out.buffer.dtype), ir.operands[3]
+    column_stride = step.operands[1].strides[-1]
+    type, scratch = elementwise_ops.type_of(step.out.buffer.dtype), ir.operands[3]
     first, lanes = part.within[0], lanes_for(n, step.out.buffer.dtype.itemsize, width)
-    wide = part.within[-1] + lanes - first
-    ir.call_void(
-        transpose_kernel(ir.module, one, (wide, k), across, wide, width), work, ir.element_address(b, first * across, one)
-    )
-    return work, tuple(c - first for c in part.within), wide
+    count = part.within[-1] + lanes - first
+    kernel = transpose_kernel(ir.module, type, (count, k), column_stride, count, width)
+    ir.call_void(kernel, scratch, ir.element_address(b, first * column_stride, type))
+    return scratch, tuple(c - first for c in part.within), count

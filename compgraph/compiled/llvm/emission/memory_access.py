@@ -38,9 +38,8 @@ def address_of(
         if stride:
             term = index if stride == 1 else ir.binary("mul", index, ir.number(stride, LONG))
             offset = term if offset is None else ir.binary("add", offset, term)
-    memory = elementwise_ops.memory_type(view.buffer.dtype)
     first = start(view)
-    return first if offset is None else ir.element_address(first, offset, memory)
+    return first if offset is None else ir.element_address(first, offset, elementwise_ops.memory_type(view.buffer.dtype))
 
 
 class MemoryAccess(NamedTuple):
@@ -62,30 +61,30 @@ class MemoryAccess(NamedTuple):
 
     def address(self, view: BufferView, indices: Sequence[Value | None]) -> Value:
         """Return the address of an element; missing indices and None mean 0."""
-        gone = [(s, i) for s, i in zip(view.strides, indices, strict=False) if i is not None]
-        return address_of(self.ir, view, self.start, self.loop_indices, gone)
+        terms = [(stride, index) for stride, index in zip(view.strides, indices, strict=False) if index is not None]
+        return address_of(self.ir, view, self.start, self.loop_indices, terms)
 
-    def read(self, operand: Any, indices: Sequence[Value | None], wanted: np.dtype[Any], lanes: int = 1) -> Value:
+    def read(self, operand: Any, indices: Sequence[Value | None], dtype: np.dtype[Any], lanes: int = 1) -> Value:
         """Load an operand as a dtype: a number, or elements of a view whose last stride is 1 or 0."""
         ir = self.ir
         if not isinstance(operand, BufferView):
-            number = np.asarray(operand).astype(wanted)[()]
-            plain = float(number) if wanted.kind == "f" else int(number)
-            return ir.number(plain, elementwise_ops.type_of(wanted).with_lanes(lanes))
-        buffer_dtype, where = operand.buffer.dtype, self.address(operand, indices)
+            scalar = np.asarray(operand).astype(dtype)[()]
+            number = float(scalar) if dtype.kind == "f" else int(scalar)
+            return ir.number(number, elementwise_ops.type_of(dtype).with_lanes(lanes))
+        source_dtype, address = operand.buffer.dtype, self.address(operand, indices)
         if lanes > 1 and not any(operand.strides[-1:]):
-            return elementwise_ops.convert(ir, ir.splat(load(ir, where, buffer_dtype), lanes), buffer_dtype, wanted)
-        return elementwise_ops.convert(ir, load(ir, where, buffer_dtype, lanes), buffer_dtype, wanted)
+            return elementwise_ops.convert(ir, ir.splat(load(ir, address, source_dtype), lanes), source_dtype, dtype)
+        return elementwise_ops.convert(ir, load(ir, address, source_dtype, lanes), source_dtype, dtype)
 
 
-def load(ir: IRBuilder, where: Value, dtype: np.dtype[Any], lanes: int = 1) -> Value:
+def load(ir: IRBuilder, address: Value, dtype: np.dtype[Any], lanes: int = 1) -> Value:
     """Load contiguous elements of a dtype."""
-    value = ir.load(where, elementwise_ops.memory_type(dtype).with_lanes(lanes), dtype.itemsize)
+    value = ir.load(address, elementwise_ops.memory_type(dtype).with_lanes(lanes), dtype.itemsize)
     return ir.compare("ne", value, ir.number(0, value.type)) if dtype.kind == "b" else value
 
 
-def store(ir: IRBuilder, value: Value, where: Value, dtype: np.dtype[Any]) -> None:
+def store(ir: IRBuilder, value: Value, address: Value, dtype: np.dtype[Any]) -> None:
     """Store contiguous elements of a dtype."""
     if dtype.kind == "b":
         value = ir.cast("zext", value, elementwise_ops.memory_type(dtype))
-    ir.store(value, where, dtype.itemsize)
+    ir.store(value, address, dtype.itemsize)

@@ -1,9 +1,8 @@
 """Emission of loop nests, vectorized along one axis.
 
-The remainder of the vectorized axis is computed by scalar code. Reductions have an accumulator in every loop that they go
-along. Long ones are split into blocks of `SUM_BLOCK` iterations, so that rounding errors grow as in pairwise summation (Higham,
-Accuracy and Stability of Numerical Algorithms, section 4.2). The code of a tiled nest computes one tile, whose index is an
-argument.
+Scalar code computes the remainder of the vectorized axis. A reduction has an accumulator in every loop over a reduced axis. A
+long loop is split into blocks of `SUM_BLOCK` iterations, so that rounding errors grow as in pairwise summation (Higham, Accuracy
+and Stability of Numerical Algorithms, section 4.2). The code of a tiled nest computes one tile, whose index is an argument.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _COMBINERS = {"mean": "add"}
 
 
 class NestParameters(Protocol):
-    """The integers of a nest: constants, or values that are known when it runs."""
+    """The integers of a nest: constants, or values at run time."""
 
     def length(self, depth: int) -> int | Value:
         """Return the trip count of a loop."""
@@ -37,7 +36,7 @@ class NestParameters(Protocol):
         """Return the address of the first element of a view."""
 
     def number(self, step: int, position: int) -> Value | None:
-        """Return the number that is an operand of a step; None if it is that of the nest."""
+        """Return the number that is an operand of a step; None if it is the constant in the nest."""
 
     def count(self, step: int) -> int | Value:
         """Return how many elements a reduction combines."""
@@ -62,7 +61,7 @@ class ConstantParameters:
         return address_of(self._ir, view, self._start, self._loop_indices, ())
 
     def number(self, step: int, position: int) -> None:
-        """Return None: numbers are those of the nest."""
+        """Return None, because all numbers are constants in the nest."""
 
     def count(self, step: int) -> int:
         """Return how many elements a reduction combines."""
@@ -111,8 +110,8 @@ def emit_nest_with(
     materialized: Collection[Buffer],
     tile: Value | None = None,
 ) -> None:
-    """Emit a nest with given trip counts, strides and numbers, which must be of the same structure as its own."""
-    _NestEmitter(ir, nest, loops, parameters, materialized, tile).write()
+    """Emit a nest whose trip counts, strides and numbers are `parameters`, which have the same structure as its own."""
+    _NestEmitter(ir, nest, loops, parameters, materialized, tile).emit()
 
 
 class _NestEmitter:
@@ -133,34 +132,34 @@ class _NestEmitter:
 
     # ------------------------------------------------------------------------------------------ loops
 
-    def write(self) -> None:
+    def emit(self) -> None:
         """Emit all loops."""
         totals = self._loops(0, {}, 1)
-        if self.reductions and not any(not axis.is_reduced for axis in self.axes):
-            self._finish(totals, {}, 1)
+        if self.reductions and all(axis.is_reduced for axis in self.axes):
+            self._store_results(totals, {}, 1)
 
     def _loops(self, depth: int, indices: dict[int, Value], lanes: int) -> list[Value]:
         """Emit the loops from one depth on; return the accumulators of the reductions."""
         if depth == len(self.axes):
             return self._body(indices, lanes)
-        axis, length, whole = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
+        axis, length, vectorized = self.axes[depth], self.parameters.length(depth), self._vectorized_length(depth)
         tiling = self.nest.tiling
-        is_cut = tiling is not None and tiling.depth == depth
-        start, stop = self._bounds(whole) if is_cut else (0, whole)
-        max_iterations = tiling.tile_length if tiling is not None and is_cut else self.loops.vectorized_length(depth)
+        is_tiled = tiling is not None and tiling.depth == depth
+        start, stop = self._tile_bounds(vectorized) if is_tiled else (0, vectorized)
+        max_iterations = tiling.tile_length if tiling is not None and is_tiled else self.loops.vectorized_length(depth)
         if depth != self.vector:
             return self._loop(depth, start, stop, 1, indices, lanes, max_iterations)
         results = self._loop(depth, start, stop, self.lanes, indices, self.lanes, max_iterations // self.lanes)
         if axis.is_reduced:
-            results = [self._across(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
-        if isinstance(whole, int) and whole == length:
+            results = [self._reduce_lanes(step, value) for (_, step), value in zip(self.reductions, results, strict=True)]
+        if isinstance(vectorized, int) and vectorized == length:
             return results
-        if isinstance(whole, int) and not is_cut:
-            return self._with_rest(results, depth, whole, indices, lanes)
-        has_rest = self._is_last() if is_cut else self.ir.compare("slt", self._long(whole), self._long(length))
-        with self.ir.branch_if(has_rest, results) as with_rest:
-            with_rest[:] = self._with_rest(results, depth, whole, indices, lanes)
-        return with_rest
+        if isinstance(vectorized, int) and not is_tiled:
+            return self._remainder(results, depth, vectorized, indices, lanes)
+        has_remainder = self._is_last_tile() if is_tiled else self.ir.compare("slt", self._long(vectorized), self._long(length))
+        with self.ir.branch_if(has_remainder, results) as merged:
+            merged[:] = self._remainder(results, depth, vectorized, indices, lanes)
+        return merged
 
     def _long(self, number: int | Value) -> Value:
         return self.ir.number(number, LONG) if isinstance(number, int) else number
@@ -174,29 +173,29 @@ class _NestEmitter:
             return length - length % self.lanes
         return self.ir.binary("and", length, self.ir.number(-self.lanes, LONG))
 
-    def _bounds(self, whole: int | Value) -> tuple[Value, Value]:
+    def _tile_bounds(self, stop: int | Value) -> tuple[Value, Value]:
         """Return the range of the tiled loop in the current tile."""
         tiling, ir = self.nest.tiling, self.ir
         assert tiling is not None
         assert self.tile is not None
         start = ir.binary("mul", self.tile, ir.number(tiling.tile_length, LONG))
-        return start, self._end(start, tiling.tile_length, self._long(whole))
+        return start, self._block_end(start, tiling.tile_length, self._long(stop))
 
-    def _is_last(self) -> Value:
+    def _is_last_tile(self) -> Value:
         """Return whether the current tile is the last."""
         assert self.nest.tiling is not None
         assert self.tile is not None
         return self.ir.compare("eq", self.tile, self.ir.number(self.nest.tiling.count - 1, LONG))
 
-    def _end(self, start: Value, loop_indices: int, most: Value) -> Value:
-        return self.ir.intrinsic("smin", self.ir.binary("add", start, self.ir.number(loop_indices, LONG)), most)
+    def _block_end(self, start: Value, length: int, stop: Value) -> Value:
+        return self.ir.intrinsic("smin", self.ir.binary("add", start, self.ir.number(length, LONG)), stop)
 
-    def _with_rest(
-        self, results: list[Value], depth: int, whole: int | Value, indices: dict[int, Value], lanes: int
+    def _remainder(
+        self, results: list[Value], depth: int, start: int | Value, indices: dict[int, Value], lanes: int
     ) -> list[Value]:
         """Emit the scalar remainder of the vectorized axis, which has fewer iterations than lanes."""
-        rest = self._loop(depth, whole, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
-        return self._combined(results, rest) if self.axes[depth].is_reduced else results
+        remainder = self._loop(depth, start, self.parameters.length(depth), 1, indices, lanes, self.lanes - 1)
+        return self._combine(results, remainder) if self.axes[depth].is_reduced else results
 
     def _loop(
         self,
@@ -208,17 +207,17 @@ class _NestEmitter:
         lanes: int,
         max_iterations: int,
     ) -> list[Value]:
-        """Emit one loop. `max_iterations`, an upper bound of its iterations, decides on the blocks of reductions."""
+        """Emit one loop. `max_iterations` is an upper bound of its trip count, which determines the blocks of reductions."""
         if self.axes[depth].is_reduced:
-            return self._accumulated(depth, start, stop, step, indices, lanes, max_iterations)
+            return self._reduction_loop(depth, start, stop, step, indices, lanes, max_iterations)
         with self.ir.loop(start, stop, step) as loop:
-            inside = {**indices, depth: loop.index}
-            results = self._loops(depth + 1, inside, lanes)
+            body_indices = {**indices, depth: loop.index}
+            results = self._loops(depth + 1, body_indices, lanes)
             if self.reductions and all(a.is_reduced for a in self.axes[depth + 1 :]):
-                self._finish(results, inside, lanes)
+                self._store_results(results, body_indices, lanes)
         return []
 
-    def _accumulated(
+    def _reduction_loop(
         self,
         depth: int,
         start: int | Value,
@@ -228,19 +227,19 @@ class _NestEmitter:
         lanes: int,
         max_iterations: int,
     ) -> list[Value]:
-        """Emit a loop along a reduced axis; a long one as nested blocks."""
+        """Emit a loop over a reduced axis; a long loop becomes nested blocks."""
         ir = self.ir
         if max_iterations <= SUM_BLOCK:
             with ir.loop(start, stop, step, self._identities(lanes)) as loop:
-                loop.next = self._combined(loop.current, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
+                loop.next = self._combine(loop.current, self._loops(depth + 1, {**indices, depth: loop.index}, lanes))
             return loop.next
         block = SUM_BLOCK
         while max_iterations > block * SUM_BLOCK:
             block *= SUM_BLOCK
         last = self._long(stop)
         with ir.loop(start, stop, block * step, self._identities(lanes)) as loop:
-            end = self._end(loop.index, block * step, last)
-            loop.next = self._combined(loop.current, self._accumulated(depth, loop.index, end, step, indices, lanes, block))
+            end = self._block_end(loop.index, block * step, last)
+            loop.next = self._combine(loop.current, self._reduction_loop(depth, loop.index, end, step, indices, lanes, block))
         return loop.next
 
     # ------------------------------------------------------------------------------------------ reductions
@@ -252,33 +251,33 @@ class _NestEmitter:
             for _, r in self.reductions
         ]
 
-    def _combined(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        return [self._two(r, x, y) for (_, r), x, y in zip(self.reductions, a, b, strict=True)]
+    def _combine(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+        return [self._combine_pair(r, x, y) for (_, r), x, y in zip(self.reductions, a, b, strict=True)]
 
-    def _two(self, step: Reduce, a: Value, b: Value) -> Value:
+    def _combine_pair(self, step: Reduce, a: Value, b: Value) -> Value:
         name = _COMBINERS.get(step.operation, step.operation)
         return elementwise_ops.emit(self.ir, name, [a, b], step.out.buffer.dtype)
 
-    def _across(self, step: Reduce, a: Value) -> Value:
+    def _reduce_lanes(self, step: Reduce, a: Value) -> Value:
         """Reduce the lanes of a vector pairwise."""
         parts = [self.ir.lane(a, k) for k in range(a.type.lanes)]
         while len(parts) > 1:
             half = len(parts) // 2
-            parts = [self._two(step, x, y) for x, y in zip(parts[:half], parts[half:], strict=True)]
+            parts = [self._combine_pair(step, x, y) for x, y in zip(parts[:half], parts[half:], strict=True)]
         return parts[0]
 
-    def _finish(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
+    def _store_results(self, totals: list[Value], indices: dict[int, Value], lanes: int) -> None:
         """Store the results of the reductions."""
         for position, ((number, step), total) in enumerate(zip(self.reductions, totals, strict=True)):
             if self.partials:
-                own = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)  # of each tile
-                self._store(own, total, indices, lanes)
+                partial = BufferView(self.partials[position].buffer, 0, step.shape, step.out.strides)  # of the current tile
+                self._store(partial, total, indices, lanes)
                 continue
             if step.operation == "mean":
-                total = self.ir.binary("fdiv", total, self._count_of(number, total.type))
+                total = self.ir.binary("fdiv", total, self._float_count(number, total.type))
             self._store(step.out, total, indices, lanes)
 
-    def _count_of(self, number: int, type: Type) -> Value:
+    def _float_count(self, number: int, type: Type) -> Value:
         """Return how many elements a reduction combines, as a floating-point number."""
         count = self.parameters.count(number)
         if isinstance(count, int):
@@ -289,44 +288,52 @@ class _NestEmitter:
 
     def _body(self, indices: dict[int, Value], lanes: int) -> list[Value]:
         """Emit the loop body for one index, or one per lane; return the operand of each reduction."""
-        ir, there = self.ir, dict[BufferView, Value]()
-        gathered = []
+        ir, registers = self.ir, dict[BufferView, Value]()
+        reduced_operands = []
         for number, step in enumerate(self.nest.steps):
             if isinstance(step, Reduce):
-                gathered.append(self._read(step.operand, there, indices, lanes))
+                reduced_operands.append(self._read(step.operand, registers, indices, lanes))
                 continue
             operands = []
             for k, operand in enumerate(step.operands):
-                wanted = step.operand_dtype(k)
+                dtype = step.operand_dtype(k)
                 if isinstance(operand, BufferView):
-                    value = elementwise_ops.convert(ir, self._read(operand, there, indices, lanes), operand.buffer.dtype, wanted)
+                    value = elementwise_ops.convert(
+                        ir, self._read(operand, registers, indices, lanes), operand.buffer.dtype, dtype
+                    )
                 else:
-                    one = self.parameters.number(number, k)
-                    kind = elementwise_ops.type_of(wanted).with_lanes(lanes)
-                    value = ir.number(_convert_constant(operand, wanted), kind) if one is None else ir.splat(one, lanes)
+                    parameter = self.parameters.number(number, k)
+                    type = elementwise_ops.type_of(dtype).with_lanes(lanes)
+                    value = (
+                        ir.splat(parameter, lanes)
+                        if parameter is not None
+                        else ir.number(_convert_constant(operand, dtype), type)
+                    )
                 operands.append(value)
             value = elementwise_ops.emit(ir, step.operation, operands, step.compute_dtype)
-            result = np.dtype(bool) if value.type.scalar == "i1" else step.compute_dtype
-            value = elementwise_ops.convert(ir, value, result, step.out.buffer.dtype)
+            result_dtype = np.dtype(bool) if value.type.scalar == "i1" else step.compute_dtype
+            value = elementwise_ops.convert(ir, value, result_dtype, step.out.buffer.dtype)
             if step.is_write:  # other views of the buffer may overlap
-                there = {p: v for p, v in there.items() if p.buffer is not step.out.buffer or _are_distinct_scalars(p, step.out)}
-            there[step.out] = value
+                buffer, distinct = step.out.buffer, _are_distinct_scalars
+                registers = {view: v for view, v in registers.items() if view.buffer is not buffer or distinct(view, step.out)}
+            registers[step.out] = value
             if step.out.buffer in self.materialized:
                 self._store(step.out, value, indices, lanes)
-        return gathered
+        return reduced_operands
 
-    def _read(self, view: BufferView, there: dict[BufferView, Value], indices: dict[int, Value], lanes: int) -> Value:
-        if view not in there:
-            there[view] = self._load(view, indices, lanes)
-        return there[view]
+    def _read(self, view: BufferView, registers: dict[BufferView, Value], indices: dict[int, Value], lanes: int) -> Value:
+        """Return the value of a view, which is loaded on first use."""
+        if view not in registers:
+            registers[view] = self._load(view, indices, lanes)
+        return registers[view]
 
     def _address(self, view: BufferView, indices: dict[int, Value]) -> Value:
         ir = self.ir
-        offsets = [self._scaled(index, self.parameters.stride(depth, view)) for depth, index in indices.items()]
-        for part in self.partials:
-            if part.buffer is view.buffer:
+        offsets = [self._scale(index, self.parameters.stride(depth, view)) for depth, index in indices.items()]
+        for partial in self.partials:
+            if partial.buffer is view.buffer:
                 assert self.tile is not None
-                offsets.append(self._scaled(self.tile, part.strides[0]))
+                offsets.append(self._scale(self.tile, partial.strides[0]))
         offset: Value | None = None
         for term in offsets:
             if term is not None:
@@ -334,7 +341,7 @@ class _NestEmitter:
         start = self.parameters.start(view)
         return start if offset is None else ir.element_address(start, offset, elementwise_ops.memory_type(view.buffer.dtype))
 
-    def _scaled(self, index: Value, stride: int | Value) -> Value | None:
+    def _scale(self, index: Value, stride: int | Value) -> Value | None:
         """Return an index times a stride; None if the stride is 0."""
         if isinstance(stride, int):
             return None if stride == 0 else index if stride == 1 else self.ir.binary("mul", index, self._long(stride))
@@ -357,8 +364,8 @@ class _NestEmitter:
             value = ir.load(address, memory.with_lanes(lanes), size)
         elif abs(stride) <= MAX_STRIDED_LOAD:  # the elements in between are loaded too
             first = address if stride > 0 else ir.element_address(address, stride * (lanes - 1), memory)
-            all_of_it = ir.load(first, memory.with_lanes(abs(stride) * (lanes - 1) + 1), size)
-            value = ir.select_lanes(all_of_it, [abs(stride) * (k if stride > 0 else lanes - 1 - k) for k in range(lanes)])
+            span = ir.load(first, memory.with_lanes(abs(stride) * (lanes - 1) + 1), size)
+            value = ir.select_lanes(span, [abs(stride) * (k if stride > 0 else lanes - 1 - k) for k in range(lanes)])
         else:
             value = ir.number(0, memory.with_lanes(lanes))
             for k in range(lanes):
@@ -392,8 +399,8 @@ def _identity(operation: str, dtype: Any) -> Any:
 
 def _convert_constant(number: Any, dtype: Any) -> Any:
     """Convert a number to a dtype."""
-    constant = np.asarray(number).astype(dtype)[()]
-    return float(constant) if dtype.kind == "f" else int(constant)
+    scalar = np.asarray(number).astype(dtype)[()]
+    return float(scalar) if dtype.kind == "f" else int(scalar)
 
 
 def _are_distinct_scalars(a: BufferView, b: BufferView) -> bool:

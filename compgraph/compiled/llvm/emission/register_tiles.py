@@ -64,27 +64,26 @@ def lanes_for(length: int, itemsize: int, width: int) -> int:
 
 def column_blocks(length: int, lanes: int, width: int) -> list[Blocks]:
     """Return blocks of columns, with `within` as the starts of their vectors."""
-    most = MAX_VECTORS if width != 32 else MAX_VECTORS - 1
-    return column_blocks_of(length, lanes, 2 if -(-length // lanes) > most else most)
+    max_vectors = MAX_VECTORS if width != 32 else MAX_VECTORS - 1
+    return column_blocks_of(length, lanes, 2 if -(-length // lanes) > max_vectors else max_vectors)
 
 
 def column_blocks_of(length: int, lanes: int, count: int) -> list[Blocks]:
-    """Return blocks of `count` vectors of columns, and a block of the rest."""
+    """Return blocks of `count` vectors of columns, and a block with the remaining vectors."""
     starts = [min(v * lanes, length - lanes) for v in range(-(-length // lanes))]
     if len(starts) <= count:
         return [Blocks(0, 1, 0, tuple(starts))]
-    full = length // lanes
-    whole = (
-        full // count if length % lanes == 0 else (full - 1) // count
-    )  # overlapping vectors are in one tile, so no sum is added twice
-    full_blocks = [Blocks(0, whole, count * lanes, tuple(starts[:count]))] if whole else []
-    rest = starts[whole * count :]
-    return [*full_blocks, Blocks(0, 1, 0, tuple(rest))] if rest else full_blocks
+    full_vectors = length // lanes
+    # overlapping vectors are in one tile, so no sum is added twice
+    full_blocks = full_vectors // count if length % lanes == 0 else (full_vectors - 1) // count
+    blocks = [Blocks(0, full_blocks, count * lanes, tuple(starts[:count]))] if full_blocks else []
+    remaining = starts[full_blocks * count :]
+    return [*blocks, Blocks(0, 1, 0, tuple(remaining))] if remaining else blocks
 
 
-def row_blocks(length: int, most: int) -> list[Blocks]:
-    """Return blocks of at most `most` rows, of nearly equal size."""
-    count = -(-length // -(-length // max(most, 1)))
+def row_blocks(length: int, max_rows: int) -> list[Blocks]:
+    """Return blocks of at most `max_rows` rows, of nearly equal size."""
+    count = -(-length // -(-length // max(max_rows, 1)))
     full = length // count
     blocks = [Blocks(0, full, count, tuple(range(count)))]
     if length % count:
@@ -104,7 +103,7 @@ def block_starts(ir: IRBuilder, part: Blocks) -> Iterator[Value]:
 
 def accumulate_tile(
     ir: IRBuilder,
-    kind: Type,
+    vector_type: Type,
     a: Value,
     b: Value,
     rows: Sequence[int],
@@ -117,7 +116,7 @@ def accumulate_tile(
     ----------
     ir : IRBuilder
         The function.
-    kind : Type
+    vector_type : Type
         The type of a vector of columns.
     a, b : Value
         The addresses of the operands.
@@ -131,66 +130,69 @@ def accumulate_tile(
     list of list of Value
         The vectors of each row.
     """
-    tile = _Tile(ir, kind, rows, columns, [axis for axis in axes if axis.length != 1])
-    sums = [ir.number(0.0, kind)] * (len(rows) * len(columns))
+    tile = _Tile(ir, vector_type, rows, columns, [axis for axis in axes if axis.length != 1])
+    sums = [ir.number(0.0, vector_type)] * (len(rows) * len(columns))
     if all(axis.length for axis in axes):
-        sums = tile.along(0, a, b, sums)
+        sums = tile.emit_loops(0, a, b, sums)
     return [sums[r * len(columns) : (r + 1) * len(columns)] for r in range(len(rows))]
 
 
 class _Tile:
-    def __init__(self, ir: IRBuilder, kind: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]) -> None:
-        self.ir, self.kind, self.rows, self.columns, self.axes = ir, kind, rows, columns, axes
-        self.one, self.size = kind.with_lanes(1), 8 if kind.scalar == "double" else 4
-        self.looped = len(axes)
-        while self.looped and prod(axis.length for axis in axes[self.looped - 1 :]) <= MAX_UNROLLED:
-            self.looped -= 1
+    def __init__(
+        self, ir: IRBuilder, vector_type: Type, rows: Sequence[int], columns: Sequence[int], axes: Sequence[SumAxis]
+    ) -> None:
+        self.ir, self.vector_type, self.rows, self.columns, self.axes = ir, vector_type, rows, columns, axes
+        self.scalar_type, self.size = vector_type.with_lanes(1), 8 if vector_type.scalar == "double" else 4
+        self.unrolled_depth = len(axes)  # the axes from here on are unrolled
+        while self.unrolled_depth and prod(axis.length for axis in axes[self.unrolled_depth - 1 :]) <= MAX_UNROLLED:
+            self.unrolled_depth -= 1
 
-    def along(self, depth: int, a: Value, b: Value, sums: list[Value]) -> list[Value]:
+    def emit_loops(self, depth: int, a: Value, b: Value, sums: list[Value]) -> list[Value]:
         """Emit the loops from one depth on; return the sums."""
-        ir = self.ir
-        if depth == self.looped:
+        ir, type = self.ir, self.scalar_type
+        if depth == self.unrolled_depth:
             for offset_a, offset_b in _offsets(self.axes[depth:]):
-                sums = self._turn(ir.element_address(a, offset_a, self.one), ir.element_address(b, offset_b, self.one), sums)
+                sums = self._add_products(ir.element_address(a, offset_a, type), ir.element_address(b, offset_b, type), sums)
             return sums
         axis = self.axes[depth]
         with ir.loop(0, axis.length, 1, sums) as loop:
-            inside_a, inside_b = (
-                ir.element_address(base, ir.binary("mul", loop.index, ir.number(stride, LONG)), self.one)
+            current_a, current_b = (
+                ir.element_address(base, ir.binary("mul", loop.index, ir.number(stride, LONG)), type)
                 for base, stride in ((a, axis.a), (b, axis.b))
             )
-            loop.next = self.along(depth + 1, inside_a, inside_b, loop.current)
+            loop.next = self.emit_loops(depth + 1, current_a, current_b, loop.current)
         return loop.next
 
-    def _turn(self, a: Value, b: Value, sums: list[Value]) -> list[Value]:
-        ir = self.ir
-        new_sums = list(sums)
-        vectors = [ir.load(ir.element_address(b, c, self.one), self.kind, self.size) for c in self.columns]
+    def _add_products(self, a: Value, b: Value, sums: list[Value]) -> list[Value]:
+        """Emit one iteration of the innermost loop; return the new sums."""
+        ir, type, new_sums = self.ir, self.scalar_type, list(sums)
+        vectors = [ir.load(ir.element_address(b, column, type), self.vector_type, self.size) for column in self.columns]
         for r, row in enumerate(self.rows):
-            number = ir.splat(ir.load(ir.element_address(a, row, self.one), self.one, self.size), self.kind.lanes)
+            factor = ir.splat(ir.load(ir.element_address(a, row, type), type, self.size), self.vector_type.lanes)
             for c, vector in enumerate(vectors):
                 k = r * len(vectors) + c
-                new_sums[k] = ir.fma(number, vector, new_sums[k])
+                new_sums[k] = ir.fma(factor, vector, new_sums[k])
         return new_sums
 
 
 def _offsets(axes: Sequence[SumAxis]) -> list[tuple[int, int]]:
+    """Return the offsets in `a` and `b` of all iterations of unrolled axes."""
     offsets = [(0, 0)]
     for axis in axes:
         offsets = [(a + k * axis.a, b + k * axis.b) for a, b in offsets for k in range(axis.length)]
     return offsets
 
 
-def scaled(ir: IRBuilder, index: Value, factor: int) -> Value:
+def scale_index(ir: IRBuilder, index: Value, factor: int) -> Value:
     """Multiply an index by a constant."""
     return index if factor == 1 else ir.binary("mul", index, ir.number(factor, LONG))
 
 
-def offset_address(ir: IRBuilder, base: Value, kind: Type, *terms: tuple[Value, int]) -> Value:
+def offset_address(ir: IRBuilder, base: Value, type: Type, *terms: tuple[Value, int]) -> Value:
     """Return an address plus indices times constants."""
     for index, factor in terms:
         if factor and index.text != "0":
-            base = ir.element_address(base, scaled(ir, index, factor), kind)
+            base = ir.element_address(base, scale_index(ir, index, factor), type)
     return base
 
 
@@ -208,63 +210,66 @@ def store_tile(
     """
     for row, vectors in zip(rows, values, strict=True):
         for column, vector in zip(columns, vectors, strict=True):
-            one, apart = vector.type.with_lanes(1), vector.type.lanes if step != 1 else 1
-            size = 8 if one.scalar == "double" else 4
-            for k in range(apart):
-                part = ir.lane(vector, k) if apart > 1 else vector
-                ir.store(part, ir.element_address(address, row + column + k * step, one), size)
+            type, stores = vector.type.with_lanes(1), vector.type.lanes if step != 1 else 1
+            size = 8 if type.scalar == "double" else 4
+            for k in range(stores):
+                part = ir.lane(vector, k) if stores > 1 else vector
+                ir.store(part, ir.element_address(address, row + column + k * step, type), size)
 
 
-def transpose_kernel(module: Module, kind: Type, shape: tuple[int, int], source: int, target: int, width: int) -> str:
+def transpose_kernel(
+    module: Module, type: Type, shape: tuple[int, int], source_stride: int, target_stride: int, width: int
+) -> str:
     """Return the name of a function that writes the transpose of a matrix; its arguments are the target and the source.
 
     Parameters
     ----------
     module : Module
         The module of the function.
-    kind : Type
+    type : Type
         The type of an element.
     shape : tuple of int
         The shape of the source. Rows of both matrices are contiguous.
-    source, target : int
+    source_stride, target_stride : int
         The row strides.
     width : int
         The bytes of a vector.
     """
-    name = f".transposed_{kind.mangled}_{shape[0]}_{shape[1]}_{source}_{target}"
+    name = f".transposed_{type.mangled}_{shape[0]}_{shape[1]}_{source_stride}_{target_stride}"
 
     def write() -> None:
         ir = module.function(name, None, [POINTER, POINTER], "noinline")
-        to, of = ir.operands
-        (m, n), size = shape, 8 if kind.scalar == "double" else 4
-        if (m == 1 and target == 1) or (n == 1 and source == 1):  # the same elements in the same order
-            _emit_copy(ir, kind, to, of, m * n, lanes_for(m * n, size, width))
+        target, source = ir.operands
+        (m, n), size = shape, 8 if type.scalar == "double" else 4
+        if (m == 1 and target_stride == 1) or (n == 1 and source_stride == 1):  # the same elements in the same order
+            _emit_copy(ir, type, target, source, m * n, lanes_for(m * n, size, width))
         else:
-            _emit_transpose(ir, kind, to, of, shape, (source, target), lanes_for(min(m, n), size, width))
+            strides = source_stride, target_stride
+            _emit_transpose(ir, type, target, source, shape, strides, lanes_for(min(m, n), size, width))
         ir.ret()
 
     return module.define_once(name, write)
 
 
-def _emit_copy(ir: IRBuilder, kind: Type, to: Value, of: Value, count: int, lanes: int) -> None:
-    size = 8 if kind.scalar == "double" else 4
+def _emit_copy(ir: IRBuilder, type: Type, target: Value, source: Value, count: int, lanes: int) -> None:
+    size = 8 if type.scalar == "double" else 4
     with ir.loop(0, -(-count // lanes)) as loop:
         start = _vector_start(ir, loop.index, count, lanes)
-        value = ir.load(ir.element_address(of, start, kind), kind.with_lanes(lanes), size)
-        ir.store(value, ir.element_address(to, start, kind), size)
+        value = ir.load(ir.element_address(source, start, type), type.with_lanes(lanes), size)
+        ir.store(value, ir.element_address(target, start, type), size)
 
 
 def _emit_transpose(
-    ir: IRBuilder, kind: Type, to: Value, of: Value, shape: tuple[int, int], strides: tuple[int, int], lanes: int
+    ir: IRBuilder, type: Type, target: Value, source: Value, shape: tuple[int, int], strides: tuple[int, int], lanes: int
 ) -> None:
-    (m, n), (source, target), size = shape, strides, 8 if kind.scalar == "double" else 4
+    (m, n), (source_stride, target_stride), size = shape, strides, 8 if type.scalar == "double" else 4
     with ir.loop(0, -(-n // lanes)) as across, ir.loop(0, -(-m // lanes)) as down:
         column, row = _vector_start(ir, across.index, n, lanes), _vector_start(ir, down.index, m, lanes)
-        at = offset_address(ir, of, kind, (row, source), (column, 1))
-        lines = [ir.load(ir.element_address(at, k * source, kind), kind.with_lanes(lanes), size) for k in range(lanes)]
-        at = offset_address(ir, to, kind, (column, target), (row, 1))
-        for k, line in enumerate(_transpose_square(ir, lines)):
-            ir.store(line, ir.element_address(at, k * target, kind), size)
+        block = offset_address(ir, source, type, (row, source_stride), (column, 1))
+        rows = [ir.load(ir.element_address(block, k * source_stride, type), type.with_lanes(lanes), size) for k in range(lanes)]
+        block = offset_address(ir, target, type, (column, target_stride), (row, 1))
+        for k, vector in enumerate(_transpose_square(ir, rows)):
+            ir.store(vector, ir.element_address(block, k * target_stride, type), size)
 
 
 def _vector_start(ir: IRBuilder, index: Value, length: int, lanes: int) -> Value:
@@ -273,38 +278,38 @@ def _vector_start(ir: IRBuilder, index: Value, length: int, lanes: int) -> Value
     return ir.intrinsic("smin", start, ir.number(length - lanes, LONG)) if length % lanes else start
 
 
-def _transpose_square(ir: IRBuilder, lines: list[Value]) -> list[Value]:
-    """Transpose a square by swapping halves, then halves of halves, ... (J. Eklundh, 1972)."""
-    lanes = len(lines)
+def _transpose_square(ir: IRBuilder, rows: list[Value]) -> list[Value]:
+    """Transpose a square by swapping halves, then quarters, ... (J. Eklundh, 1972)."""
+    lanes = len(rows)
     half = lanes // 2
     while half:
         upper = [k if not k & half else k - half + lanes for k in range(lanes)]
         lower = [k + half if not k & half else k + lanes for k in range(lanes)]
         for k in range(lanes):
             if not k & half:
-                a, b = lines[k], lines[k + half]
-                lines[k], lines[k + half] = (_shuffle(ir, a, b, places) for places in (upper, lower))
+                a, b = rows[k], rows[k + half]
+                rows[k], rows[k + half] = (_shuffle(ir, a, b, positions) for positions in (upper, lower))
         half //= 2
-    return lines
+    return rows
 
 
-def _shuffle(ir: IRBuilder, a: Value, b: Value, places: list[int]) -> Value:
-    mask = ", ".join(f"i32 {k}" for k in places)
-    return ir.emit(f"shufflevector {a}, {b}, <{len(places)} x i32> <{mask}>", a.type)
+def _shuffle(ir: IRBuilder, a: Value, b: Value, positions: list[int]) -> Value:
+    mask = ", ".join(f"i32 {k}" for k in positions)
+    return ir.emit(f"shufflevector {a}, {b}, <{len(positions)} x i32> <{mask}>", a.type)
 
 
-def non_finite_kernel(module: Module, kind: Type, count: int, width: int) -> str:
-    """Return the name of a function that returns whether some of `count` numbers at an address are inf or nan."""
-    name = f".not_finite_{kind.mangled}_{count}"
+def non_finite_kernel(module: Module, type: Type, count: int, width: int) -> str:
+    """Return the name of a function that checks whether any of `count` numbers at an address is inf or nan."""
+    name = f".not_finite_{type.mangled}_{count}"
 
     def write() -> None:
         ir = module.function(name, INT, [POINTER], "noinline")
-        size = 8 if kind.scalar == "double" else 4
+        size = 8 if type.scalar == "double" else 4
         lanes = lanes_for(count, size, width)
         bits = Type(f"i{8 * size}", lanes)
         exponent = ir.number(0x7FF0 << 48 if size == 8 else 0x7F80 << 16, bits)
         with ir.loop(0, -(-count // lanes), 1, [ir.number(0, bits)]) as loop:
-            value = ir.load(ir.element_address(ir.operands[0], _vector_start(ir, loop.index, count, lanes), kind), bits, size)
+            value = ir.load(ir.element_address(ir.operands[0], _vector_start(ir, loop.index, count, lanes), type), bits, size)
             loop.next = [ir.intrinsic("umax", loop.current[0], ir.binary("and", value, exponent))]
         is_non_finite = ir.any(ir.compare("eq", loop.next[0], exponent))
         ir.ret(ir.cast("zext", is_non_finite, INT))

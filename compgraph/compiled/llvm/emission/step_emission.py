@@ -20,9 +20,9 @@ from .nest_emission import emit_nest
 def emit_convolution(ir: IRBuilder, step: Convolution, start: ViewAddress, loop_indices: LoopIndices) -> None:
     """Emit a convolution; bail out if the result is not finite."""
     addresses = [address_of(ir, view, start, loop_indices, ()) for view in (step.out, *step.operands)]
-    wrong = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *addresses)
+    is_non_finite = ir.call(convolution_kernel(ir.module, step, processor()[2]), INT, *addresses)
     if step.kind != "forward":
-        ir.bail_out_if(ir.compare("ne", wrong, ir.number(0, INT)))
+        ir.bail_out_if(ir.compare("ne", is_non_finite, ir.number(0, INT)))
 
 
 def emit_scan(ir: IRBuilder, step: Scan, start: ViewAddress, loop_indices: LoopIndices) -> None:
@@ -39,9 +39,9 @@ def emit_scan(ir: IRBuilder, step: Scan, start: ViewAddress, loop_indices: LoopI
         if shape[step.axis] == 1:
             return
         with ir.loop(1, shape[step.axis], 1, [value]) as loop:
-            inside = [*first[: step.axis], loop.index, *first[step.axis + 1 :]]
-            value = elementwise_ops.emit(ir, step.operation, [loop.current[0], memory.read(operand, inside, dtype)], dtype)
-            store(ir, value, memory.address(step.out, inside), dtype)
+            indices = [*first[: step.axis], loop.index, *first[step.axis + 1 :]]
+            value = elementwise_ops.emit(ir, step.operation, [loop.current[0], memory.read(operand, indices, dtype)], dtype)
+            store(ir, value, memory.address(step.out, indices), dtype)
             loop.next = [value]
 
 
