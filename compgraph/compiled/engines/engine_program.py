@@ -41,7 +41,7 @@ _REAL_IF = {
     **dict.fromkeys(("arccos", "arcsin", "arctanh"), "(xp.abs({}) <= 1)"),
 }
 # Operands that stay integers.
-_CLASS_NUMBERS = frozenset({("softmax_cross_entropy", 1), ("_of_class", 1)})
+_CLASS_NUMBERS = frozenset({("softmax_cross_entropy", 1), ("_select_class", 1)})
 _LAST = (-1, -2)
 _ORDERED = frozenset({"reshape", "ravel", "flatten", "unravel_index"})
 _VALUES = frozenset({"mean", "where", "initial"})  # options that are arrays

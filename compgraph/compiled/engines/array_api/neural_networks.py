@@ -65,7 +65,7 @@ def softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
     return -sum_(xp, labels * log_softmax(xp, logits)) / scale
 
 
-def _of_class(xp: Namespace, below: Array, labels: Array) -> Array:
+def _select_class(xp: Namespace, below: Array, labels: Array) -> Array:
     return take_along_axis(xp, below, flat(xp, labels)[:, None], axis=-1)[:, 0]
 
 
