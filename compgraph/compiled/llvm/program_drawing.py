@@ -1,4 +1,4 @@
-"""Drawings of compiled programs: an entry per step, a box per fused nest, a box per loop with its trip count.
+"""Drawings of compiled programs: an entry per step, a box per fused nest, and a box per loop with its trip count.
 
 Arrows lead from inputs, or from the last writer of memory, to its readers. Dashed arrows lead to the next iteration of a loop.
 """
@@ -20,8 +20,8 @@ from ...view import FOLDED_FROM, INFIX, SIGNS, Arrow, Box, Drawing, Entry, Progr
 from .buffer_ir import Buffer, BufferView, MatMul, NumPyCall, Reduce
 from .planning import FusedLoop, LoopNest, Unit
 
-Result = tuple[BufferView | None, Any]  # the view of a result, None if NumPy computed it; and its node
-MAX_SOURCES = 8  # arrows per operand; the last writers are drawn
+Result = tuple[BufferView | None, Any]  # the view of a result, or None if NumPy computed it; and its node
+MAX_SOURCES = 8  # arrows per operand, from the last writers
 REDUCTION_NAMES = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_or": "any", "logical_and": "all",
 }  # fmt: skip
@@ -41,11 +41,11 @@ def draw_program(units: Sequence[Unit], results: Sequence[Result], names: dict[B
     options : ProgramOptions
         Options of `visualize_at`.
     """
-    picture = _Picture(names, options, sum(map(_size, units)))
-    picture.add(units, None)
+    builder = _DrawingBuilder(names, options, sum(map(_size, units)))
+    builder.add(units, None)
     for number, (view, item) in enumerate(results, 1):
-        picture.add_result(f"result {number}" if len(results) > 1 else "result", view, item)
-    return picture.drawing
+        builder.add_result(f"result {number}" if len(results) > 1 else "result", view, item)
+    return builder.drawing
 
 
 def _size(unit: Unit) -> int:
@@ -54,7 +54,7 @@ def _size(unit: Unit) -> int:
     return len(unit.steps) if isinstance(unit, LoopNest) else 1
 
 
-class _Picture:
+class _DrawingBuilder:
     """A drawing under construction, and the writers of each buffer so far."""
 
     def __init__(self, names: dict[Buffer, str], options: ProgramOptions, size: int) -> None:
@@ -64,7 +64,7 @@ class _Picture:
         self._remaining = size if options.limit is None else options.limit  # entries left to draw
         self._writers: dict[Buffer, list[tuple[BufferView, int]]] = defaultdict(list)  # since the last full write
         self._items: dict[Any, int] = {}  # items computed by NumPy
-        self._open: list[tuple[int, list[tuple[int, BufferView]]]] = []  # enclosing loops: first entry, and reads before a write
+        self._open_loops: list[tuple[int, list[tuple[int, BufferView]]]] = []  # their first entries, and reads before a write
 
     # ------------------------------------------------------------------------------------------ units
 
@@ -84,12 +84,12 @@ class _Picture:
     def _add_loop(self, unit: FusedLoop, box: int | None) -> None:
         trip_count = unit.loop.loop_index.trip_count
         inside = self._box(f"{trip_count:,} iterations", box, count=trip_count, closed=self._options.scopes == "closed")
-        self._open.append((len(self.drawing.entries), []))
+        self._open_loops.append((len(self.drawing.entries), []))
         self.add(unit.units, inside)
-        first, reads = self._open.pop()
+        first, reads = self._open_loops.pop()
         for reader, view in reads:
-            later = [writer for _, writer in self._writers[view.buffer] if writer >= max(first, reader)]
-            self._arrows(later, reader, again=True)
+            later_writers = [writer for _, writer in self._writers[view.buffer] if writer >= max(first, reader)]
+            self._arrows(later_writers, reader, again=True)
 
     def _add_nest(self, unit: LoopNest, box: int | None) -> None:
         if len(unit.steps) == 1:
@@ -101,13 +101,13 @@ class _Picture:
             title += f", in {unit.tiling.count} pieces"
         closed = self._is_folded or self._options.scopes == "closed"
         inside = self._box(title, box, closed=closed)
-        parts = iter(() if unit.tiling is None else unit.tiling.partials)
+        partials = iter(() if unit.tiling is None else unit.tiling.partials)
         for step in unit.steps:
             if closed or self._remaining > 0:
                 number = self._add_step(step, inside)
-                part = next(parts, None) if isinstance(step, Reduce) else None
-                if part is not None:  # the partial results of tiles are combined later
-                    self._writers[part.buffer].append((part, number))
+                partial = next(partials, None) if isinstance(step, Reduce) else None
+                if partial is not None:  # a later nest combines the partial results of the tiles
+                    self._writers[partial.buffer].append((partial, number))
                 self._remaining -= not closed
             else:
                 self.drawing.rest += 1
@@ -131,7 +131,7 @@ class _Picture:
             if isinstance(view, BufferView):
                 self._read(view, number)
         if step.out is not None:
-            if _covers(step.out):
+            if _covers_buffer(step.out):
                 self._writers[step.out.buffer].clear()
             self._writers[step.out.buffer].append((step.out, number))
         return number
@@ -141,11 +141,11 @@ class _Picture:
         writers = self._writers[view.buffer]
         if not writers and view.buffer.is_external:
             self._writers[view.buffer].append((view, self._input_entry(view)))
-        exact = bool(writers) and (writers[-1][0] == view or _covers(writers[-1][0]))
-        sources = [writer for _, writer in (writers[-1:] if exact else writers)]
+        is_last_write = bool(writers) and (writers[-1][0] == view or _covers_buffer(writers[-1][0]))
+        sources = [writer for _, writer in (writers[-1:] if is_last_write else writers)]
         self._arrows(sources[-MAX_SOURCES:], number)
-        for first, reads in self._open:
-            if not exact or sources[-1] < first:
+        for first, reads in self._open_loops:
+            if not is_last_write or sources[-1] < first:
                 reads.append((number, view))
 
     def _input_entry(self, view: BufferView) -> int:
@@ -173,13 +173,13 @@ class _Picture:
         self.drawing.arrows += [Arrow(source, target, again=again) for source in dict.fromkeys(sources)]
 
 
-def _covers(view: BufferView) -> bool:
-    """Return whether a view is all of its buffer."""
+def _covers_buffer(view: BufferView) -> bool:
+    """Return whether a view covers its buffer."""
     return not view.loop_strides and prod(_shape(view)) == view.buffer.size
 
 
 def _shape(view: BufferView) -> tuple[int, ...]:
-    """Return the shape of a view; of the result of a reduction, without the reduced axes."""
+    """Return the shape of a view, without the reduced axes if it is the result of a reduction."""
     return tuple(n for n, s in zip(view.shape, view.strides, strict=True) if s or n == 1)
 
 

@@ -28,38 +28,38 @@ def _copy_into(state: LoweringState, value: Any, target: BufferView) -> None:
     state.append_map("copy", (value,), target, source_dtype, is_write=True)
 
 
-def _joined_operands(state: LoweringState, item: Any) -> list[BufferView] | None:
+def _sequence_views(state: LoweringState, item: Any) -> list[BufferView] | None:
     """Return the views of the operands of an item; None if unsupported."""
     views = [state.view(a if isinstance(a, (Value, np.ndarray)) else np.asarray(a)) for a in item.args]
     if not {"axis", "dtype", "casting", "out"}.issuperset(item.options) or item.options.get("out") is not None:
         return None
-    known = [p for p in views if p is not None]
-    return known if len(known) == len(views) else None
+    supported_views = [view for view in views if view is not None]
+    return supported_views if len(supported_views) == len(views) else None
 
 
 def _concatenate(state: LoweringState, item: Any) -> str:
-    parts, axis = _joined_operands(state, item), item.options.get("axis", 0)
+    parts, axis = _sequence_views(state, item), item.options.get("axis", 0)
     if parts is None:
         return UNSUPPORTED
     if axis is None:
         parts, axis = [state.ravel(p) for p in parts], 0
-    own, start = state.result(item), 0
-    axis = int(axis) % len(own.shape)
+    out, start = state.result(item), 0
+    axis = int(axis) % len(out.shape)
     for part in parts:
         stop = start + part.shape[axis]
-        _copy_into(state, part, _axis_slice(own, axis, start, stop))
+        _copy_into(state, part, _axis_slice(out, axis, start, stop))
         start = stop
     return ""
 
 
 def _stack(state: LoweringState, item: Any) -> str:
-    parts = _joined_operands(state, item)
+    parts = _sequence_views(state, item)
     if parts is None:
         return UNSUPPORTED
-    own = state.result(item)
-    axis = int(item.options.get("axis", 0)) % len(own.shape)
+    out = state.result(item)
+    axis = int(item.options.get("axis", 0)) % len(out.shape)
     for k, part in enumerate(parts):
-        slot = _axis_slice(own, axis, k, k + 1)
+        slot = _axis_slice(out, axis, k, k + 1)
         without = (slot.shape[:axis] + slot.shape[axis + 1 :], slot.strides[:axis] + slot.strides[axis + 1 :])
         _copy_into(state, part, BufferView(slot.buffer, slot.offset, *without))
     return ""
@@ -67,26 +67,26 @@ def _stack(state: LoweringState, item: Any) -> str:
 
 def _pad(state: LoweringState, item: Any) -> str:
     source, options = state.view(item.args[0]), item.options
-    filled = np.asarray(options.get("constant_values", 0))
+    fill_value = np.asarray(options.get("constant_values", 0))
     widths = options.get("pad_width")
     if source is None or len(item.args) > 1 or not {"pad_width", "mode", "constant_values"}.issuperset(options):
         return UNSUPPORTED
     if (
         options.get("mode", "constant") != "constant"
         or isinstance(widths, dict)
-        or filled.ndim
-        or filled.dtype.kind not in "biuf"
+        or fill_value.ndim
+        or fill_value.dtype.kind not in "biuf"
     ):
         return UNSUPPORTED
-    if not casts_like_numpy(filled, source.buffer.dtype):
+    if not casts_like_numpy(fill_value, source.buffer.dtype):
         return UNSUPPORTED
-    own = state.result(item)
-    inner = own
+    out = state.result(item)
+    inner = out
     for axis, (before, after) in enumerate(np.broadcast_to(np.asarray(widths), (len(source.shape), 2)).tolist()):
         length = inner.shape[axis]
         for start, stop in ((0, before), (length - after, length)):
             if stop > start:
-                _copy_into(state, filled[()], _axis_slice(inner, axis, start, stop))
+                _copy_into(state, fill_value[()], _axis_slice(inner, axis, start, stop))
         inner = _axis_slice(inner, axis, before, length - after)
     _copy_into(state, source, inner)
     return ""
@@ -96,14 +96,14 @@ def _tile(state: LoweringState, item: Any) -> str:
     source, times = state.view(item.args[0]), item.options.get("reps", item.args[1] if len(item.args) == 2 else None)
     if source is None or times is None or isinstance(times, Value) or not {"reps"}.issuperset(item.options):
         return UNSUPPORTED
-    own, count = state.result(item), len(np.shape(item.raw_value))
+    out, count = state.result(item), len(np.shape(item.raw_value))
     reps = [int(n) for n in np.ravel(times)]
     reps = [1] * (count - len(reps)) + reps
     lead = count - len(source.shape)
     shape = tuple(n for pair in zip(reps, (*(1,) * lead, *source.shape), strict=True) for n in pair)
     strides = tuple(s for stride in (*(0,) * lead, *source.strides) for s in (0, stride))
     _copy_into(
-        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(own.buffer, 0, shape, c_strides(shape))
+        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(out.buffer, 0, shape, c_strides(shape))
     )
     return ""
 
@@ -121,11 +121,11 @@ def _repeat(state: LoweringState, item: Any) -> str:
             return UNSUPPORTED
         index = np.repeat(np.arange(source.shape[axis]), np.ravel(times))
         return gather_scatter.lower_gather(state, item, source, (*(slice(None),) * axis, index))
-    count, own = int(np.ravel(times)[0]), state.result(item)
+    count, out = int(np.ravel(times)[0]), state.result(item)
     shape = (*source.shape[: axis + 1], count, *source.shape[axis + 1 :])
     strides = (*source.strides[: axis + 1], 0, *source.strides[axis + 1 :])
     _copy_into(
-        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(own.buffer, 0, shape, c_strides(shape))
+        state, BufferView(source.buffer, source.offset, shape, strides), BufferView(out.buffer, 0, shape, c_strides(shape))
     )
     return ""
 
@@ -134,29 +134,29 @@ def _roll(state: LoweringState, item: Any) -> str:
     source, shift = state.view(item.args[0]), item.options.get("shift", item.args[1] if len(item.args) == 2 else None)
     if source is None or shift is None or isinstance(shift, Value) or not {"shift", "axis"}.issuperset(item.options):
         return UNSUPPORTED
-    axis, own = item.options.get("axis"), state.result(item)
-    target = own
+    axis, out = item.options.get("axis"), state.result(item)
+    target = out
     if axis is None:
-        source, target, axis = state.ravel(source), BufferView(own.buffer, 0, (prod(own.shape),), (1,)), 0
-    by = [0] * len(source.shape)
+        source, target, axis = state.ravel(source), BufferView(out.buffer, 0, (prod(out.shape),), (1,)), 0
+    shifts = [0] * len(source.shape)
     for step, along in zip(*(a.ravel().tolist() for a in np.broadcast_arrays(shift, axis)), strict=True):
-        by[along] += step
-    if 0 not in own.shape:
-        _roll_into(state, source, target, by)
+        shifts[along] += step
+    if 0 not in out.shape:
+        _roll_into(state, source, target, shifts)
     return ""
 
 
-def _roll_into(state: LoweringState, source: BufferView, target: BufferView, by: Sequence[int], axis: int = 0) -> None:
+def _roll_into(state: LoweringState, source: BufferView, target: BufferView, shifts: Sequence[int], axis: int = 0) -> None:
     """Copy an array rolled along its axes from `axis` on: along each, two blocks swap."""
-    if axis == len(by):
+    if axis == len(shifts):
         _copy_into(state, source, target)
         return
     length = source.shape[axis]
-    cut = by[axis] % length
+    cut = shifts[axis] % length
     for start, stop, to in ((0, length - cut, cut), (length - cut, length, 0)):
         if stop > start:
-            moved = _axis_slice(target, axis, to, to + stop - start)
-            _roll_into(state, _axis_slice(source, axis, start, stop), moved, by, axis + 1)
+            block = _axis_slice(target, axis, to, to + stop - start)
+            _roll_into(state, _axis_slice(source, axis, start, stop), block, shifts, axis + 1)
 
 
 def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> BufferView:
@@ -169,7 +169,7 @@ def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> Buf
     return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
 
 
-def _requested_diagonal(item: Any, source: BufferView) -> BufferView | None:
+def _item_diagonal(item: Any, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or not {"offset", "axis1", "axis2", "dtype"}.issuperset(item.options):
         return None
     count, options = len(source.shape), item.options
@@ -179,22 +179,22 @@ def _requested_diagonal(item: Any, source: BufferView) -> BufferView | None:
 
 def _diagonal(state: LoweringState, item: Any) -> str:
     source = state.view(item.args[0])
-    shown = None if source is None else _requested_diagonal(item, source)
-    if source is None or shown is None or shown.shape != np.shape(item.raw_value):
+    diagonal = None if source is None else _item_diagonal(item, source)
+    if source is None or diagonal is None or diagonal.shape != np.shape(item.raw_value):
         return UNSUPPORTED
-    state.assign_view(item, source, shown)
+    state.assign_view(item, source, diagonal)
     return ""
 
 
 def _trace(state: LoweringState, item: Any) -> str:
     source, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
-    shown = None if source is None else _requested_diagonal(item, source)
-    if shown is None or 0 in shown.shape:
+    diagonal = None if source is None else _item_diagonal(item, source)
+    if diagonal is None or 0 in diagonal.shape:
         return UNSUPPORTED
     if state.is_exact and dtype.kind == "f":
         return EXACT_BITS
-    shown = shown if shown.buffer.dtype == dtype else state.copy_of(shown, dtype)
-    total = append_reduction(state, "add", shown, frozenset({len(shown.shape) - 1}), item)
+    diagonal = diagonal if diagonal.buffer.dtype == dtype else state.copy_of(diagonal, dtype)
+    total = append_reduction(state, "add", diagonal, frozenset({len(diagonal.shape) - 1}), item)
     state.views[item] = BufferView(total.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
     return ""
 
@@ -205,12 +205,12 @@ def _diag(state: LoweringState, item: Any) -> str:
     if source is None or len(item.args) > 1 or not {"k"}.issuperset(item.options):
         return UNSUPPORTED
     if len(source.shape) == 2:
-        shown = _diagonal_view(source, k, 0, 1)
-        state.assign_view(item, source, shown)
+        diagonal = _diagonal_view(source, k, 0, 1)
+        state.assign_view(item, source, diagonal)
         return ""
-    own = state.result(item)
-    state.append_map("copy", (0,), own, is_write=True)
-    _copy_into(state, source, _diagonal_view(own, k, 0, 1))
+    out = state.result(item)
+    state.append_map("copy", (0,), out, is_write=True)
+    _copy_into(state, source, _diagonal_view(out, k, 0, 1))
     return ""
 
 
@@ -229,10 +229,10 @@ def _outer_product(state: LoweringState, item: Any, a: BufferView, b: BufferView
     dtype = np.asarray(item.raw_value).dtype
     if not elementwise_ops.can_compute("multiply", dtype):
         return f"products of {dtype} are not compiled"
-    behind = (1,) * len(b.shape)
-    spread = BufferView(a.buffer, a.offset, a.shape + behind, a.strides + (0,) * len(behind))
-    own = state.result(item)
-    state.append_map("multiply", (spread, b), own)
+    b_axes = (1,) * len(b.shape)
+    column = BufferView(a.buffer, a.offset, a.shape + b_axes, a.strides + (0,) * len(b_axes))
+    out = state.result(item)
+    state.append_map("multiply", (column, b), out)
     return ""
 
 
@@ -279,9 +279,9 @@ def lower_reshape_copy(state: LoweringState, item: Any) -> str:
         return "it is an unsupported view"
     if state.is_mutable(source) and state.is_shared(item):
         return "it is an unsupported view"
-    own = state.copy_of(source, source.buffer.dtype)
-    own.buffer.node = item
-    state.views[item] = BufferView(own.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
+    out = state.copy_of(source, source.buffer.dtype)
+    out.buffer.node = item
+    state.views[item] = BufferView(out.buffer, 0, np.shape(item.raw_value), c_strides(np.shape(item.raw_value)))
     return ""
 
 

@@ -6,7 +6,7 @@ it.
 
 Small matrix products use kernels for known shapes. These take 0.25 to 0.5 of the time of OpenBLAS 0.3 at 16 to 256 in each
 length, in either precision, and a tenth at 8 and less, where a call of BLAS costs more than the product (measured on one thread
-of a processor with AVX-512). The kernels copy nothing but columns of a transposed `b`, which does not pay for a few rows. BLAS
+of a processor with AVX-512). The kernels copy only columns of a transposed `b`, which does not pay off for a few rows. BLAS
 computes large products, because it blocks for all caches and uses threads.
 """
 
@@ -24,7 +24,7 @@ from ..buffer_ir import BufferView, MatMul, Reduce, c_strides, dense_view
 from .lowering_state import EMPTY, UNSUPPORTED, LoweringState
 from .reductions import append_reduction
 
-MAX_MULTIPLICATIONS = 1 << 24  # multiplications: 256 in each length
+MAX_MULTIPLICATIONS = 1 << 24  # multiplications of a small product: 256 in each length
 MAX_OPERAND_SIZE = 1 << 18  # elements of an operand that stay in the cache: 2 MB of doubles
 MIN_COPY_ROWS = 8  # rows of `a` for which a copy of `b` pays off
 ALWAYS_COPIED = 1 << 10  # elements of `b` for which a copy always pays off
@@ -139,14 +139,14 @@ def _tensordot(state: LoweringState, item: Any) -> str:
 def _batched_product(first: str, second: str, result: str) -> Callable[[LoweringState, Any], str]:
     """Return the lowering of a product of two arrays whose last axes have these labels; the leading axes broadcast."""
 
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         views = _operand_views(state, item.args)
         if views is None or len(views) != 2 or item.options:
             return UNSUPPORTED
         labels = [_parse_labels(f"...{text}", len(p.shape)) for text, p in zip((first, second), views, strict=True)]
         return _contract(state, item, list(map(Factor, views, labels)), _parse_labels(f"...{result}", np.ndim(item.raw_value)))
 
-    return make
+    return lower
 
 
 def _dot(state: LoweringState, item: Any) -> str:
@@ -175,18 +175,18 @@ def append_scaling(state: LoweringState, item: Any, views: Sequence[BufferView])
     dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
     if dtype.kind != "f" or state.is_exact or not prod(shape):
         return f"{item.opname} of {dtype} is not compiled"
-    one, other = sorted(views, key=lambda view: prod(view.shape))
-    number, flat = BufferView(one.buffer, one.offset, (), ()), state.ravel(other)
-    seen = BufferView(flat.buffer, flat.offset, shape, c_strides(shape))
-    state.views[item] = own = dense_view(dtype, shape, item)
+    scalar, other = sorted(views, key=lambda view: prod(view.shape))
+    number, flat = BufferView(scalar.buffer, scalar.offset, (), ()), state.ravel(other)
+    array = BufferView(flat.buffer, flat.offset, shape, c_strides(shape))
+    state.views[item] = out = dense_view(dtype, shape, item)
     if flat.shape == (1,):
-        state.append_map("multiply", (number, seen), own)
+        state.append_map("multiply", (number, array), out)
         return ""
     is_zero, product, total = dense_view(bool, ()), dense_view(dtype, shape), dense_view(dtype, shape)
     state.append_map("equal", (number, 0.0), is_zero, dtype)
-    state.append_map("multiply", (number, seen), product)
+    state.append_map("multiply", (number, array), product)
     state.append_map("add", (product, 0.0), total)
-    state.append_map("where", (is_zero, 0.0, total), own)
+    state.append_map("where", (is_zero, 0.0, total), out)
     return ""
 
 
@@ -201,8 +201,8 @@ def _vdot(state: LoweringState, item: Any) -> str:
 
 def _operand_views(state: LoweringState, operands: Sequence[Any]) -> list[BufferView] | None:
     views = [state.view(a if isinstance(a, np.ndarray) else np.asarray(a)) for a in operands]
-    known = [p for p in views if p is not None]
-    return known if len(known) == len(views) else None
+    supported_views = [view for view in views if view is not None]
+    return supported_views if len(supported_views) == len(views) else None
 
 
 # --------------------------------------------------------------------------------------------- steps
@@ -214,39 +214,39 @@ def _contract(state: LoweringState, item: Any, factors: Sequence[Factor], out: L
     if dtype.kind != "f" or state.is_exact:
         return f"{item.opname} of {dtype} is not compiled"
     lengths: dict[Hashable, int] = {}
-    for view, labels in factors:
-        for label, n in zip(labels, view.shape, strict=True):
+    for factor in factors:
+        for label, n in zip(factor.labels, factor.view.shape, strict=True):
             lengths[label] = n if lengths.get(label, 1) == 1 else lengths[label]
     if 0 in lengths.values() or tuple(lengths.get(label, 0) for label in out) != shape:
         return EMPTY
     if len(factors) == 1 and state.is_mutable(factors[0].view):
         return "it is an unsupported view"
-    most = _MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
-    rest = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
-    while len(rest) > 1:
-        a, b, *rest = _order_factors(rest, out)
-        needed = {*out, *(label for f in rest for label in f.labels)}
-        if prod(lengths[label] for label in {*a.labels, *b.labels} & needed) > most:
+    max_size = _MAX_GROWTH * max(prod(shape), *(prod(f.view.shape) for f in factors))
+    remaining = [_merge_repeated_labels(state, f, lengths, dtype) for f in factors]
+    while len(remaining) > 1:
+        a, b, *remaining = _order_factors(remaining, out)
+        needed = {*out, *(label for f in remaining for label in f.labels)}
+        if prod(lengths[label] for label in {*a.labels, *b.labels} & needed) > max_size:
             return "an intermediate product would be large"
-        rest = [_contract_pair(state, a, b, needed, out), *rest]
-    product = _sum_labels(state, rest[0], out)
-    gone = lengths.keys() - set(out)
-    if (gone or len(factors) > 1) and all(lengths[label] == 1 for label in gone):
+        remaining = [_contract_pair(state, a, b, needed, out), *remaining]
+    product = _sum_labels(state, remaining[0], out)
+    summed_labels = lengths.keys() - set(out)
+    if (summed_labels or len(factors) > 1) and all(lengths[label] == 1 for label in summed_labels):
         product = _add_zero(state, product)
     strides = dict(zip(product.labels, product.view.strides, strict=True))
-    seen = BufferView(product.view.buffer, product.view.offset, shape, tuple(strides[label] for label in out))
-    state.views[item] = own = dense_view(dtype, shape, item) if item.memory else seen
+    view = BufferView(product.view.buffer, product.view.offset, shape, tuple(strides[label] for label in out))
+    state.views[item] = result = dense_view(dtype, shape, item) if item.memory else view
     if item.memory:  # it will be written into
-        state.append_map("copy", (seen,), own)
+        state.append_map("copy", (view,), result)
     return ""
 
 
 def _add_zero(state: LoweringState, factor: Factor) -> Factor:
     """Add 0 to a factor, which removes the sign of -0: NumPy's sums of products begin with 0."""
     view, labels = factor
-    own = dense_view(view.buffer.dtype, view.shape)
-    state.append_map("add", (view, 0.0), own)
-    return Factor(own, labels)
+    result = dense_view(view.buffer.dtype, view.shape)
+    state.append_map("add", (view, 0.0), result)
+    return Factor(result, labels)
 
 
 def _order_factors(factors: list[Factor], out: Labels) -> list[Factor]:
@@ -274,12 +274,12 @@ def _merge_repeated_labels(state: LoweringState, factor: Factor, lengths: dict[H
 def _sum_labels(state: LoweringState, factor: Factor, needed: Collection[Hashable]) -> Factor:
     """Sum a factor along the axes whose labels are not needed."""
     view, labels = factor
-    gone = frozenset(k for k, label in enumerate(labels) if label not in needed)
-    if any(view.shape[k] != 1 for k in gone):
-        view = append_reduction(state, "add", view, gone)
-    kept = [k for k in range(len(labels)) if k not in gone]
-    shape, strides = tuple(view.shape[k] for k in kept), tuple(view.strides[k] for k in kept)
-    return Factor(BufferView(view.buffer, view.offset, shape, strides), tuple(labels[k] for k in kept))
+    summed_axes = frozenset(k for k, label in enumerate(labels) if label not in needed)
+    if any(view.shape[k] != 1 for k in summed_axes):
+        view = append_reduction(state, "add", view, summed_axes)
+    axes = [k for k in range(len(labels)) if k not in summed_axes]
+    shape, strides = tuple(view.shape[k] for k in axes), tuple(view.strides[k] for k in axes)
+    return Factor(BufferView(view.buffer, view.offset, shape, strides), tuple(labels[k] for k in axes))
 
 
 def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed: Collection[Hashable], out: Labels) -> Factor:
@@ -304,8 +304,8 @@ def _contract_pair(state: LoweringState, a: Factor, b: Factor, needed: Collectio
 def _align(factor: Factor, labels: Labels) -> BufferView:
     """Return a factor with an axis per label, of length 1 where it has none."""
     view = factor.view
-    known = dict(zip(factor.labels, zip(view.shape, view.strides, strict=True), strict=True))
-    pairs = [known.get(label, (1, 0)) for label in labels]
+    axes = dict(zip(factor.labels, zip(view.shape, view.strides, strict=True), strict=True))
+    pairs = [axes.get(label, (1, 0)) for label in labels]
     return BufferView(view.buffer, view.offset, tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
 
 

@@ -36,33 +36,34 @@ class FancyIndex(NamedTuple):
 
 
 def fancy_index(state: LoweringState, view: BufferView, index: Sequence[Any]) -> FancyIndex | None:
-    """Return the part of an array at an index with integer arrays; None if unsupported or empty."""
+    """Return the part of an array at an index with integer arrays; None if it is unsupported or empty."""
     parts = _expand_index(state, view, index)
     if parts is None or sum(p is not None and p is not Ellipsis for p in parts) > len(view.shape):
         return None
-    numbered = [k for k, p in enumerate(parts) if isinstance(p, (BufferView, np.ndarray, int))]
+    index_positions = [k for k, p in enumerate(parts) if isinstance(p, (BufferView, np.ndarray, int))]
     arrays = [p for p in parts if isinstance(p, (BufferView, np.ndarray))]
     common = np.broadcast_shapes(*(p.shape for p in arrays))
-    is_together = numbered[-1] - numbered[0] + 1 == len(numbered)  # otherwise NumPy puts their axes first
-    axis_split, at = _split_axes(view, parts, numbered[0] if is_together else -1)
+    are_adjacent = index_positions[-1] - index_positions[0] + 1 == len(index_positions)  # otherwise NumPy puts their axes first
+    axis_split, at = _split_axes(view, parts, index_positions[0] if are_adjacent else -1)
     if axis_split is None:
         return None
-    offset, free, chosen_axes = axis_split
+    offset, free, indexed_axes = axis_split
     shape = (*(n for n, _ in free[:at]), *common, *(n for n, _ in free[at:]))
     strides = (*(s for _, s in free[:at]), *(0,) * len(common), *(s for _, s in free[at:]))
-    if 0 in shape or any(n == 0 for n, _ in chosen_axes):
+    if 0 in shape or any(n == 0 for n, _ in indexed_axes):
         return None
-    lengths = [n for n, _ in chosen_axes]
-    spread = []
+    lengths = [n for n, _ in indexed_axes]
+    index_views = []
     for k, p in enumerate(arrays):
         if isinstance(p, np.ndarray):
             if not ((p >= -lengths[k]) & (p < lengths[k])).all():
                 return None
             p, lengths[k] = state.constant(np.array(p % lengths[k], order="C")), 0
-        seen = p.broadcast(common)
-        spread.append(BufferView(seen.buffer, seen.offset, shape, (0,) * at + seen.strides + (0,) * (len(free) - at)))
-    whole = BufferView(view.buffer, offset, shape, strides)
-    return FancyIndex(whole, tuple(spread), tuple(lengths), tuple(s for _, s in chosen_axes))
+        index_view = p.broadcast(common)
+        index_strides = (0,) * at + index_view.strides + (0,) * (len(free) - at)
+        index_views.append(BufferView(index_view.buffer, index_view.offset, shape, index_strides))
+    source = BufferView(view.buffer, offset, shape, strides)
+    return FancyIndex(source, tuple(index_views), tuple(lengths), tuple(s for _, s in indexed_axes))
 
 
 def _expand_index(state: LoweringState, view: BufferView, index: Sequence[Any]) -> list[Any] | None:
@@ -152,8 +153,8 @@ def lower_gather(state: LoweringState, item: Any, view: BufferView, index: Seque
 
 
 def _append_gather(state: LoweringState, item: Any, gather_index: FancyIndex) -> str:
-    own = state.views[item] = dense_view(gather_index.view.buffer.dtype, np.shape(item.raw_value), item)
-    out = BufferView(own.buffer, 0, gather_index.view.shape, c_strides(gather_index.view.shape))
+    result = state.views[item] = dense_view(gather_index.view.buffer.dtype, np.shape(item.raw_value), item)
+    out = BufferView(result.buffer, 0, gather_index.view.shape, c_strides(gather_index.view.shape))
     state.steps.append(Gather((gather_index.view, *gather_index.indices), out, gather_index.lengths, gather_index.strides))
     return ""
 
@@ -219,20 +220,20 @@ def _scatter(state: LoweringState, item: Any) -> str:
     """Lower zeros with values added at indices."""
     pieces: list[tuple[BufferView | FancyIndex, Any]] = []
     start, args = 1, item.args
-    own = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
+    out = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
     for count in item.options["layout"]:
         index, value = args[start + 1 : start + 1 + count], state.operand(args[start])
         start += 1 + count
         if isinstance(value, BufferView) and 0 in value.shape and not any(isinstance(part, Value) for part in index):
             continue
-        target: BufferView | FancyIndex | None = basic_index_view(own, index)
+        target: BufferView | FancyIndex | None = basic_index_view(out, index)
         if target is None:
-            target = fancy_index(state, own, index)
-        if target is None or value is None or not casts_like_numpy(value, own.buffer.dtype):
+            target = fancy_index(state, out, index)
+        if target is None or value is None or not casts_like_numpy(value, out.buffer.dtype):
             return UNSUPPORTED_INDEX
         pieces.append((target, value))
-    state.views[item] = own
-    state.append_map("copy", (0.0,), own, is_write=True)
+    state.views[item] = out
+    state.append_map("copy", (0.0,), out, is_write=True)
     for target, value in pieces:
         if isinstance(target, FancyIndex):
             _append_scatter(state, "add", target, value)

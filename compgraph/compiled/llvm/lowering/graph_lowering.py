@@ -119,7 +119,7 @@ class GraphLowering(LoweringState):
         self._schedule = schedule
         self._roots = {id(item.memory): item for item in schedule.items if isinstance(item, Value) and item.memory}
         for item in schedule.items:
-            self._lower(item)
+            self._lower_item(item)
 
     def results(self) -> list[tuple[BufferView | None, Any]]:
         """Return for each output its view, or None if NumPy computes it, and its node."""
@@ -142,24 +142,24 @@ class GraphLowering(LoweringState):
 
     # ------------------------------------------------------------------------------------------ one item
 
-    def _lower(self, item: Any) -> None:
+    def _lower_item(self, item: Any) -> None:
         if isinstance(item, Write):
-            self._write(item)
-        elif isinstance(item, Guard) and self._is_settled(item):
+            self._lower_write(item)
+        elif isinstance(item, Guard) and self._holds_always(item):
             pass
         elif isinstance(item, (Guard, MultiOutput)):
-            self._call(item, "" if isinstance(item, Guard) else "it has several outputs")
+            self._append_numpy_call(item, "" if isinstance(item, Guard) else "it has several outputs")
         elif item in self._inputs:
-            self._leaf(item, item.raw_value)
+            self._lower_leaf(item, item.raw_value)
         elif not item.args:
-            self._leaf(item, value_at(item, item.sequence_number) if item.memory else item.raw_value)
+            self._lower_leaf(item, value_at(item, item.sequence_number) if item.memory else item.raw_value)
         else:
-            reason = self._compile(item)
+            reason = self._lower_operation(item)
             if reason:
-                self._call(item, reason)
-            self._check(item)
+                self._append_numpy_call(item, reason)
+            self._append_checks(item)
 
-    def _is_settled(self, guard: Guard) -> bool:
+    def _holds_always(self, guard: Guard) -> bool:
         """Return whether a guard depends only on shapes that are fixed or checked, and holds."""
         if guard.function is None or not is_shape_guard(guard) or not all(map(self._has_known_shape, guard.args)):
             return False
@@ -172,23 +172,23 @@ class GraphLowering(LoweringState):
             return view is not None
         return any(require is require_shape for require, _ in self._schedule.checks.get(item, ()))
 
-    def _leaf(self, item: Any, value: Any) -> None:
+    def _lower_leaf(self, item: Any, value: Any) -> None:
         if item.memory and not elementwise_ops.is_compilable(np.asarray(value).dtype):
             raise NotImplementedError(f"an array of {np.asarray(value).dtype} is written into")
         view = self.external(np.asarray(item.raw_value if item in self._inputs else value), item)
         if item in self._inputs:
             self.inputs[item] = view
-        if item.memory:  # writes follow
-            own = self.views[item] = dense_view(view.buffer.dtype, view.shape, item)
-            self.append_map("copy", (_uniform_value(value, view) if self._is_unchanging(item) else view,), own)
+        if item.memory:  # it will be written into
+            out = self.views[item] = dense_view(view.buffer.dtype, view.shape, item)
+            self.append_map("copy", (_uniform_value(value, view) if self._has_constant_contents(item) else view,), out)
         else:
             self.views[item] = view
 
-    def _is_unchanging(self, item: Any) -> bool:
+    def _has_constant_contents(self, item: Any) -> bool:
         """Return whether an array has the same contents before each run; variables may be set in between."""
         return not isinstance(item, VariableNode) and item not in self._inputs
 
-    def _compile(self, item: Any) -> str:
+    def _lower_operation(self, item: Any) -> str:
         """Append the steps of an item; return the reason if it is not supported."""
         plain, function = item.raw_value, item.function
         if isinstance(function, ops.Output):
@@ -196,26 +196,26 @@ class GraphLowering(LoweringState):
         if not elementwise_ops.is_compilable(np.asarray(plain).dtype):
             return f"the dtype {plain.dtype} is not supported"
         if function in VIEWS or function is ops.getitem:
-            return self._view(item)
+            return self._lower_view(item)
         if function in (np.matmul, ops.stacked_matmul) or (function is ops.NUMPY.dot and max(map(np.ndim, item.args)) < 3):
-            return self._product(item, [self.view(a) for a in item.args])
+            return self._lower_product(item, [self.view(a) for a in item.args])
         if type(function) is ops.Configured and function.options.keys() == {"dtype"} and plain.dtype.kind == "f":
             function = function.function
         if function is ops.astype or (name := _elementwise_name(function)):
             name = "copy" if function is ops.astype else name
-            return self._elementwise(item, function, name, [self.operand(a) for a in item.args])
+            return self._lower_elementwise(item, function, name, [self.operand(a) for a in item.args])
         if function in (ops.copy, np.copy, ops.input_of, ops.copy_as_laid, ops.flatten):
-            return self._copy(item, self.view(item.args[0]))
+            return self._lower_copy(item, self.view(item.args[0]))
         if function in (np.zeros_like, np.ones_like, np.empty_like):
             self.views[item] = view = dense_view(plain.dtype, plain.shape, item)
             self.append_map("copy", (function is np.ones_like,), view)
             return ""
-        make = lowering_of(function)
-        return NOT_COMPILED if make is None else make(self, item)
+        lowering = lowering_of(function)
+        return NOT_COMPILED if lowering is None else lowering(self, item)
 
     # ------------------------------------------------------------------------------------------ kinds of items
 
-    def _view(self, item: Any) -> str:
+    def _lower_view(self, item: Any) -> str:
         if isinstance(item.args[0], Value) and (source := self.views.get(item.args[0])) is not None:
             view = view_of(item, source)
             is_known = elementwise_ops.is_compilable(source.buffer.dtype)
@@ -228,22 +228,22 @@ class GraphLowering(LoweringState):
             else array_assembly.lower_reshape_copy(self, item)
         )
 
-    def _copy(self, item: Any, source: Any) -> str:
+    def _lower_copy(self, item: Any, source: Any) -> str:
         if not isinstance(source, BufferView):
             return UNSUPPORTED
-        own = dense_view(source.buffer.dtype, np.shape(item.raw_value), item)
-        if source.shape != own.shape:  # flatten
+        out = dense_view(source.buffer.dtype, np.shape(item.raw_value), item)
+        if source.shape != out.shape:  # flatten
             if not source.is_dense or item.options.get("order", "C") != "C":
                 return NOT_COMPILED
-            source = BufferView(source.buffer, source.offset, own.shape, own.strides)
+            source = BufferView(source.buffer, source.offset, out.shape, out.strides)
         if not item.memory and not self.is_mutable(source):  # without writes, the copy can share the buffer
             self.views[item] = source
             return ""
-        self.views[item] = own
-        self.append_map("copy", (source,), own)
+        self.views[item] = out
+        self.append_map("copy", (source,), out)
         return ""
 
-    def _elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
+    def _lower_elementwise(self, item: Any, function: Any, name: str, operands: list[Any]) -> str:
         dtype = np.asarray(item.raw_value).dtype
         operands = operands[:1] if function is ops.astype else operands
         if any(o is None for o in operands) or (item.options and function is not ops.astype):
@@ -252,24 +252,24 @@ class GraphLowering(LoweringState):
             return UNSUPPORTED
         if name == "relu":
             name, operands = "maximum", [*operands, 0]
-        computed = self._compute_dtype(name, operands, dtype)
+        compute_dtype = self._compute_dtype(name, operands, dtype)
         if (
             name == "power"
             and not isinstance(operands[1], BufferView)
             and float(operands[1]) in _CONSTANT_POWERS
-            and (computed.kind == "f" or (computed.kind in "iu" and operands[1] > 0))
+            and (compute_dtype.kind == "f" or (compute_dtype.kind in "iu" and operands[1] > 0))
         ):
             name, operands = _CONSTANT_POWERS[float(operands[1])], operands[:1]
-        elif name == "power" and not isinstance(operands[1], BufferView) and computed.kind == "f" and operands[1] == 0:
+        elif name == "power" and not isinstance(operands[1], BufferView) and compute_dtype.kind == "f" and operands[1] == 0:
             name, operands = "copy", [1.0]  # also for nan
-        if any(type(o) is int and not casts_like_numpy(o, computed) for o in operands):
-            return f"a number is out of the range of {computed}"
-        if not elementwise_ops.is_compilable(computed) or not elementwise_ops.can_compute(name, computed):
-            return f"{name} of {computed} is not compiled"
+        if any(type(o) is int and not casts_like_numpy(o, compute_dtype) for o in operands):
+            return f"a number is out of the range of {compute_dtype}"
+        if not elementwise_ops.is_compilable(compute_dtype) or not elementwise_ops.can_compute(name, compute_dtype):
+            return f"{name} of {compute_dtype} is not compiled"
         if self.is_exact and name not in elementwise_ops.EXACT:
             return EXACT_BITS
         self.views[item] = out = dense_view(dtype, np.shape(item.raw_value), item)
-        self.append_map(name, operands, out, computed)
+        self.append_map(name, operands, out, compute_dtype)
         return ""
 
     @staticmethod
@@ -288,7 +288,7 @@ class GraphLowering(LoweringState):
             return np.dtype(bool) if name.startswith("logical_") else common_dtype
         return dtype
 
-    def _product(self, item: Any, operands: list[Any]) -> str:
+    def _lower_product(self, item: Any, operands: list[Any]) -> str:
         """Lower a product of matrices or stacks of matrices."""
         dtype, shape = np.asarray(item.raw_value).dtype, np.shape(item.raw_value)
         if not all(isinstance(o, BufferView) and o.shape for o in operands) or item.options:
@@ -310,9 +310,9 @@ class GraphLowering(LoweringState):
         append_matmul(self, a, b, out)
         return ""
 
-    def _write(self, item: Write) -> None:
+    def _lower_write(self, item: Write) -> None:
         root = self._roots[id(item.memory)]
-        value, whole = self.operand(item.args[0]), self._written_place(item, root)
+        value, whole = self.operand(item.args[0]), self._written_view(item, root)
         target = basic_index_view(whole, item.index if isinstance(item.index, tuple) else (item.index,))
         value_dtype = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
         if target is None and gather_scatter.lower_fancy_write(self, whole, item.index, value):
@@ -330,7 +330,7 @@ class GraphLowering(LoweringState):
                 "copy", (value,), target, value_dtype if isinstance(value, BufferView) else whole.buffer.dtype, is_write=True
             )
 
-    def _written_place(self, item: Write, root: Any) -> BufferView:
+    def _written_view(self, item: Write, root: Any) -> BufferView:
         """Return the part of an array that a write is relative to."""
         whole = self.views[root]
         if item.window is root.raw_value:
@@ -343,7 +343,7 @@ class GraphLowering(LoweringState):
 
     # ------------------------------------------------------------------------------------------ steps
 
-    def _call(self, item: Any, reason: str) -> None:
+    def _append_numpy_call(self, item: Any, reason: str) -> None:
         """Append a NumPy call for an item."""
         out = None
         read = [a for a in item.args if isinstance(a, Value)]
@@ -360,7 +360,7 @@ class GraphLowering(LoweringState):
         views = {a: self.views[a] for a in read if a in self.views}
         self.steps.append(NumPyCall(item, views, out, reason))
 
-    def _check(self, item: Any) -> None:
+    def _append_checks(self, item: Any) -> None:
         """Add the runtime checks of a result; fixed shapes need none."""
         checks = self._schedule.checks.get(item, ())
         last = self.steps[-1] if self.steps else None
@@ -369,6 +369,6 @@ class GraphLowering(LoweringState):
         if isinstance(last, NumPyCall) and last.item is item:
             last.checks += checks
             return
-        wanted = [c for c in checks if c[0] is not require_shape]  # shapes of compiled results are fixed
-        if wanted:
-            self.steps.append(NumPyCall(item, {item: self.views[item]}, None, "", list(wanted)))
+        value_checks = [check for check in checks if check[0] is not require_shape]  # shapes of compiled results are fixed
+        if value_checks:
+            self.steps.append(NumPyCall(item, {item: self.views[item]}, None, "", value_checks))

@@ -16,11 +16,11 @@ from ..buffer_ir import Buffer, BufferView, Map, Step, dense_view
 UNSUPPORTED = "an operand or an option is not supported; pass arrays and default options"
 EXACT_BITS = "exact=True requires NumPy's bits; exact=False compiles it"
 EMPTY = "there is nothing to reduce"
-MAX_SHARED_BYTES = 2048  # bytes of constants that are deduplicated
+MAX_SHARED_BYTES = 2048  # bytes of the largest constants that are deduplicated
 
 
 def casts_like_numpy(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether a view or number is converted to a dtype as by NumPy; float to integer is checked at run time."""
+    """Return whether a view or number is converted to a dtype as by NumPy; float views are checked at run time."""
     if isinstance(value, BufferView):
         return True
     if type(value) is int and dtype.kind in "iu":  # comparisons with an integer out of range are exact
@@ -55,21 +55,21 @@ class LoweringState:
         self.views: dict[Any, BufferView] = {}
         self.inputs: dict[Any, BufferView] = {}
         self._inputs = frozenset(inputs)
-        self._arrays: dict[int, BufferView] = {}
+        self._external_views: dict[int, BufferView] = {}  # by the id of the array
         self._constants: dict[Any, BufferView] = {}
-        self._keepalive: list[Any] = []  # keeps the ids valid
-        self._works: dict[Any, BufferView] = {}
+        self._keepalive: list[Any] = []  # arrays whose ids are keys
+        self._scratch: dict[Any, BufferView] = {}
 
     def external(self, array: Any, item: Any = None) -> BufferView:
         """Return a view of an existing array: an input, a constant, or a variable, which is read at run time."""
         if any(s % array.itemsize for s in array.strides):
             raise NotImplementedError("the strides of an array are not multiples of its itemsize")
-        if id(array) not in self._arrays or item in self._inputs:
+        if id(array) not in self._external_views or item in self._inputs:
             strides = tuple(s // array.itemsize for s in array.strides)
             buffer = Buffer(array.dtype, array.size, item if item in self._inputs else array, is_external=True)
-            self._arrays[id(array)] = BufferView(buffer, 0, array.shape, strides)
+            self._external_views[id(array)] = BufferView(buffer, 0, array.shape, strides)
             self._keepalive.append(array)
-        return self._arrays[id(array)]
+        return self._external_views[id(array)]
 
     def view(self, operand: Any) -> BufferView | None:
         """Return the view of an operand; None if it is not an array of a supported dtype."""
@@ -117,13 +117,13 @@ class LoweringState:
         )
 
     def append_map(
-        self, name: str, operands: Sequence[Any], out: BufferView, computed: Any = None, is_write: bool = False
+        self, name: str, operands: Sequence[Any], out: BufferView, compute_dtype: Any = None, is_write: bool = False
     ) -> None:
-        """Append a `Map`; operands are converted to the dtype `computed`, by default that of `out`."""
-        computed = computed if computed is not None else out.buffer.dtype
-        seen = tuple([o.broadcast(out.shape) if isinstance(o, BufferView) else o for o in operands])
+        """Append a `Map`; operands are converted to the dtype `compute_dtype`, by default that of `out`."""
+        compute_dtype = compute_dtype if compute_dtype is not None else out.buffer.dtype
+        broadcast_operands = tuple([o.broadcast(out.shape) if isinstance(o, BufferView) else o for o in operands])
         if 0 not in out.shape:
-            self.steps.append(Map(name, seen, out, computed, is_write))
+            self.steps.append(Map(name, broadcast_operands, out, compute_dtype, is_write))
 
     def result(self, item: Any) -> BufferView:
         """Allocate a buffer for the value of an item, in C order, and register it."""
@@ -132,25 +132,25 @@ class LoweringState:
         return view
 
     def assign_view(self, item: Any, source: BufferView, view: BufferView) -> None:
-        """Make a view of `source` the value of an item, or a copy where NumPy copies and `source` may be written later."""
+        """Make a view of `source` the value of an item, or a copy if NumPy copies and `source` has writes."""
         if self.is_shared(item) or not self.is_mutable(source):
             self.views[item] = view
         else:
-            self.views[item] = own = dense_view(view.buffer.dtype, view.shape, item)
-            self.append_map("copy", (view,), own)
+            self.views[item] = out = dense_view(view.buffer.dtype, view.shape, item)
+            self.append_map("copy", (view,), out)
 
     def scratch(self, dtype: Any, size: int) -> BufferView:
-        """Return scratch memory for one step; equal steps share it, so that loops of them are found."""
+        """Return scratch memory for one step. Steps with equal sizes share it, so that repeated steps have the same structure."""
         key = np.dtype(dtype), size
-        if key not in self._works:
-            self._works[key] = dense_view(dtype, (size,))
-        return self._works[key]
+        if key not in self._scratch:
+            self._scratch[key] = dense_view(dtype, (size,))
+        return self._scratch[key]
 
     def copy_of(self, view: BufferView, dtype: Any) -> BufferView:
         """Append a copy of an array as a dtype."""
-        own = dense_view(dtype, view.shape)
-        self.append_map("copy", (view,), own, view.buffer.dtype)
-        return own
+        out = dense_view(dtype, view.shape)
+        self.append_map("copy", (view,), out, view.buffer.dtype)
+        return out
 
     def ravel(self, view: BufferView) -> BufferView:
         """Return an array as one axis, copied unless it is dense."""

@@ -22,11 +22,11 @@ LowerItem = Callable[[LoweringState, Any], str]
 
 
 def _map_like(
-    state: LoweringState, name: str, *operands: Any, like: BufferView, dtype: Any = None, computed: Any = None
+    state: LoweringState, name: str, *operands: Any, like: BufferView, dtype: Any = None, compute_dtype: Any = None
 ) -> BufferView:
     """Append an elementwise operation; return its result, with the shape, and by default the dtype, of `like`."""
     out = dense_view(dtype or like.buffer.dtype, like.shape)
-    state.append_map(name, operands, out, computed or (None if dtype is None else like.buffer.dtype))
+    state.append_map(name, operands, out, compute_dtype or (None if dtype is None else like.buffer.dtype))
     return out
 
 
@@ -37,23 +37,23 @@ def _clip(state: LoweringState, item: Any) -> str:
     """Lower ``minimum(maximum(x, low), high)``. With two scalar limits, NumPy's `clip` keeps the sign of zeros of `x`."""
     x, *limits = (state.operand(a) if a is not None else None for a in item.args)
     dtype = np.asarray(item.raw_value).dtype
-    known = [(name, limit) for name, limit in zip(("maximum", "minimum"), limits, strict=False) if limit is not None]
-    if item.options or not isinstance(x, BufferView) or len(limits) != 2 or not known:
+    bounds = [(name, limit) for name, limit in zip(("maximum", "minimum"), limits, strict=False) if limit is not None]
+    if item.options or not isinstance(x, BufferView) or len(limits) != 2 or not bounds:
         return UNSUPPORTED
-    if len(known) != sum(a is not None for a in item.args[1:]) or not elementwise_ops.can_compute("maximum", dtype):
+    if len(bounds) != sum(a is not None for a in item.args[1:]) or not elementwise_ops.can_compute("maximum", dtype):
         return UNSUPPORTED
-    if not all(casts_like_numpy(limit, dtype) for _, limit in known):
+    if not all(casts_like_numpy(limit, dtype) for _, limit in bounds):
         return "a limit does not have the dtype of the result"
-    if len(known) == 1:
-        name, limit = known[0]
+    if len(bounds) == 1:
+        name, limit = bounds[0]
         state.append_map(name, (x, limit), state.result(item))
         return ""
-    if state.is_exact and dtype.kind == "f" and any(isinstance(limit, BufferView) and limit.shape for _, limit in known):
+    if state.is_exact and dtype.kind == "f" and any(isinstance(limit, BufferView) and limit.shape for _, limit in bounds):
         return EXACT_BITS
-    between = dense_view(dtype, np.shape(item.raw_value))
-    (first, low), (second, high) = known
-    state.append_map(first, (low, x), between)
-    state.append_map(second, (high, between), state.result(item))
+    lower_clipped = dense_view(dtype, np.shape(item.raw_value))
+    (first, low), (second, high) = bounds
+    state.append_map(first, (low, x), lower_clipped)
+    state.append_map(second, (high, lower_clipped), state.result(item))
     return ""
 
 
@@ -70,8 +70,8 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
     tests = [("isnan", (x,)), ("equal", (x, np.inf)), ("equal", (x, -np.inf))]
     result = x
     for number, (name, operands) in zip(numbers, tests, strict=True):
-        is_it = _map_like(state, name, *operands, like=x, dtype=np.dtype(bool))
-        result = _map_like(state, "where", is_it, number, result, like=x)
+        is_matching = _map_like(state, name, *operands, like=x, dtype=np.dtype(bool))
+        result = _map_like(state, "where", is_matching, number, result, like=x)
     state.append_map("copy", (result,), state.result(item))
     return ""
 
@@ -84,13 +84,13 @@ def _round(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     if not isinstance(digits, (int, np.integer)) or abs(int(digits)) > 22 or x.buffer.dtype != dtype:  # 10 ** 22 is exact
         return UNSUPPORTED
-    unit = 10.0 ** abs(int(digits))
+    factor = 10.0 ** abs(int(digits))
     if digits == 0:
         state.append_map("rint", (x,), state.result(item))
         return ""
-    there, back = ("multiply", "divide") if int(digits) > 0 else ("divide", "multiply")
-    whole = _map_like(state, "rint", _map_like(state, there, x, unit, like=x), like=x)
-    state.append_map(back, (whole, unit), state.result(item))
+    scale, unscale = ("multiply", "divide") if int(digits) > 0 else ("divide", "multiply")
+    rounded = _map_like(state, "rint", _map_like(state, scale, x, factor, like=x), like=x)
+    state.append_map(unscale, (rounded, factor), state.result(item))
     return ""
 
 
@@ -100,12 +100,12 @@ def _xlogy(state: LoweringState, item: Any) -> str:
     dtype = np.asarray(item.raw_value).dtype
     if x is None or y is None or item.options or dtype.kind != "f" or state.is_exact:
         return EXACT_BITS if state.is_exact else UNSUPPORTED
-    own = state.result(item)
-    is_zero = _map_like(state, "equal", x, 0, like=own, dtype=np.dtype(bool))
-    is_nan = _map_like(state, "isnan", y, like=own, dtype=np.dtype(bool))
-    instead = _map_like(state, "where", is_nan, y, 1, like=own)
+    out = state.result(item)
+    is_zero = _map_like(state, "equal", x, 0, like=out, dtype=np.dtype(bool))
+    is_nan = _map_like(state, "isnan", y, like=out, dtype=np.dtype(bool))
+    safe_y = _map_like(state, "where", is_nan, y, 1, like=out)
     state.append_map(
-        "multiply", (x, _map_like(state, "log", _map_like(state, "where", is_zero, instead, y, like=own), like=own)), own
+        "multiply", (x, _map_like(state, "log", _map_like(state, "where", is_zero, safe_y, y, like=out), like=out)), out
     )
     return ""
 
@@ -122,102 +122,106 @@ def _operands_and_options(item: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return item.args[:cut], {**item.options, **dict(zip(function.names, item.args[cut:], strict=True))}
 
 
-def _masked_reduction(operation: str, whole: LowerItem | None) -> LowerItem:
-    """Return the lowering of a reduction with ``where=`` or ``initial=``; `whole` lowers it without these."""
+def _masked_reduction(operation: str, lower_unmasked: LowerItem | None) -> LowerItem:
+    """Return the lowering of a reduction with ``where=`` or ``initial=``; `lower_unmasked` lowers it without these."""
 
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         args, options = _operands_and_options(item)
         mask, initial = options.get("where", True), options.get("initial", np._NoValue)
-        if whole is not None and mask is True and initial is np._NoValue:
-            return whole(state, item)
+        if lower_unmasked is not None and mask is True and initial is np._NoValue:
+            return lower_unmasked(state, item)
         operand, dtype = state.view(args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(args) > 1 or not {"axis", "keepdims", "dtype", "where", "initial"}.issuperset(options):
             return UNSUPPORTED
-        gone = reduced_axes(item, len(operand.shape))
+        reduction_axes = reduced_axes(item, len(operand.shape))
         if dtype.kind not in "iuf" or (state.is_exact and dtype.kind == "f"):
             return EXACT_BITS if state.is_exact else f"{item.opname} of {dtype} is not compiled"
-        if 0 in operand.shape or not gone:
+        if 0 in operand.shape or not reduction_axes:
             return EMPTY
         initial = None if initial is np._NoValue or initial is None else state.operand(initial)
         if (initial is None and options.get("initial", np._NoValue) is not np._NoValue) or not casts_like_numpy(
             initial or 0, dtype
         ):
             return UNSUPPORTED
-        kept = _apply_mask(state, operand, mask, {"add": 0, "mean": 0, "multiply": 1}.get(operation, initial), dtype)
-        if isinstance(kept, str):
-            return kept
-        numbers, is_there = kept
+        masked = _apply_mask(state, operand, mask, {"add": 0, "mean": 0, "multiply": 1}.get(operation, initial), dtype)
+        if isinstance(masked, str):
+            return masked
+        numbers, is_selected = masked
         if operation == "mean":
-            return _masked_mean(state, item, numbers, is_there, gone)
-        total = reductions.with_item_shape(append_reduction(state, operation, numbers, gone), item)
+            return _masked_mean(state, item, numbers, is_selected, reduction_axes)
+        total = reductions.with_item_shape(append_reduction(state, operation, numbers, reduction_axes), item)
         name, operands = ("copy", (total,)) if initial is None else (operation, (initial, total))
         state.append_map(name, operands, state.result(item))
         return ""
 
-    return make
+    return lower
 
 
-def _apply_mask(state: LoweringState, operand: BufferView, mask: Any, instead: Any, dtype: Any) -> Any:
-    """Return an array with `instead` where a mask is False, and the mask; or the reason if not supported."""
+def _apply_mask(state: LoweringState, operand: BufferView, mask: Any, fill_value: Any, dtype: Any) -> Any:
+    """Return an array with `fill_value` where a mask is False, and the mask; or the reason if not supported."""
     x = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
     if mask is True:
         return x, None
-    seen = state.view(mask) if isinstance(mask, np.ndarray) else None
-    if seen is None or seen.buffer.dtype.kind != "b" or instead is None:
+    mask_view = state.view(mask) if isinstance(mask, np.ndarray) else None
+    if mask_view is None or mask_view.buffer.dtype.kind != "b" or fill_value is None:
         return UNSUPPORTED
-    if np.broadcast_shapes(seen.shape, x.shape) != x.shape:
+    if np.broadcast_shapes(mask_view.shape, x.shape) != x.shape:
         return UNSUPPORTED
-    return _map_like(state, "where", seen, x, instead, like=x), seen
+    return _map_like(state, "where", mask_view, x, fill_value, like=x), mask_view
 
 
-def _masked_mean(state: LoweringState, item: Any, kept: BufferView, is_there: BufferView | None, gone: frozenset[int]) -> str:
+def _masked_mean(
+    state: LoweringState, item: Any, filled: BufferView, is_selected: BufferView | None, reduction_axes: frozenset[int]
+) -> str:
     """Divide the sum of the selected elements by their number."""
-    if kept.buffer.dtype.kind != "f" or is_there is None:
+    if filled.buffer.dtype.kind != "f" or is_selected is None:
         return "means of this dtype are not compiled"
-    sums = append_reduction(state, "add", kept, gone), _count_selected(state, is_there, kept, gone)
+    sums = append_reduction(state, "add", filled, reduction_axes), _count_selected(state, is_selected, filled, reduction_axes)
     state.append_map("divide", [reductions.with_item_shape(p, item) for p in sums], state.result(item))
     return ""
 
 
-def _count_selected(state: LoweringState, is_there: BufferView, like: BufferView, gone: frozenset[int]) -> BufferView:
+def _count_selected(
+    state: LoweringState, is_selected: BufferView, like: BufferView, reduction_axes: frozenset[int]
+) -> BufferView:
     """Return the number of selected elements along the reduced axes."""
-    ones = _map_like(state, "copy", is_there, like=like, dtype=np.dtype(np.int64), computed=np.dtype(bool))
-    return append_reduction(state, "add", ones, gone)
+    ones = _map_like(state, "copy", is_selected, like=like, dtype=np.dtype(np.int64), compute_dtype=np.dtype(bool))
+    return append_reduction(state, "add", ones, reduction_axes)
 
 
 # --------------------------------------------------------------------------------------------- reductions without nan
 
 
-def _nan_reduction(operation: str, whole: LowerItem) -> LowerItem:
-    """Return the lowering of a reduction that ignores nan; `whole` lowers it for integers."""
+def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
+    """Return the lowering of a reduction that ignores nan; `lower_plain` lowers it for dtypes without nan."""
 
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not reductions.has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
         if operand.buffer.dtype.kind != "f":
-            return whole(state, item)
-        gone = reduced_axes(item, len(operand.shape))
-        if 0 in operand.shape or not gone or operand.buffer.dtype != dtype:
+            return lower_plain(state, item)
+        reduction_axes = reduced_axes(item, len(operand.shape))
+        if 0 in operand.shape or not reduction_axes or operand.buffer.dtype != dtype:
             return EMPTY
         if state.is_exact:
             return EXACT_BITS
-        instead = {"multiply": 1, "maximum": -np.inf, "minimum": np.inf}.get(operation, 0)
+        fill_value = {"multiply": 1, "maximum": -np.inf, "minimum": np.inf}.get(operation, 0)
         is_nan = _map_like(state, "isnan", operand, like=operand, dtype=np.dtype(bool))
-        kept = _map_like(state, "where", is_nan, instead, operand, like=operand)
+        filled = _map_like(state, "where", is_nan, fill_value, operand, like=operand)
         if operation in ("add", "multiply"):
-            total = append_reduction(state, operation, kept, gone)
+            total = append_reduction(state, operation, filled, reduction_axes)
             state.append_map("copy", (reductions.with_item_shape(total, item),), state.result(item))
             return ""
-        is_there = _map_like(state, "logical_not", is_nan, like=operand, dtype=np.dtype(bool), computed=np.dtype(bool))
+        is_selected = _map_like(state, "logical_not", is_nan, like=operand, dtype=np.dtype(bool), compute_dtype=np.dtype(bool))
         if operation == "mean":
-            return _masked_mean(state, item, kept, is_there, gone)
-        count = _count_selected(state, is_there, operand, gone)
+            return _masked_mean(state, item, filled, is_selected, reduction_axes)
+        count = _count_selected(state, is_selected, operand, reduction_axes)
         if operation in ("maximum", "minimum"):
-            return _nan_extremum(state, item, append_reduction(state, operation, kept, gone), count)
-        return _nan_variance(state, item, (operand, is_nan, kept), count, gone, operation)
+            return _nan_extremum(state, item, append_reduction(state, operation, filled, reduction_axes), count)
+        return _nan_variance(state, item, (operand, is_nan, filled), count, reduction_axes, operation)
 
-    return make
+    return lower
 
 
 def _nan_extremum(state: LoweringState, item: Any, best: BufferView, count: BufferView) -> str:
@@ -234,24 +238,24 @@ def _nan_variance(
     item: Any,
     operand_views: tuple[BufferView, BufferView, BufferView],
     count: BufferView,
-    gone: frozenset[int],
+    reduction_axes: frozenset[int],
     operation: str,
 ) -> str:
     """Lower the variance, or its square root."""
-    delta, (operand, is_nan, kept) = item.options.get("ddof", 0), operand_views
+    delta, (operand, is_nan, filled) = item.options.get("ddof", 0), operand_views
     if delta not in (0, 1):
         return UNSUPPORTED
-    mean = _map_like(state, "divide", append_reduction(state, "add", kept, gone), count, like=count, dtype=operand.buffer.dtype,
-                   computed=operand.buffer.dtype)  # fmt: skip
-    apart = _map_like(state, "subtract", operand, mean, like=operand)
-    square = _map_like(state, "where", is_nan, 0, _map_like(state, "square", apart, like=operand), like=operand)
-    total, count = (reductions.with_item_shape(p, item) for p in (append_reduction(state, "add", square, gone), count))
-    left = _map_like(state, "maximum", _map_like(state, "subtract", count, int(delta), like=count), 0, like=count)
-    own = state.result(item)
+    dtype, total = operand.buffer.dtype, append_reduction(state, "add", filled, reduction_axes)
+    mean = _map_like(state, "divide", total, count, like=count, dtype=dtype, compute_dtype=dtype)
+    deviation = _map_like(state, "subtract", operand, mean, like=operand)
+    square = _map_like(state, "where", is_nan, 0, _map_like(state, "square", deviation, like=operand), like=operand)
+    total, count = (reductions.with_item_shape(p, item) for p in (append_reduction(state, "add", square, reduction_axes), count))
+    divisor = _map_like(state, "maximum", _map_like(state, "subtract", count, int(delta), like=count), 0, like=count)
+    out = state.result(item)
     if operation == "var":
-        state.append_map("divide", (total, left), own)
+        state.append_map("divide", (total, divisor), out)
     else:
-        state.append_map("sqrt", (_map_like(state, "divide", total, left, like=own),), own)
+        state.append_map("sqrt", (_map_like(state, "divide", total, divisor, like=out),), out)
     return ""
 
 

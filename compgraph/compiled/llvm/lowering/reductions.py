@@ -14,17 +14,11 @@ from ..buffer_ir import BufferView, Reduce, Scan, dense_view
 from .lowering_state import EMPTY, EXACT_BITS, UNSUPPORTED, LoweringState
 
 _BOOLEAN_EXTREMA = {"maximum": "logical_or", "minimum": "logical_and"}
-_IDENTITIES: dict[str, Any] = {
-    "add": 0,
-    "multiply": 1,
-    "logical_or": False,
-    "logical_and": True,
-}  # results of empty reductions
-MAX_UNROLLED, MIN_UNROLLED_RESULTS = 16, 8  # longest axis of an unrolled search, and fewest results
-MAX_SEARCHED = 2**22  # elements per searched slice; their indices are stored
-_FIRST_AXIS_DEFAULT = frozenset(
-    {np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce}
-)  # reduce along the first axis by default
+_IDENTITIES: dict[str, Any] = {"add": 0, "multiply": 1, "logical_or": False, "logical_and": True}  # results of empty reductions
+MAX_UNROLLED, MIN_UNROLLED_RESULTS = 16, 8  # largest length of an axis of an unrolled search, and smallest number of results
+MAX_SEARCHED = 2**22  # elements per searched slice, because their indices are stored
+# functions that reduce along the first axis by default
+_FIRST_AXIS_DEFAULT = frozenset({np.add.reduce, np.multiply.reduce, np.maximum.reduce, np.minimum.reduce})
 
 
 def reduced_axes(item: Any, count: int) -> frozenset[int]:
@@ -35,17 +29,16 @@ def reduced_axes(item: Any, count: int) -> frozenset[int]:
 
 
 def append_reduction(
-    state: LoweringState, operation: str, operand: BufferView, gone: frozenset[int], item: Any = None
+    state: LoweringState, operation: str, operand: BufferView, reduction_axes: frozenset[int], item: Any = None
 ) -> BufferView:
     """Append a reduction; return its result, with strides of 0 along the reduced axes."""
-    kept = tuple(n for k, n in enumerate(operand.shape) if k not in gone)
-    whole = dense_view(operand.buffer.dtype, kept, item)
-    strides = iter(whole.strides)
-    spread = BufferView(
-        whole.buffer, 0, operand.shape, tuple(0 if k in gone else next(strides) for k in range(len(operand.shape)))
-    )
-    state.steps.append(Reduce(operation, operand, gone, spread))
-    return spread
+    shape = tuple(n for k, n in enumerate(operand.shape) if k not in reduction_axes)
+    result = dense_view(operand.buffer.dtype, shape, item)
+    result_strides = iter(result.strides)
+    strides = tuple(0 if k in reduction_axes else next(result_strides) for k in range(len(operand.shape)))
+    out = BufferView(result.buffer, 0, operand.shape, strides)
+    state.steps.append(Reduce(operation, operand, reduction_axes, out))
+    return out
 
 
 def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
@@ -58,7 +51,7 @@ def _assign_buffer(state: LoweringState, item: Any, view: BufferView) -> str:
 
 
 def _reduction(operation: str) -> Any:
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         name, plain = operation, np.asarray(item.raw_value)
         operand = state.view(item.args[0])
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "dtype"}):
@@ -70,65 +63,65 @@ def _reduction(operation: str) -> Any:
             return EXACT_BITS
         if dtype.kind == "b":
             name = _BOOLEAN_EXTREMA.get(name, name)
-        gone = reduced_axes(item, len(operand.shape))
+        reduction_axes = reduced_axes(item, len(operand.shape))
         if 0 in operand.shape:
             return _reduce_empty(state, item, name)
-        if all(operand.shape[k] == 1 for k in gone):
-            return _reduce_unit_axes(state, item, name, _drop_unit_axes(operand, gone, item))
+        if all(operand.shape[k] == 1 for k in reduction_axes):
+            return _reduce_unit_axes(state, item, name, _drop_unit_axes(operand, reduction_axes, item))
         if operand.buffer.dtype != dtype:
             operand = state.copy_of(operand, dtype)
-        return _assign_buffer(state, item, append_reduction(state, name, operand, gone, item))
+        return _assign_buffer(state, item, append_reduction(state, name, operand, reduction_axes, item))
 
-    return make
+    return lower
 
 
 def has_known_options(options: Any, known: set[str]) -> bool:
-    """Return whether all options are known or have no effect."""
-    rest = {name: value for name, value in options.items() if name not in known}
-    idle = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
-    return all(any(value is nothing for nothing in idle.get(name, ())) for name, value in rest.items())
+    """Return whether all options are among `known`, or have their defaults."""
+    others = {name: value for name, value in options.items() if name not in known}
+    defaults = {"where": (True,), "out": (None,), "initial": (np._NoValue,)}
+    return all(any(value is default for default in defaults.get(name, ())) for name, value in others.items())
 
 
 def _reduce_empty(state: LoweringState, item: Any, name: str) -> str:
     if name not in _IDENTITIES:
         return EMPTY
-    own = state.result(item)
-    state.append_map("copy", (_IDENTITIES[name],), own)
+    out = state.result(item)
+    state.append_map("copy", (_IDENTITIES[name],), out)
     return ""
 
 
-def _drop_unit_axes(view: BufferView, gone: frozenset[int], item: Any) -> BufferView:
+def _drop_unit_axes(view: BufferView, reduction_axes: frozenset[int], item: Any) -> BufferView:
     """Return an array with the shape of an item, without some axes of length 1."""
     shape = np.shape(item.raw_value)
-    kept = [s for k, s in enumerate(view.strides) if k not in gone or len(shape) == len(view.shape)]
-    return BufferView(view.buffer, view.offset, shape, tuple(kept))
+    strides = [s for k, s in enumerate(view.strides) if k not in reduction_axes or len(shape) == len(view.shape)]
+    return BufferView(view.buffer, view.offset, shape, tuple(strides))
 
 
 def _reduce_unit_axes(state: LoweringState, item: Any, name: str, operand: BufferView) -> str:
     """Lower a reduction along axes of length 1: a copy; sums begin with 0, which removes the sign of -0."""
-    own = state.result(item)
-    if name in ("add", "mean") and own.buffer.dtype.kind == "f":
-        state.append_map("add", (operand, 0.0), own)
+    out = state.result(item)
+    if name in ("add", "mean") and out.buffer.dtype.kind == "f":
+        state.append_map("add", (operand, 0.0), out)
     else:
-        state.append_map("copy", (operand,), own, operand.buffer.dtype)
+        state.append_map("copy", (operand,), out, operand.buffer.dtype)
     return ""
 
 
 def _logical_reduction(operation: str) -> Any:
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         operand = state.view(item.args[0])
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
             return UNSUPPORTED
-        gone = reduced_axes(item, len(operand.shape))
+        reduction_axes = reduced_axes(item, len(operand.shape))
         if 0 in operand.shape:
             return _reduce_empty(state, item, operation)
-        if all(operand.shape[k] == 1 for k in gone):
-            return _reduce_unit_axes(state, item, operation, _drop_unit_axes(operand, gone, item))
+        if all(operand.shape[k] == 1 for k in reduction_axes):
+            return _reduce_unit_axes(state, item, operation, _drop_unit_axes(operand, reduction_axes, item))
         if operand.buffer.dtype.kind != "b":
             operand = state.copy_of(operand, np.dtype(bool))
-        return _assign_buffer(state, item, append_reduction(state, operation, operand, gone, item))
+        return _assign_buffer(state, item, append_reduction(state, operation, operand, reduction_axes, item))
 
-    return make
+    return lower
 
 
 def _ptp(state: LoweringState, item: Any) -> str:
@@ -141,14 +134,16 @@ def _ptp(state: LoweringState, item: Any) -> str:
         or operand.buffer.dtype != dtype
     ):
         return UNSUPPORTED
-    gone = reduced_axes(item, len(operand.shape))
-    if 0 in operand.shape or not gone or dtype.kind == "b":
+    reduction_axes = reduced_axes(item, len(operand.shape))
+    if 0 in operand.shape or not reduction_axes or dtype.kind == "b":
         return EMPTY
     if state.is_exact and dtype.kind == "f":
         return EXACT_BITS
-    greatest, least = (with_item_shape(append_reduction(state, name, operand, gone), item) for name in ("maximum", "minimum"))
-    own = state.result(item)
-    state.append_map("subtract", (greatest, least), own)
+    greatest, least = (
+        with_item_shape(append_reduction(state, name, operand, reduction_axes), item) for name in ("maximum", "minimum")
+    )
+    out = state.result(item)
+    state.append_map("subtract", (greatest, least), out)
     return ""
 
 
@@ -158,37 +153,37 @@ def with_item_shape(view: BufferView, item: Any) -> BufferView:
 
 
 def _variance(is_root: bool) -> Any:
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims", "ddof"}):
             return UNSUPPORTED
         if state.is_exact:
             return EXACT_BITS
-        gone, delta = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
-        count = prod(operand.shape[k] for k in gone)
-        if not gone or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
+        reduction_axes, delta = reduced_axes(item, len(operand.shape)), item.options.get("ddof", 0)
+        count = prod(operand.shape[k] for k in reduction_axes)
+        if not reduction_axes or 0 in operand.shape or not isinstance(delta, (int, float)) or count - delta <= 0:
             return EMPTY
         if dtype.kind != "f":
             return f"variances of {operand.buffer.dtype} are not compiled"
         operand = operand if operand.buffer.dtype == dtype else state.copy_of(operand, dtype)
-        mean, apart, square = (
-            append_reduction(state, "mean", operand, gone),
+        mean, deviation, square = (
+            append_reduction(state, "mean", operand, reduction_axes),
             dense_view(dtype, operand.shape),
             dense_view(dtype, operand.shape),
         )
-        state.append_map("subtract", (operand, mean), apart)
-        state.append_map("square", (apart,), square)
-        total = with_item_shape(append_reduction(state, "add", square, gone), item)
-        own = state.result(item)
+        state.append_map("subtract", (operand, mean), deviation)
+        state.append_map("square", (deviation,), square)
+        total = with_item_shape(append_reduction(state, "add", square, reduction_axes), item)
+        out = state.result(item)
         if is_root:
-            divided = dense_view(dtype, own.shape)
+            divided = dense_view(dtype, out.shape)
             state.append_map("divide", (total, float(count - delta)), divided)
-            state.append_map("sqrt", (divided,), own)
+            state.append_map("sqrt", (divided,), out)
         else:
-            state.append_map("divide", (total, float(count - delta)), own)
+            state.append_map("divide", (total, float(count - delta)), out)
         return ""
 
-    return make
+    return lower
 
 
 def _norm(state: LoweringState, item: Any) -> str:
@@ -196,12 +191,12 @@ def _norm(state: LoweringState, item: Any) -> str:
     operand, dtype, options = state.view(item.args[0]), np.asarray(item.raw_value).dtype, item.options
     if operand is None or len(item.args) > 1 or not {"ord", "axis", "keepdims"}.issuperset(options):
         return UNSUPPORTED
-    order, gone = options.get("ord"), reduced_axes(item, len(operand.shape))
+    order, reduction_axes = options.get("ord"), reduced_axes(item, len(operand.shape))
     names = {1: ("absolute", "add"), np.inf: ("absolute", "maximum"), -np.inf: ("absolute", "minimum"), 2: ("square", "add")}
-    is_long = order is None or (order == "fro" and len(gone) == 2)
-    if not is_long and (len(gone) != 1 or not isinstance(order, (int, float)) or order not in names):
+    is_long = order is None or (order == "fro" and len(reduction_axes) == 2)
+    if not is_long and (len(reduction_axes) != 1 or not isinstance(order, (int, float)) or order not in names):
         return "norms of this order are not compiled"
-    if 0 in operand.shape or not gone or dtype.kind != "f":
+    if 0 in operand.shape or not reduction_axes or dtype.kind != "f":
         return EMPTY
     if state.is_exact:
         return EXACT_BITS
@@ -209,49 +204,49 @@ def _norm(state: LoweringState, item: Any) -> str:
     size, fold = names[2] if is_long else names[order]
     sizes = dense_view(dtype, operand.shape)
     state.append_map(size, (operand,), sizes)
-    total = with_item_shape(append_reduction(state, fold, sizes, gone), item)
-    own = state.result(item)
-    state.append_map("sqrt" if size == "square" else "copy", (total,), own)
+    total = with_item_shape(append_reduction(state, fold, sizes, reduction_axes), item)
+    out = state.result(item)
+    state.append_map("sqrt" if size == "square" else "copy", (total,), out)
     return ""
 
 
 def _arg_extremum(extreme: str) -> Any:
     """Return the lowering of ``argmax`` or ``argmin``: the smallest index of an element that equals the extremum or is nan."""
 
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         operand = state.view(item.args[0])
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "keepdims"}):
             return UNSUPPORTED
-        gone, dtype = reduced_axes(item, len(operand.shape)), operand.buffer.dtype
-        count = prod(operand.shape[k] for k in gone)
+        reduction_axes, dtype = reduced_axes(item, len(operand.shape)), operand.buffer.dtype
+        count = prod(operand.shape[k] for k in reduction_axes)
         if 0 in operand.shape or np.asarray(item.raw_value).dtype != np.int64 or count > MAX_SEARCHED:
             return "the searched array is empty or too large"
-        if not gone:
-            own = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
-            state.append_map("copy", (0,), own)
+        if not reduction_axes:
+            out = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
+            state.append_map("copy", (0,), out)
             return ""
         if (
-            len(gone) == 1
+            len(reduction_axes) == 1
             and count <= MAX_UNROLLED
             and prod(np.shape(item.raw_value)) >= MIN_UNROLLED_RESULTS
             and dtype.kind != "b"
         ):
             return _unrolled_arg_extremum(
-                state, item, operand, min(gone), "less_equal" if extreme == "maximum" else "greater_equal"
+                state, item, operand, min(reduction_axes), "less_equal" if extreme == "maximum" else "greater_equal"
             )
-        best = append_reduction(state, _BOOLEAN_EXTREMA[extreme] if dtype.kind == "b" else extreme, operand, gone)
-        is_found = dense_view(bool, operand.shape)
-        state.append_map("equal", (operand, best), is_found, dtype)
+        best = append_reduction(state, _BOOLEAN_EXTREMA[extreme] if dtype.kind == "b" else extreme, operand, reduction_axes)
+        is_match = dense_view(bool, operand.shape)
+        state.append_map("equal", (operand, best), is_match, dtype)
         if dtype.kind == "f":
-            is_nan, is_equal, is_found = dense_view(bool, operand.shape), is_found, dense_view(bool, operand.shape)
+            is_nan, is_equal, is_match = dense_view(bool, operand.shape), is_match, dense_view(bool, operand.shape)
             state.append_map("isnan", (operand,), is_nan, dtype)
-            state.append_map("logical_or", (is_equal, is_nan), is_found)
-        numbers = np.arange(count).reshape([n if k in gone else 1 for k, n in enumerate(operand.shape)])
+            state.append_map("logical_or", (is_equal, is_nan), is_match)
+        numbers = np.arange(count).reshape([n if k in reduction_axes else 1 for k, n in enumerate(operand.shape)])
         candidate_indices = dense_view(np.int64, operand.shape)
-        state.append_map("where", (is_found, state.external(numbers), count), candidate_indices)
-        return _assign_buffer(state, item, append_reduction(state, "minimum", candidate_indices, gone, item))
+        state.append_map("where", (is_match, state.external(numbers), count), candidate_indices)
+        return _assign_buffer(state, item, append_reduction(state, "minimum", candidate_indices, reduction_axes, item))
 
-    return make
+    return lower
 
 
 def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView, axis: int, name: str) -> str:
@@ -262,24 +257,24 @@ def _unrolled_arg_extremum(state: LoweringState, item: Any, operand: BufferView,
     best_index: Any = 0
     for k in range(1, operand.shape[axis]):
         other = BufferView(operand.buffer, operand.offset + k * operand.strides[axis], shape, strides)
-        is_not, is_better, next_best, next_found = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
-        state.append_map(name, (other, best), is_not, dtype)
-        state.append_map("logical_not", (is_not,), is_better)
+        is_worse, is_better, next_best, next_index = (dense_view(kind, shape) for kind in (bool, bool, dtype, np.int64))
+        state.append_map(name, (other, best), is_worse, dtype)
+        state.append_map("logical_not", (is_worse,), is_better)
         if dtype.kind == "f":
-            is_number, is_better_still = dense_view(bool, shape), dense_view(bool, shape)
+            is_number, is_better_number = dense_view(bool, shape), dense_view(bool, shape)
             state.append_map("equal", (best, best), is_number, dtype)
-            state.append_map("logical_and", (is_better, is_number), is_better_still)
-            is_better = is_better_still
+            state.append_map("logical_and", (is_better, is_number), is_better_number)
+            is_better = is_better_number
         state.append_map("where", (is_better, other, best), next_best)
-        state.append_map("where", (is_better, k, best_index), next_found)
-        best, best_index = next_best, next_found
-    own = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
-    state.append_map("copy", (with_item_shape(best_index, item) if isinstance(best_index, BufferView) else best_index,), own)
+        state.append_map("where", (is_better, k, best_index), next_index)
+        best, best_index = next_best, next_index
+    out = state.views[item] = dense_view(np.int64, np.shape(item.raw_value), item)
+    state.append_map("copy", (with_item_shape(best_index, item) if isinstance(best_index, BufferView) else best_index,), out)
     return ""
 
 
 def _scan(operation: str, default: Any) -> Any:
-    def make(state: LoweringState, item: Any) -> str:
+    def lower(state: LoweringState, item: Any) -> str:
         operand, dtype = state.view(item.args[0]), np.asarray(item.raw_value).dtype
         if operand is None or len(item.args) > 1 or not has_known_options(item.options, {"axis", "dtype"}):
             return UNSUPPORTED
@@ -290,11 +285,11 @@ def _scan(operation: str, default: Any) -> Any:
             operand, axis = state.ravel(operand), 0
         if 0 in operand.shape or not operand.shape or operand.shape != np.shape(item.raw_value):
             return EMPTY
-        own = state.views[item] = dense_view(dtype, operand.shape, item)
-        state.steps.append(Scan(operation, (operand,), int(axis) % len(operand.shape), own))
+        out = state.views[item] = dense_view(dtype, operand.shape, item)
+        state.steps.append(Scan(operation, (operand,), int(axis) % len(operand.shape), out))
         return ""
 
-    return make
+    return lower
 
 
 def _accumulations(names: Sequence[str]) -> dict[Any, Any]:

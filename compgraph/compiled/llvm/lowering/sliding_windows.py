@@ -109,7 +109,7 @@ def _geometry_of(correlation: Correlation) -> ConvolutionGeometry:
 
 
 def _pair(lengths: tuple[int, ...], first: int = 1) -> tuple[int, int]:
-    """Return a pair of lengths; for one axis, `first` for its single row."""
+    """Return a pair of lengths; a signal has `first` as the length of its row axis."""
     return (first, lengths[0]) if len(lengths) == 1 else (lengths[0], lengths[1])
 
 
@@ -122,11 +122,11 @@ def lower_max_pool(state: LoweringState, item: Any) -> str:
     if x is None or x.buffer.dtype.kind not in "iuf":
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if reason := pool.refused():
+    if reason := pool.unsupported_reason():
         return reason
     lowest = -np.inf if x.buffer.dtype.kind == "f" else np.iinfo(x.buffer.dtype).min
-    maxima = pool.gathered("maximum", pool.views(pool.padded(x, lowest)), x.buffer.dtype)
-    return pool.result("copy", maxima)
+    maxima = pool.reduce_windows("maximum", pool.views(pool.pad(x, lowest)), x.buffer.dtype)
+    return pool.append_result("copy", maxima)
 
 
 def lower_mean_pool(state: LoweringState, item: Any) -> str:
@@ -135,12 +135,12 @@ def lower_mean_pool(state: LoweringState, item: Any) -> str:
     if x is None or x.buffer.dtype.kind not in "biuf":
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if reason := pool.refused():
+    if reason := pool.unsupported_reason():
         return reason
     if x.buffer.dtype.kind != "f":
         x = state.copy_of(x, np.dtype(float))
-    total = pool.gathered("add", pool.views(pool.padded(x, 0.0)), item.raw_value.dtype)
-    return pool.result("divide", total, pool.sizes())
+    total = pool.reduce_windows("add", pool.views(pool.pad(x, 0.0)), item.raw_value.dtype)
+    return pool.append_result("divide", total, pool.sizes())
 
 
 def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
@@ -149,11 +149,11 @@ def lower_max_pool_gradient(state: LoweringState, item: Any) -> str:
     if g is None or x is None or best is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if reason := pool.refused(x, g):
+    if reason := pool.unsupported_reason(x, g):
         return reason
-    won = pool.winners(x, best)
-    shares = pool.computed("divide", g.shape, g, pool.number_of(won, best.shape))
-    return pool.spread(shares, won)
+    masks = pool.maximum_masks(x, best)
+    shares = pool.append_map("divide", g.shape, g, pool.count_maxima(masks, best.shape))
+    return pool.scatter_to_windows(shares, masks)
 
 
 def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
@@ -162,13 +162,13 @@ def lower_max_pool_tangent(state: LoweringState, item: Any) -> str:
     if t is None or x is None or best is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, x.shape)
-    if reason := pool.refused(x, t):
+    if reason := pool.unsupported_reason(x, t):
         return reason
-    won = pool.winners(x, best)
+    masks = pool.maximum_masks(x, best)
     total: Any = 0.0
-    for view, chosen in zip(pool.views(pool.padded(t, 0.0)), won, strict=True):
-        total = pool.computed("add", view.shape, total, pool.computed("where", view.shape, chosen, view, 0.0))
-    return pool.result("divide", total, pool.number_of(won, best.shape))
+    for view, mask in zip(pool.views(pool.pad(t, 0.0)), masks, strict=True):
+        total = pool.append_map("add", view.shape, total, pool.append_map("where", view.shape, mask, view, 0.0))
+    return pool.append_result("divide", total, pool.count_maxima(masks, best.shape))
 
 
 def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
@@ -177,9 +177,9 @@ def lower_mean_pool_gradient(state: LoweringState, item: Any) -> str:
     if g is None:
         return UNSUPPORTED
     pool = _PoolLowering(state, item, np.shape(item.args[1]))
-    if reason := pool.refused(g):
+    if reason := pool.unsupported_reason(g):
         return reason
-    return pool.spread(pool.computed("divide", g.shape, g, pool.sizes()), [True] * pool.window_size)
+    return pool.scatter_to_windows(pool.append_map("divide", g.shape, g, pool.sizes()), [True] * pool.window_size)
 
 
 class _PoolLowering:
@@ -190,7 +190,7 @@ class _PoolLowering:
         self.windows: Windows = pooling_windows(item.opname, shape, **item.options)
         self.window_size = prod(self.windows.window)
 
-    def refused(self, *floating: BufferView) -> str:
+    def unsupported_reason(self, *floating: BufferView) -> str:
         """Return the reason if it is not supported, otherwise an empty string."""
         if self.window_size > MAX_WINDOW:
             return "pooling of large windows is not compiled"
@@ -198,34 +198,36 @@ class _PoolLowering:
             return f"pooling of {self.dtype} is not compiled"
         return "" if np.size(self.item.raw_value) else "there is nothing to pool"
 
-    def computed(self, name: str, shape: tuple[int, ...], *operands: Any, dtype: Any = None, computed: Any = None) -> BufferView:
+    def append_map(
+        self, name: str, shape: tuple[int, ...], *operands: Any, dtype: Any = None, compute_dtype: Any = None
+    ) -> BufferView:
         """Append an elementwise operation with a new array as its result."""
-        own = dense_view(self.dtype if dtype is None else dtype, shape)
-        self.state.append_map(name, operands, own, computed)
-        return own
+        out = dense_view(self.dtype if dtype is None else dtype, shape)
+        self.state.append_map(name, operands, out, compute_dtype)
+        return out
 
-    def result(self, name: str, *operands: Any) -> str:
+    def append_result(self, name: str, *operands: Any) -> str:
         """Append the operation that computes the result."""
-        self.state.views[self.item] = own = dense_view(self.dtype, np.shape(self.item.raw_value), self.item)
-        self.state.append_map(name, operands, own)
+        self.state.views[self.item] = out = dense_view(self.dtype, np.shape(self.item.raw_value), self.item)
+        self.state.append_map(name, operands, out)
         return ""
 
-    def padded(self, x: BufferView, value: Any) -> BufferView:
+    def pad(self, x: BufferView, value: Any) -> BufferView:
         """Return an array with its padding."""
         if not any(map(any, self.windows.pads)):
             return x
         axes = len(self.windows.lengths)
-        own = dense_view(x.buffer.dtype, (*x.shape[: len(x.shape) - axes], *self.windows.padded))
-        self.state.append_map("copy", (value,), own, is_write=True)
-        self.state.append_map("copy", (x,), self.inner(own), is_write=True)
-        return own
+        out = dense_view(x.buffer.dtype, (*x.shape[: len(x.shape) - axes], *self.windows.padded))
+        self.state.append_map("copy", (value,), out, is_write=True)
+        self.state.append_map("copy", (x,), self.without_padding(out), is_write=True)
+        return out
 
-    def inner(self, padded: BufferView) -> BufferView:
+    def without_padding(self, padded: BufferView) -> BufferView:
         """Return a padded array without its padding."""
         axes = len(self.windows.lengths)
-        before = sum(s * left for s, (left, _) in zip(padded.strides[-axes:], self.windows.pads, strict=True))
+        offset = sum(s * before for s, (before, _) in zip(padded.strides[-axes:], self.windows.pads, strict=True))
         shape = (*padded.shape[:-axes], *self.windows.lengths)
-        return BufferView(padded.buffer, padded.offset + before, shape, padded.strides)
+        return BufferView(padded.buffer, padded.offset + offset, shape, padded.strides)
 
     def views(self, padded: BufferView) -> list[BufferView]:
         """Return for each window position the elements at this position in all windows."""
@@ -238,27 +240,27 @@ class _PoolLowering:
             views.append(BufferView(padded.buffer, padded.offset + offset, shape, strides))
         return views
 
-    def gathered(self, name: str, views: list[BufferView], dtype: Any) -> BufferView:
+    def reduce_windows(self, name: str, views: list[BufferView], dtype: Any) -> BufferView:
         """Reduce all window positions by a binary operation."""
         total = views[0]
         for view in views[1:]:
-            total = self.computed(name, view.shape, total, view, dtype=dtype)
+            total = self.append_map(name, view.shape, total, view, dtype=dtype)
         return total
 
-    def winners(self, x: BufferView, best: BufferView) -> list[BufferView]:
-        """Return for each window position whether the maximum is there; padding never is."""
+    def maximum_masks(self, x: BufferView, best: BufferView) -> list[BufferView]:
+        """Return for each window position a mask of the windows that have their maximum there; padding is excluded."""
         boolean, kind = np.dtype(bool), x.buffer.dtype
-        unknown = self.computed("isnan", best.shape, best, dtype=boolean, computed=kind)
-        winners = []
-        for view, inside in zip(self.views(self.padded(x, -np.inf)), self._inside(), strict=True):
-            won = self.computed("greater_equal", best.shape, view, best, dtype=boolean, computed=kind)
+        is_nan = self.append_map("isnan", best.shape, best, dtype=boolean, compute_dtype=kind)
+        masks = []
+        for view, inside in zip(self.views(self.pad(x, -np.inf)), self._inside(), strict=True):
+            is_maximum = self.append_map("greater_equal", best.shape, view, best, dtype=boolean, compute_dtype=kind)
             if not inside.all():
-                won = self.computed("logical_and", best.shape, won, self.state.external(inside), dtype=boolean)
-            winners.append(self.computed("logical_or", best.shape, won, unknown, dtype=boolean))
-        return winners
+                is_maximum = self.append_map("logical_and", best.shape, is_maximum, self.state.external(inside), dtype=boolean)
+            masks.append(self.append_map("logical_or", best.shape, is_maximum, is_nan, dtype=boolean))
+        return masks
 
     def _inside(self) -> list[Any]:
-        """Return for each window position in which windows it is not padding."""
+        """Return for each window position a mask of the windows where it is not padding."""
         w, masks = self.windows, []
         for position in np.ndindex(w.window):
             along = []
@@ -268,13 +270,13 @@ class _PoolLowering:
             masks.append(functools.reduce(np.logical_and.outer, along))
         return masks
 
-    def number_of(self, won: list[BufferView], shape: tuple[int, ...]) -> BufferView:
-        """Return the number of positions of each window with its maximum, at least 1."""
-        total = self.computed("copy", shape, won[0], computed=np.dtype(bool))
-        for more in won[1:]:
-            one = self.computed("copy", shape, more, computed=np.dtype(bool))
-            total = self.computed("add", shape, total, one)
-        return self.computed("maximum", shape, total, 1.0)
+    def count_maxima(self, masks: list[BufferView], shape: tuple[int, ...]) -> BufferView:
+        """Return the number of positions of each window that have its maximum, at least 1."""
+        total = self.append_map("copy", shape, masks[0], compute_dtype=np.dtype(bool))
+        for mask in masks[1:]:
+            ones = self.append_map("copy", shape, mask, compute_dtype=np.dtype(bool))
+            total = self.append_map("add", shape, total, ones)
+        return self.append_map("maximum", shape, total, 1.0)
 
     def sizes(self) -> Any:
         """Return the number of elements in each window, without padding."""
@@ -283,13 +285,13 @@ class _PoolLowering:
             return float(prod(int(count[0]) for count in counts))
         return self.state.external(np.ascontiguousarray(count_window_elements(self.windows, self.dtype)))
 
-    def spread(self, shares: BufferView, won: list[Any]) -> str:
-        """Lower the result: `shares`, added at the window positions selected by `won`."""
+    def scatter_to_windows(self, shares: BufferView, masks: list[Any]) -> str:
+        """Lower a gradient: `shares`, added at the window positions that `masks` select."""
         axes = len(self.windows.lengths)
         padded = dense_view(self.dtype, (*shares.shape[:-axes], *self.windows.padded), self.item)
         self.state.append_map("copy", (0.0,), padded, is_write=True)
-        for view, chosen in zip(self.views(padded), won, strict=True):
-            value = shares if chosen is True else self.computed("where", shares.shape, chosen, shares, 0.0)
+        for view, mask in zip(self.views(padded), masks, strict=True):
+            value = shares if mask is True else self.append_map("where", shares.shape, mask, shares, 0.0)
             self.state.append_map("add", (view, value), view, is_write=True)
-        self.state.views[self.item] = self.inner(padded)
+        self.state.views[self.item] = self.without_padding(padded)
         return ""

@@ -33,17 +33,17 @@ def basic_index_view(view: BufferView, index: Sequence[Any]) -> BufferView | Non
         length, stride = view.shape[axis], view.strides[axis]
         axis += 1
         if isinstance(i, slice):
-            chosen = range(*i.indices(length))
-            shape.append(len(chosen))
-            strides.append(stride * chosen.step)
-            offset += chosen.start * stride if chosen else 0
+            positions = range(*i.indices(length))
+            shape.append(len(positions))
+            strides.append(stride * positions.step)
+            offset += positions.start * stride if positions else 0
         else:
             offset += (int(i) % length) * stride
     return BufferView(view.buffer, offset, tuple(shape), tuple(strides))
 
 
 def view_of(item: Any, source: BufferView) -> BufferView | None:
-    """Return the view of a node that may be a view of `source`; None if it is not known."""
+    """Return the view of a node that may be a view of `source`; None if it is not a view, or unsupported."""
     if item.function is ops.getitem:
         index = item.args[1:]
         return None if any(isinstance(i, np.ndarray) for i in index) else basic_index_view(source, index)
@@ -78,8 +78,8 @@ def _moveaxis(item: Any, source: BufferView) -> BufferView | None:
     if len(item.args) > 1 or set(item.options) != {"source", "destination"}:
         return None
     axes = np.arange(len(source.shape))  # axis numbers as lengths are permuted like the axes
-    moved = np.moveaxis(np.empty(axes, bool), **item.options).shape
-    return _permute(source, moved)
+    permuted_axes = np.moveaxis(np.empty(axes, bool), **item.options).shape
+    return _permute(source, permuted_axes)
 
 
 def _broadcast_to(item: Any, source: BufferView) -> BufferView | None:
@@ -88,10 +88,10 @@ def _broadcast_to(item: Any, source: BufferView) -> BufferView | None:
 
 def _reshape(item: Any, source: BufferView) -> BufferView | None:
     shape = np.shape(item.raw_value)
-    is_plain = item.options.get("order", "C") in ("C", None) and set(item.options) <= {"shape", "order", "axis", "copy"}
-    if not is_plain or item.options.get("copy"):
+    is_c_order = item.options.get("order", "C") in ("C", None) and set(item.options) <= {"shape", "order", "axis", "copy"}
+    if not is_c_order or item.options.get("copy"):
         return None
-    if not source.is_dense:  # a view in NumPy if only axes of length 1 change; a copy in most other cases
+    if not source.is_dense:  # NumPy returns a view if only axes of length 1 change, and usually a copy otherwise
         return _squeeze(item, source)
     return BufferView(source.buffer, source.offset, shape, c_strides(shape))
 
@@ -108,8 +108,8 @@ def _squeeze(item: Any, source: BufferView) -> BufferView | None:
 
 def _window(item: Any, source: BufferView) -> BufferView | None:
     options, size = item.options, source.buffer.dtype.itemsize
-    is_as_laid = item.args[0].raw_value.flags.c_contiguous and source.is_dense  # required by offset and strides
-    if not is_as_laid or options["dtype"] != source.buffer.dtype or options["offset"] % size:
+    has_same_layout = item.args[0].raw_value.flags.c_contiguous and source.is_dense  # required by offset and strides
+    if not has_same_layout or options["dtype"] != source.buffer.dtype or options["offset"] % size:
         return None
     strides = tuple(s // size for s in options["strides"])
     return BufferView(source.buffer, source.offset + options["offset"] // size, tuple(options["shape"]), strides)
