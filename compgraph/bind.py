@@ -22,7 +22,7 @@ from .tracing import LOGS, is_tracing
 from .values import (
     NO_OPTIONS,
     TRANSFORM_TRACERS,
-    USED,
+    USED_CLASS_OF,
     OperationalNode,
     ScalarNode,
     Value,
@@ -70,7 +70,7 @@ def bind(function: Any, args: tuple[Any, ...], options: dict[str, Any] = NO_OPTI
         return (RECORDING if is_quick() else current_interpreter()).process(function, args, options)
     if has_arrays:  # nodes over memory are arrays, too
         for operand in args:
-            if type(operand) in USED:
+            if type(operand) in USED_CLASS_OF:
                 mark_used(operand)
         args = as_plain_views(args)
     return type(innermost).process(innermost.level, function, args, options)
@@ -81,7 +81,7 @@ def attach(value: Any, function: Any, args: tuple[Any, ...], options: dict[str, 
     return (RECORDING if is_quick() else current_interpreter(records=True)).attach(value, function, args, options)
 
 
-def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+def record_active(value: Any, function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
     """Record an operation on active operands without options: the fast path of `attach`, valid if `is_quick`."""
     if is_tracing():
         if type(value) in SAME_BITS:
@@ -100,7 +100,7 @@ def record_active(value: Any, function: Any, args: tuple[Any, ...], edges: tuple
         node = new_scalar(value, ScalarNode)
     node.function = function
     node.args = args
-    node.parent_argnums = edges
+    node.parent_argnums = parent_argnums
     node.options = NO_OPTIONS
     node.sequence_number = next_sequence_number()
     node.memory = node._name = node._operands = None

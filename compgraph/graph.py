@@ -17,7 +17,7 @@ from .values import (
     ACTIVE,
     INERT,
     TRACEABLE,
-    USED,
+    USED_CLASS_OF,
     ConstantNode,
     MultiOutput,
     Value,
@@ -33,7 +33,7 @@ from .values import (
 # Not complex: where it meets a float64 scalar, Python divides, and raises where NumPy gives infinity.
 NUMBERS: frozenset[Any] = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 RAW = NUMBERS | {ndarray}
-FAMILIAR = RAW | ACTIVE | INERT | USED.keys() | {type(None), complex, np.bool_}
+FAMILIAR = RAW | ACTIVE | INERT | USED_CLASS_OF.keys() | {type(None), complex, np.bool_}
 
 
 def as_operand(value: Any) -> Any:

@@ -23,9 +23,9 @@ from .values import (
     OPERATIONAL,
     RIGHT,
     TRACER_CLASSES,
-    TRACKED,
+    TRACKED_CLASS_OF,
     UNTRACKED,
-    USED,
+    USED_CLASS_OF,
     InertBlankNode,
     InertNode,
     MultiOutput,
@@ -64,16 +64,16 @@ def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...],
     has_arrays : bool
         Whether there are plain arrays, which the caller may change later.
     """
-    values, edges, is_active, has_arrays = [], [], False, False
+    values, parent_argnums, is_active, has_arrays = [], [], False, False
     for position, operand in enumerate(args):
         if isinstance(operand, Value):
             if not hasattr(operand, "raw_value"):
                 require_history(operand)
             values.append(operand.raw_value)
-            edges.append(position)
+            parent_argnums.append(position)
             if type(operand) in ACTIVE:
                 is_active = True
-            elif type(operand) in USED:
+            elif type(operand) in USED_CLASS_OF:
                 mark_used(operand)
                 is_active = is_active or type(operand) in ACTIVE
         elif isinstance(operand, ndarray):
@@ -81,12 +81,12 @@ def _unpack_operands(args: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...],
             has_arrays = True
         else:
             values.append(operand)
-    positions = tuple(edges)
-    return values, _EDGES.get(positions, positions), is_active, has_arrays
+    positions = tuple(parent_argnums)
+    return values, _INTERNED_ARGNUMS.get(positions, positions), is_active, has_arrays
 
 
-_EDGES: dict[tuple[int, ...], tuple[int, ...]] = {
-    edges: edges for edges in (LEFT, RIGHT, BOTH)
+_INTERNED_ARGNUMS: dict[tuple[int, ...], tuple[int, ...]] = {
+    parent_argnums: parent_argnums for parent_argnums in (LEFT, RIGHT, BOTH)
 }  # shared objects, compared by identity
 
 
@@ -95,36 +95,36 @@ class Recording:
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute and record ``function(*args, **options)``; without a node among the operands, return the plain result."""
-        values, edges, active, has_arrays = _unpack_operands(args)
-        if not edges:
+        values, parent_argnums, is_active, has_arrays = _unpack_operands(args)
+        if not parent_argnums:
             return function(*values, **options)
         try:
             value = function(*values, **options)
         except (ArithmeticError, ValueError) as error:
-            for tell in on_operation_error:
-                tell(function, args, options, error)
+            for callback in on_operation_error:
+                callback(function, args, options, error)
             if not hasattr(error, "__notes__"):
                 error.add_note(f"in {ops.opname_of(function)} of {', '.join(map(_describe_operand, args[:4]))}")
             raise
         if has_arrays or options:
             args, options = save_operands(args, options)
-        active = active and function not in ops.PIECEWISE
+        is_active = is_active and function not in ops.PIECEWISE
         if LOGS and not is_tracing() and any(map(is_operator_tracer, args)) and function is not ops.stop_gradient:
-            return run_isolated(_attach_traced, value, function, args, options, edges, active)
-        return _attach(value, function, args, options, edges, active)
+            return run_isolated(_attach_traced, value, function, args, options, parent_argnums, is_active)
+        return _attach(value, function, args, options, parent_argnums, is_active)
 
     def attach(self, value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Record an operation whose result is already computed; return its node or tuple of nodes."""
-        edges = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
-        for i in edges:
-            if type(args[i]) in USED:
+        parent_argnums = tuple([i for i, a in enumerate(args) if isinstance(a, (Value, MultiOutput))])
+        for i in parent_argnums:
+            if type(args[i]) in USED_CLASS_OF:
                 mark_used(args[i])
-        active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in edges)
-        return _attach(value, function, args, options, edges, active)
+        is_active = function not in ops.PIECEWISE and any(type(args[i]) in ACTIVE for i in parent_argnums)
+        return _attach(value, function, args, options, parent_argnums, is_active)
 
 
 def _describe_operand(operand: Any) -> str:
-    """An operand in the note on an error of NumPy."""
+    """Describe an operand for the note on a NumPy error."""
     if isinstance(operand, Value):
         return f"the {describe(operand)}"
     if isinstance(operand, ndarray):
@@ -140,11 +140,11 @@ class Computing(Recording):
 
     def process(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Compute ``function(*args, **options)``; the result is plain."""
-        values, edges, _, _ = _unpack_operands(args)
+        values, parent_argnums, _, _ = _unpack_operands(args)
         value = function(*values, **options)
-        for position in edges:
+        for position in parent_argnums:
             _note_untracked_read(args[position])
-        return detach_result(value, args, edges) if edges and is_tracing() else value
+        return detach_result(value, args, parent_argnums) if parent_argnums and is_tracing() else value
 
 
 COMPUTING = Computing()
@@ -158,13 +158,13 @@ class Scoped:
 
     def process(self, *operation: Any) -> Any:
         """Process an operation and store the scope in its nodes."""
-        return self._entered(self.inner.process(*operation))
+        return self._store_scope(self.inner.process(*operation))
 
     def attach(self, *operation: Any) -> Any:
         """Attach an operation and store the scope in its nodes."""
-        return self._entered(self.inner.attach(*operation))
+        return self._store_scope(self.inner.attach(*operation))
 
-    def _entered(self, result: Any) -> Any:
+    def _store_scope(self, result: Any) -> Any:
         if is_recorded(result):
             set_scope(result, self.path)
         return result
@@ -208,24 +208,24 @@ def _attach_traced(*operation: Any) -> Any:
 def detach_result(value: Any, args: tuple[Any, ...], positions: Iterable[int]) -> Any:
     """An unrecorded result. Views of an operand become read-only, because writes into them would bypass the log."""
     if type(value) is ndarray:
-        plains = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
-        if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plains):
+        plain_operands = [a.raw_value if isinstance(a, Value) else a for a in map(args.__getitem__, positions)]
+        if any(type(a) is ndarray and owner_of(a) is owner_of(value) for a in plain_operands):
             value = value.view()
             value.flags.writeable = False
     return value
 
 
-# Called when the values of an operation's operands made it raise: with function, operands, options and error.
+# Called with function, operands, options and error when an operation raises for the values of its operands.
 on_operation_error: list[Callable[[Any, tuple[Any, ...], dict[str, Any], Exception], None]] = []
 
 
 def _note_untracked_read(node: Any) -> None:
     """Store in `Value.untracked_read` that an unrecorded operation reads the node's present value."""
     try:
-        is_known = node.untracked_read > node.sequence_number
+        is_noted = node.untracked_read > node.sequence_number
     except AttributeError:
-        is_known = False
-    if not is_known:
+        is_noted = False
+    if not is_noted:
         node.untracked_read = next_sequence_number()
 
 
@@ -240,19 +240,19 @@ def new_scalar(value: Any, kind: type[Node]) -> Any:
 
 
 def _attach(
-    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], edges: tuple[int, ...], active: bool
+    value: Any, function: Any, args: tuple[Any, ...], options: dict[str, Any], parent_argnums: tuple[int, ...], is_active: bool
 ) -> Any:
     value = unwrap_buffer(value)  # a user's function may return a buffer
     if isinstance(value, (tuple, list)):
-        return _outputs(value, function, args, options, edges, active)
+        return _attach_multi_output(value, function, args, options, parent_argnums, is_active)
     may_share = type(value) is ndarray and type(function) is not np.ufunc
-    if may_share and (value.base is not None or _is_operand(value, args, edges)):
-        value, active = _as_view(value, args, edges, active)
-    node = set_history(_new_result(value, active, args), function, args, edges, options)
-    if may_share and ops.has_value_dependent_shape(function, args, edges):
-        _notify_counted((node,))
-    if function in _BLANK and type(node) in _INERT_ARRAYS and not is_tracing():
-        if type(node) in TRACKED:
+    if may_share and (value.base is not None or _is_operand(value, args, parent_argnums)):
+        value, is_active = _as_view(value, args, parent_argnums, is_active)
+    node = set_history(_new_result(value, is_active, args), function, args, parent_argnums, options)
+    if may_share and ops.has_value_dependent_shape(function, args, parent_argnums):
+        _notify_shapes((node,))
+    if function in _BLANK_CONSTRUCTORS and type(node) in _INERT_ARRAYS and not is_tracing():
+        if type(node) in TRACKED_CLASS_OF:
             mark_used(node)
         if function is np.empty_like:
             value.fill(0)  # `mark_used` detects foreign writes only in arrays that began as zeros
@@ -264,40 +264,42 @@ def _attach(
 on_value_dependent_shape: list[Callable[[tuple[Any, ...]], None]] = []
 
 
-def _notify_counted(nodes: tuple[Any, ...]) -> None:
-    for tell in on_value_dependent_shape:
-        tell(nodes)
+def _notify_shapes(nodes: tuple[Any, ...]) -> None:
+    for callback in on_value_dependent_shape:
+        callback(nodes)
 
 
-_BLANK = frozenset({np.zeros_like, np.empty_like})
+_BLANK_CONSTRUCTORS = frozenset({np.zeros_like, np.empty_like})
 _INERT_ARRAYS = (InertNode, UntrackedNode)
 
 
-def _is_operand(value: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> bool:
+def _is_operand(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> bool:
     """Whether a function returned one of its operands."""
-    for i in edges:  # noqa: SIM110 (a generator costs as much as the operation)
+    for i in parent_argnums:  # noqa: SIM110 (a generator costs as much as the operation)
         if args[i].raw_value is value:
             return True
     return False
 
 
-def _as_view(value: Any, args: tuple[Any, ...], edges: tuple[int, ...], active: bool) -> tuple[Any, bool]:
+def _as_view(value: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...], is_active: bool) -> tuple[Any, bool]:
     """A result that may be a view of an operand, as an array of its own; and whether it may need a cotangent."""
     if value.base is None:
         value = value.view()
-    if not active:  # an active node may be written into the buffer later, for a read-only view through the operand
+    if not is_active:  # an active node may be written into the buffer later, for a read-only view through the operand
         owner = owner_of(value)
         may_change = owner.flags.writeable if isinstance(owner, ndarray) and not is_deriving() else value.flags.writeable
-        active = may_change and any(type(args[i].raw_value) is ndarray and owner_of(args[i].raw_value) is owner for i in edges)
-    return value, active
+        is_active = may_change and any(
+            type(args[i].raw_value) is ndarray and owner_of(args[i].raw_value) is owner for i in parent_argnums
+        )
+    return value, is_active
 
 
-def _new_result(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
+def _new_result(value: Any, is_active: bool, args: tuple[Any, ...] = ()) -> Any:
     """The value of an operation on `args` as a node without history; integers and booleans are always inert."""
     kind = value.dtype.kind if hasattr(value, "dtype") else "O"
     if kind not in "biufc":
         raise TypeError(f"the result, a {type(value).__name__}, holds no numbers; compute with node.value where that is meant")
-    kinds = OPERATIONAL if active and kind in "fc" else INERTS
+    kinds = OPERATIONAL if is_active and kind in "fc" else INERTS
     if kind in "biu" and not is_tracing():
         kinds = UNTRACKED if is_following() else INERTS
         if not TRACER_CLASSES.isdisjoint(map(type, args)):
@@ -314,31 +316,38 @@ def _new_result(value: Any, active: bool, args: tuple[Any, ...] = ()) -> Any:
     return node
 
 
-def _outputs(
+def _attach_multi_output(
     value: Any,
     function: Any,
     args: tuple[Any, ...],
     options: dict[str, Any],
-    edges: tuple[int, ...],
-    active: bool,
+    parent_argnums: tuple[int, ...],
+    is_active: bool,
 ) -> Any:
     """Nodes that share one MultiOutput. Named tuples (``slogdet``) and None are preserved."""
-    joint = MultiOutput()
-    value = _copy_shared_outputs(value, args, edges)
-    joint.raw_value = tuple(value)
-    joint.function, joint.args, joint.options, joint.parent_argnums = function, args, options, edges
-    joint.sequence_number = next_sequence_number()
-    joint._operands = None
-    source_lines.set_line(joint)
-    nodes = [set_history(_new_result(part, active, args), ops.output(k), (joint,), (0,)) for k, part in enumerate(value)]
-    if ops.has_value_dependent_shape(function, args, edges):
-        _notify_counted(tuple(nodes))
+    multi_output = MultiOutput()
+    value = _copy_shared_outputs(value, args, parent_argnums)
+    multi_output.raw_value = tuple(value)
+    multi_output.function, multi_output.args, multi_output.options, multi_output.parent_argnums = (
+        function,
+        args,
+        options,
+        parent_argnums,
+    )
+    multi_output.sequence_number = next_sequence_number()
+    multi_output._operands = None
+    source_lines.set_line(multi_output)
+    nodes = [
+        set_history(_new_result(part, is_active, args), ops.output(k), (multi_output,), (0,)) for k, part in enumerate(value)
+    ]
+    if ops.has_value_dependent_shape(function, args, parent_argnums):
+        _notify_shapes(tuple(nodes))
     return type(value)(*nodes) if hasattr(value, "_fields") else type(value)(nodes)
 
 
-def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, ...]) -> Any:
+def _copy_shared_outputs(values: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...]) -> Any:
     """Copy outputs that share memory with an operand, as only users' primitives return them."""
-    owners = {id(owner_of(args[i].raw_value)) for i in edges if type(args[i].raw_value) is ndarray}
+    owners = {id(owner_of(args[i].raw_value)) for i in parent_argnums if type(args[i].raw_value) is ndarray}
     shared = [type(part) is ndarray and id(owner_of(part)) in owners for part in values]
     if not any(shared):
         return values
@@ -349,6 +358,6 @@ def _copy_shared_outputs(values: Any, args: tuple[Any, ...], edges: tuple[int, .
 def inert_leaf(value: Any) -> Any:
     """A value as a node without operands and cotangent."""
     node = set_history(_new_result(value, False), None, (), ())
-    if type(node) in TRACKED:
+    if type(node) in TRACKED_CLASS_OF:
         mark_used(node)
     return node

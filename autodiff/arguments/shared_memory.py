@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.inplace import memory_behind
+from compgraph.inplace import backing_array
 from compgraph.storage import owner_of
 from compgraph.values import ARGUMENTS, Value, has_history
 
@@ -24,7 +24,7 @@ _MAX_WORK = 10_000  # of `numpy.shares_memory`
 def memory_of(value: Any) -> Any:
     """The array that holds the values of an argument; None for scalars and other objects."""
     if isinstance(value, Value):
-        value = memory_behind(value) if has_history(value) else None
+        value = backing_array(value) if has_history(value) else None
     elif not isinstance(value, np.ndarray) and is_labelled(value):
         value = np.asarray(value)
     return value if isinstance(value, np.ndarray) and value.size else None

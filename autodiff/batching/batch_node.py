@@ -24,7 +24,7 @@ from compgraph.graph import as_operand
 from compgraph.inplace import as_traced
 from compgraph.ops import getitem
 from compgraph.protocols import number_methods
-from compgraph.storage import owner_of, place_in, window
+from compgraph.storage import layout_in, owner_of, window
 from compgraph.values import (
     NO_OPTIONS,
     BatchedValueError,
@@ -140,7 +140,7 @@ class BatchNode(TransformTracer):
     def _view_of(self, buffer: NDArray[Any]) -> dict[str, Any]:
         """Offset, shape and strides of this view in its root's buffer, without the batch axes of outer levels."""
         base, own, depth = plain_base(buffer), plain_base(self._values), batch_depth(self._values)
-        view = place_in(base, own)
+        view = layout_in(base, own)
         shape, strides = view["shape"][depth:], view["strides"][depth:]
         new = self.root._values  # type: ignore[union-attr]
         row = plain_base(new).strides[batch_depth(new)]  # may differ: the batch axis may have been a broadcast one

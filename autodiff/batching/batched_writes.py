@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compgraph.inplace import numpy_writes, put_plain, require_writeable
+from compgraph.inplace import numpy_writes, require_writeable, store_plain
 from compgraph.inplace import store as store_node
 from compgraph.values import BatchedValueError, Value, describe
 
@@ -64,7 +64,7 @@ def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, others: tuple[Any, ...]) 
     _require_writable(target)
     level = target.level
     values = [other.values if is_batch(other) and other.level == level else other for other in others]
-    parts, batched = _own_parts(target, numpy_writes.own_index(index), values)
+    parts, batched = _own_parts(target, numpy_writes.copy_index(index), values)
     if any(is_batch(i) and i.dtype.kind == "b" for i in parts):
         name = ufunc.__name__
         raise BatchedValueError(
@@ -177,4 +177,4 @@ def _put(into: Any, index: Any, values: Any, casting: str | None) -> None:
             "np.zeros_like(x)"
         )
     else:
-        put_plain(into, index, values, casting)
+        store_plain(into, index, values, casting)

@@ -17,11 +17,11 @@ from compgraph import ops
 from compgraph.bind import bind
 from compgraph.context import active_watcher, is_blocked_level, is_recording
 from compgraph.guards import scalar_hash
-from compgraph.inplace import put_plain, require_writeable, store
+from compgraph.inplace import require_writeable, store, store_plain
 from compgraph.interpreters import detach_result, inert_leaf
 from compgraph.profiling import TANGENT, patch_method
 from compgraph.protocols import number_methods
-from compgraph.storage import interrupted_write, overlaps_itself, owner_of, place_in, window
+from compgraph.storage import interrupted_write_error, layout_in, overlaps_itself, owner_of, window
 from compgraph.values import (
     INERT,
     NO_OPTIONS,
@@ -114,7 +114,7 @@ class TangentNode(TransformTracer):
         """The value, one level further down."""
         if self.root is not None and _rank(self._primal) < _rank(self.root.primal):
             buffer = self.root.primal  # became a node, because one was written into it
-            primal = bind(window, (buffer,), place_in(buffer.raw_value, self.raw_value))
+            primal = bind(window, (buffer,), layout_in(buffer.raw_value, self.raw_value))
             if not isinstance(primal, Value):  # not recorded
                 return primal
             self._primal = primal
@@ -211,7 +211,7 @@ class TangentNode(TransformTracer):
             if isinstance(into, Value):
                 store(into, index, primal, casting)
             else:
-                put_plain(into, index, primal, casting)
+                store_plain(into, index, primal, casting)
         except (ValueError, TypeError, IndexError):  # raised by NumPy before any change
             root._shadow = shadow
             raise
@@ -224,7 +224,7 @@ class _Half:
     """In place of the shadow while a write into value and tangent is under way, and after one that was interrupted."""
 
     def window(self, plain: Any) -> Any:
-        raise interrupted_write(None)
+        raise interrupted_write_error(None)
 
     buffer = property(lambda self: self.window(None))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compgraph import ops
 from compgraph.bind import bind
 from compgraph.graph import to_values
-from compgraph.storage import overlaps_itself, place_of, scatter_to_buffer, window
+from compgraph.storage import layout_of, overlaps_itself, scatter_to_buffer, window
 
 from ..rules import SharedFormulas, general, linear, record_getitem, scatter, scatter_lazily
 
@@ -113,7 +113,7 @@ def _pull_window(
     """Return zeros with `g` at the window. The cotangent of a complex buffer viewed by its real parts is conjugated."""
     memory: Any = to_values(buffer)
     low, high = np.lib.array_utils.byte_bounds(memory) if memory.size else (0, 0)
-    start = place_of(memory, low)["offset"]
+    start = layout_of(memory, low)["offset"]
     count, offset = -(-(high - low) // memory.itemsize), offset + start
     is_flat = memory.ndim == 1 and memory.flags.c_contiguous
     if overlaps_itself(window(np.empty(count, buffer.dtype), shape, dtype, offset, strides)):

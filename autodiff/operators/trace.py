@@ -26,10 +26,10 @@ from compgraph.tracing import Tracing
 from compgraph.values import (
     ArgumentNode,
     Value,
-    argument_over,
     describe,
     is_python_arithmetic,
     mark_python_number,
+    new_argument,
     new_leaf,
     next_sequence_number,
     unwrap_buffer,
@@ -309,7 +309,7 @@ def argument_tracer(value: Any) -> Any:
         return TangentNode.create_using(argument_tracer(value.primal), value.tangent, value.level)
     if isinstance(value, Value):
         return ArgumentNode.of(bind(input_of, (value,)))
-    return argument_over(value)
+    return new_argument(value)
 
 
 def first_of(value: Any) -> Any:

@@ -16,7 +16,17 @@ import numpy as np
 from compgraph import ops
 from compgraph.context import active_profiler, active_watcher
 from compgraph.storage import BufferCopy, Memory, Write, by_sequence_number, collector, last_writers, overlaps_itself, root_of
-from compgraph.values import ACTIVE, INERT, NO_OPTIONS, USED, MultiOutput, Value, VariableNode, next_sequence_number, snapshot
+from compgraph.values import (
+    ACTIVE,
+    INERT,
+    NO_OPTIONS,
+    USED_CLASS_OF,
+    MultiOutput,
+    Value,
+    VariableNode,
+    next_sequence_number,
+    snapshot,
+)
 
 from ..rules import (
     LAZY_COTANGENTS,
@@ -32,7 +42,7 @@ from ..rules import (
 from .profiled_sweeps import profile_replay
 
 ndarray = np.ndarray
-KINDS = ACTIVE | INERT | USED.keys()
+KINDS = ACTIVE | INERT | USED_CLASS_OF.keys()
 
 
 class Tape(list[Any]):
@@ -67,7 +77,7 @@ def build_tape(output: Any, nodes: Iterable[Any], stop: frozenset[int]) -> Tape:
         root = roots[id(node)]
         if root is not None and root.memory:
             memory = root.memory
-            before, count = write_counts.setdefault(memory, 0), memory.before(sequence_number)
+            before, count = write_counts.setdefault(memory, 0), memory.count_before(sequence_number)
             if count > before:
                 write_counts[memory] = count
                 queue.extend(memory.log[before:count])
@@ -288,7 +298,7 @@ def _run_replay(
 ) -> dict[Any, Any]:
     """Make the pass itself."""
     if replay.roots:
-        collector.weigh(sum([event.raw_value.nbytes for event in events if isinstance(event, Value)]))
+        collector.add_bytes(sum([event.raw_value.nbytes for event in events if isinstance(event, Value)]))
     wanted_cotangents: dict[Any, Any] = {}
     roots, waiting, recorded = replay.roots, replay.cotangents, replay.create_graph
     wanted_ids, last = set(map(id, wanted)), set(map(id, ends))

@@ -19,7 +19,7 @@ import numpy as np
 from .. import ops
 from ..context import reset_after_fork
 from ..guards import Guard
-from ..storage import Write, place_in, value_at, window
+from ..storage import Write, layout_in, value_at, window
 from ..values import MultiOutput, Value, freeze_operand
 from .block_fusion import BLOCK, Group, uniform_value
 from .schedule import Schedule
@@ -144,7 +144,7 @@ class Writer:
         root = self.roots[id(write.memory)]
         if write.window is root.raw_value:
             return str(self.names[root])
-        place = {name: self.names.literal(value) for name, value in place_in(root.raw_value, write.window).items()}
+        place = {name: self.names.literal(value) for name, value in layout_in(root.raw_value, write.window).items()}
         arguments = ", ".join(f"{name}={value}" for name, value in place.items())
         return f"{self.names.function(window)}({self.names[root]}, {arguments})"
 

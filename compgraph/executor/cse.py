@@ -193,7 +193,7 @@ def _evaluate(node: Any) -> Any:
 
 
 def _rewrite(item: Write, args: tuple[Any, ...], memory: Memory) -> Write:
-    new_write = item.like(memory, args[0], isinstance(args[0], Value))
+    new_write = item.with_value(memory, args[0], isinstance(args[0], Value))
     memory.log.append(new_write)
     return new_write
 

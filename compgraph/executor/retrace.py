@@ -17,7 +17,7 @@ from ..bind import attach, bind
 from ..context import rerecording, run_isolated
 from ..guards import Guard, GuardError, Shape, UntrackedGuard, collecting_guards
 from ..inplace import store
-from ..storage import Write, memory_of, place_in, root_of, value_at, viewed_operand, window
+from ..storage import Write, layout_in, memory_of, root_of, value_at, viewed_operand, window
 from ..values import (
     NO_OPTIONS,
     MultiOutput,
@@ -216,7 +216,7 @@ class _Replay:
                     f"a part of an array of shape {there.shape} was written into at {item.line}; with these values it has "
                     f"shape {target.raw_value.shape}, so the part is ambiguous. Record the graph again with such values"
                 )
-            target = bind(window, (target,), place_in(there, item.window))
+            target = bind(window, (target,), layout_in(there, item.window))
         (value,) = self.operands(item)
         store(target, item.index, value)
         written = root_of(target).memory

@@ -119,7 +119,7 @@ def sources_of(item: Any) -> tuple[Any, ...]:
     read = tuple([item.args[position] for position in item.parent_argnums])
     if not isinstance(item, Value) or not item.memory:
         return read
-    item.memory.require_whole()
+    item.memory.require_complete()
     return (*read, *item.memory.log)
 
 

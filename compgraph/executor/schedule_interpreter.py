@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import ops
 from ..guards import Guard, ProgramMismatchError
-from ..storage import Write, place_in, value_at, window
+from ..storage import Write, layout_in, value_at, window
 from ..values import MultiOutput, Value
 from .schedule import Schedule
 
@@ -43,7 +43,7 @@ class ScheduleInterpreter:
         for item in schedule.items:
             if isinstance(item, Write):
                 root = self._roots[id(item.memory)]
-                self._windows[item] = {} if item.window is root.raw_value else place_in(root.raw_value, item.window)
+                self._windows[item] = {} if item.window is root.raw_value else layout_in(root.raw_value, item.window)
 
     def give_up_values(self) -> None:
         """Release the values of all nodes except constants, and what writes overwrote; for graphs without other owners."""

@@ -25,7 +25,7 @@ from ..interpreters import on_value_dependent_shape
 from ..ops import get_attached
 from ..storage import owner_of
 from ..tracing import is_compiling, is_tracing
-from ..values import TRACKED, Value, mark_used, next_sequence_number, require_history, require_unbatched
+from ..values import TRACKED_CLASS_OF, Value, mark_used, next_sequence_number, require_history, require_unbatched
 from .guard_logs import log_guard
 
 _LAYOUT_ATTRIBUTES = (".shape", ".size", ".nbytes", ".strides", ".flags")
@@ -182,7 +182,7 @@ def note_guard(
         if isinstance(node, Value):
             has_node = True
             has_transform = has_transform or node.level > 0
-            if type(node) in TRACKED:
+            if type(node) in TRACKED_CLASS_OF:
                 mark_used(node)
     if not has_node or _is_ignoring.get():
         return None

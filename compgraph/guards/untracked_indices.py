@@ -14,7 +14,7 @@ from typing import Any
 
 from ..frames import warn_user
 from ..storage import value_at
-from ..values import TRACKED, VariableNode, describe, on_untracked_freed, untracked
+from ..values import TRACKED_CLASS_OF, VariableNode, describe, on_untracked_freed, untracked
 from .guard import Guard, GuardError, GuardWarning, contents
 from .guard_logs import append_to_log, append_without_blocking
 from .recipes import sort_recipes
@@ -134,7 +134,7 @@ def log_untracked() -> None:
         if node is not None and hasattr(node, "code") and hasattr(node, "instruction"):  # another thread may still record it
             guard = untracked[key] = _untracked_guard(node)
             append_to_log(guard)
-            guard.is_read = type(node) not in TRACKED  # by another thread, in the meantime
+            guard.is_read = type(node) not in TRACKED_CLASS_OF  # by another thread, in the meantime
 
 
 def _log_freed(node: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a buffer becomes a tracer, and the operators, methods and protocols of buffers and borrowed arrays until then."""
+"""Conversion of buffers to tracers, and the operators, methods and protocols of buffers and borrowed arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..context import is_recording
 from ..frames import frame_up
 from ..graph import flatten_sequences, stack_nested, to_values
 from ..ops import getitem
-from ..storage import TRACERS, OpaqueTransform, place_in, set_class, window
+from ..storage import TRACERS, OpaqueTransform, layout_in, set_class, window
 from ..tracing import leak_error
 from ..values import (
     BUFFERS,
@@ -35,7 +35,7 @@ ndarray = np.ndarray
 _NUMBERS = frozenset({float, int, bool, complex, ndarray, np.float64, np.float32, np.int64, np.bool_}) | TRACEABLE
 
 
-# ------------------------------------------------------------------------------------------- promotion
+# ------------------------------------------------------------------------------------------- conversion to tracers
 
 
 def trace_buffer(array: Any) -> None:
@@ -48,17 +48,17 @@ def trace_buffer(array: Any) -> None:
     root = array.args[0] if array.args else array
     if type(root) in BUFFERS:
         views = [view for reference in root.memory or () if (view := reference()) is not None and type(view) in BUFFERS]
-        places = [place_in(root.raw_value, view.raw_value) for view in views]
+        layouts = [layout_in(root.raw_value, view.raw_value) for view in views]
         dtype = root.raw_value.dtype
-        _promote_root(root)
-        for view, place in zip(views, places, strict=True):
+        _trace_root(root)
+        for view, layout in zip(views, layouts, strict=True):
             if view.raw_value.dtype.kind in "fc" or view.raw_value.dtype == dtype:
-                _become(view, bind(window, (root,), place))
-    elif type(array) in BUFFERS:  # a view that was made of the root's memory since
-        _become(array, bind(window, (root,), place_in(root.raw_value, array.raw_value)))
+                _convert_to_tracer(view, bind(window, (root,), layout))
+    elif type(array) in BUFFERS:  # a view made after its root became a tracer
+        _convert_to_tracer(array, bind(window, (root,), layout_in(root.raw_value, array.raw_value)))
 
 
-def _promote_root(root: Any) -> None:
+def _trace_root(root: Any) -> None:
     plain = root.raw_value
     if isinstance(root, TransformBuffer):
         tracer: Any = plain
@@ -69,15 +69,15 @@ def _promote_root(root: Any) -> None:
                 f"a node is written into an array (shape {root.shape}) that was made within a function through which tangents "
                 "were pushed, after that returned; copy it first (np.copy)"
             )
-        _become(root, tracer)
+        _convert_to_tracer(root, tracer)
         return
     set_class(root, TRACERS[InertNode])  # the write of an active value makes it active; see `inplace.stores`
     root.raw_value = plain
     set_history(root, None, (), ())
 
 
-def _become(buffer: Any, tracer: Any) -> None:
-    """Give a buffer the class and the slots of the tracer that was made for it."""
+def _convert_to_tracer(buffer: Any, tracer: Any) -> None:
+    """Copy the class and the slots of a tracer to a buffer."""
     for kind in type(tracer).__mro__:
         for slot in getattr(kind, "__slots__", ()):
             if slot != "__weakref__" and hasattr(tracer, slot):
@@ -86,11 +86,11 @@ def _become(buffer: Any, tracer: Any) -> None:
 
 
 def as_traced(value: Any, operands: Any = ()) -> Any:
-    """The target of a function that writes values: a buffer becomes a tracer; others are returned unchanged.
+    """Convert a buffer into which values are written to a tracer; return other targets unchanged.
 
-    A buffer of integers or booleans is unchanged unless an operand is batched by a vmap: values are written into it.
+    A buffer of integers or booleans stays a buffer unless an operand is batched by a vmap.
     """
-    if type(value) in TRACEABLE and (value.dtype.kind in "fc" or any(map(_holds_batch, operands))):
+    if type(value) in TRACEABLE and (value.dtype.kind in "fc" or any(map(_contains_batch, operands))):
         trace_buffer(value)
     return value
 
@@ -105,31 +105,31 @@ def contains_node(value: Any) -> bool:
     return isinstance(value, Value)
 
 
-def _holds_batch(value: Any) -> bool:
+def _contains_batch(value: Any) -> bool:
     """Whether a value is batched by a vmap, or is a list or tuple that contains such a value."""
     if type(value) is list or type(value) is tuple:
-        return any(map(_holds_batch, value))
+        return any(map(_contains_batch, value))
     return isinstance(value, Value) and value.trace_kind == "batch"
 
 
-def _differs(index: Any) -> bool:
+def _is_batched_index(index: Any) -> bool:
     """Whether an index differs between batch elements."""
     return any(
         isinstance(part, Value) and part.trace_kind == "batch" for part in (index if isinstance(index, tuple) else (index,))
     )
 
 
-def _is_followed(value: Any) -> bool:
-    """Whether the graph or the tangents of a node, or of a node in a list, have to be kept: not under `no_graph`."""
+def _needs_graph(value: Any) -> bool:
+    """Whether a write of a node, or of a list with nodes, must be recorded or needs tangents; false under `no_graph`."""
     if isinstance(value, Value):
         return is_recording() or value.trace_kind == "batch"
-    return any(map(_is_followed, value)) if isinstance(value, (list, tuple)) else False
+    return any(map(_needs_graph, value)) if isinstance(value, (list, tuple)) else False
 
 
-def _integers(value: Any, dtype: Any) -> Any:
-    """A value with nodes, to be stored as integers: floating values must be piecewise constant, such as those of ``np.floor``."""
+def _as_integers(value: Any, dtype: Any) -> Any:
+    """Convert a value with nodes to integers; floating nodes must be piecewise constant, such as those of ``np.floor``."""
     if isinstance(value, (list, tuple)):
-        return [_integers(part, dtype) for part in value]
+        return [_as_integers(part, dtype) for part in value]
     if not isinstance(value, Value) or value.dtype.kind not in "fc":
         return value
     if type(value) in INERT or getattr(value, "_tangent", value) is None:
@@ -140,36 +140,36 @@ def _integers(value: Any, dtype: Any) -> Any:
 # --------------------------------------------------------------------------- operators, methods, protocols
 
 
-def _get(self: Any, index: Any) -> Any:
-    if type(index) not in _BASIC and _differs(index):  # which NumPy would not ask
+def _getitem(self: Any, index: Any) -> Any:
+    if type(index) not in _BASIC_INDICES and _is_batched_index(index):  # NumPy does not dispatch to an index
         return bind(getitem, (unwrap_buffer(self), *(index if isinstance(index, tuple) else (index,))))
     elements = unwrap_buffer(self)[index]
     return wrap_result(elements, (self,)) if type(elements) is ndarray else elements
 
 
-_BASIC = frozenset({int, slice})
+_BASIC_INDICES = frozenset({int, slice})
 
 
-def _set(self: Any, index: Any, value: Any) -> None:
+def _setitem(self: Any, index: Any, value: Any) -> None:
     plain = unwrap_buffer(self)
-    if type(value) in _PYTHON_NUMBERS and type(index) in _PLACES:
+    if type(value) in _PYTHON_NUMBERS and type(index) in _BASIC_INDICES:
         plain[index] = value
         return
     if type(value) in _NUMBERS or plain.dtype.kind not in "fc" or not contains_node(value):
         if plain.dtype.kind in "biu" and contains_node(value):
-            value = _integers(value, plain.dtype)
-            if _holds_batch(value):
+            value = _as_integers(value, plain.dtype)
+            if _contains_batch(value):
                 trace_buffer(self)
                 self[index] = value
                 return
         try:
-            plain[index] = _storable(value)
+            plain[index] = _as_storable(value)
         except (IndexError, TypeError):
-            if not _differs(index):
+            if not _is_batched_index(index):
                 raise
             trace_buffer(self)
             self[index] = value
-    elif not _is_followed(value):
+    elif not _needs_graph(value):
         plain[index] = unwrap_buffers(to_values(value))
     else:
         trace_buffer(self)
@@ -177,11 +177,10 @@ def _set(self: Any, index: Any, value: Any) -> None:
 
 
 _PYTHON_NUMBERS = frozenset({float, int, np.float64})
-_PLACES = frozenset({int, slice})
 
 
-def _storable(value: Any) -> Any:
-    """Return the value to store into integers: of a single number the number itself, under a guard."""
+def _as_storable(value: Any) -> Any:
+    """Convert a value to be stored into integers; a scalar node becomes a Python number, under a guard."""
     if isinstance(value, Value):
         return value if value.ndim or value.dtype.kind not in "iu" else operator.index(value)
     return unwrap_buffers(value)
@@ -214,12 +213,12 @@ def _array_function(self: Any, function: Any, types: Any, args: Any, kwargs: Any
     """``__array_function__`` on the real memory; NotImplemented if an argument is a node, to which NumPy then dispatches."""
     if any(issubclass(kind, Value) for kind in types):
         return NotImplemented
-    if function is np.take:  # which does not ask the index
+    if function is np.take:  # NumPy does not dispatch to the indices
         index = kwargs["indices"] if "indices" in kwargs else args[1]
-        if _differs(index):
+        if _is_batched_index(index):
             return index.__array_function__(function, types, args, kwargs)
     values = (*args, *kwargs.values())
-    # What NumPy's dispatchers do not look at: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
+    # Arguments to which NumPy does not dispatch: np.piecewise(a, conditions, [x, 0.0]), np.sum(a, initial=x)
     for node in flatten_sequences(values) if function is np.piecewise else (kwargs.get("initial"),):
         if isinstance(node, Value):
             return node.__array_function__(function, types, args, kwargs)
@@ -241,7 +240,7 @@ def _arrays_in(values: Any) -> list[Any]:
 
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift", "divmod"]
-_SWAPPED = {
+_REFLECTED = {
     **{f"__{name}__": f"__r{name}__" for name in _BINARY},
     **{f"__r{name}__": f"__{name}__" for name in _BINARY},
     "__lt__": "__gt__",
@@ -254,15 +253,15 @@ _SWAPPED = {
 
 
 def _operator(name: str) -> Any:
-    """A binary operator; with a node as the other operand that one's operator with the sides exchanged."""
-    by_numpy = getattr(ndarray, name)
+    """Make a binary operator; if the other operand is a node, it calls the reflected operator of the node."""
+    numpy_method = getattr(ndarray, name)
 
     def operate(self: Any, other: Any) -> Any:
         if isinstance(other, Value):
-            return getattr(other, _SWAPPED[name])(self)
+            return getattr(other, _REFLECTED[name])(self)
         if (type(other) is list or type(other) is tuple) and contains_node(other):
-            return getattr(stack_nested(other), _SWAPPED[name])(self)
-        result = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+            return getattr(stack_nested(other), _REFLECTED[name])(self)
+        result = numpy_method(unwrap_buffer(self), unwrap_buffer(other))
         return result if result is NotImplemented else wrap_result(result, (self,))
 
     operate.__name__ = name
@@ -270,21 +269,21 @@ def _operator(name: str) -> Any:
 
 
 def _in_place(name: str) -> Any:
-    """An operator in place: with a node as the other operand the buffer becomes a tracer."""
-    by_numpy = getattr(ndarray, name)
+    """Make an in-place operator; if the other operand is a node, the buffer becomes a tracer."""
+    numpy_method = getattr(ndarray, name)
 
     def operate(self: Any, other: Any) -> Any:
         other = stack_nested(other) if type(other) in (list, tuple) and contains_node(other) else other
         if isinstance(other, Value):
-            if _is_followed(other) and self.dtype.kind in "fc":
+            if _needs_graph(other) and self.dtype.kind in "fc":
                 trace_buffer(self)
                 return getattr(self, name)(other)
             if other.trace_kind == "batch":
                 trace_buffer(self)
                 return getattr(self, name)(other)
-            other = _integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
-            other = _storable(other)
-        result = by_numpy(unwrap_buffer(self), unwrap_buffer(other))
+            other = _as_integers(other, self.dtype) if self.dtype.kind in "biu" else to_values(other)
+            other = _as_storable(other)
+        result = numpy_method(unwrap_buffer(self), unwrap_buffer(other))
         return result if result is NotImplemented else self
 
     operate.__name__ = name
@@ -292,59 +291,60 @@ def _in_place(name: str) -> Any:
 
 
 def _unary(name: str) -> Any:
-    by_numpy = getattr(ndarray, name)
-    return lambda self: wrap_result(by_numpy(unwrap_buffer(self)), (self,))
+    numpy_method = getattr(ndarray, name)
+    return lambda self: wrap_result(numpy_method(unwrap_buffer(self)), (self,))
 
 
-def _plain_special(name: str) -> Any:
-    by_numpy = getattr(ndarray, name)
-    return lambda self, *args: by_numpy(unwrap_buffer(self), *map(unwrap_buffer, args))
+def _special_method(name: str) -> Any:
+    numpy_method = getattr(ndarray, name)
+    return lambda self, *args: numpy_method(unwrap_buffer(self), *map(unwrap_buffer, args))
 
 
 def _method(name: str) -> Any:
     """Return a method that calls NumPy's function of that name if an argument is a node, because methods do not dispatch."""
-    by_numpy = getattr(ndarray, name)
+    numpy_method = getattr(ndarray, name)
 
-    @functools.wraps(by_numpy)
+    @functools.wraps(numpy_method)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if any(map(contains_node, args)) or any(map(contains_node, kwargs.values())):
             return getattr(np, name)(self, *args, **kwargs)
         out = kwargs.get("out")
-        result = by_numpy(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
+        result = numpy_method(unwrap_buffer(self), *unwrap_buffers(args), **unwrap_buffers(kwargs))
         return out if out is not None else wrap_result(result, (self,))
 
     return method
 
 
-def _part(name: str) -> property:
-    """``z.real``, ``z.imag`` or ``a.flat``; a node written into it promotes the array."""
-    by_numpy = getattr(ndarray, name)
+def _view_attribute(name: str) -> property:
+    """Make ``z.real``, ``z.imag`` or ``a.flat``; the array becomes a tracer when a node is written into it."""
+    numpy_method = getattr(ndarray, name)
 
     def write(self: Any, value: Any) -> None:
-        if contains_node(value) and _is_followed(value) and self.dtype.kind in "fc":
+        if contains_node(value) and _needs_graph(value) and self.dtype.kind in "fc":
             trace_buffer(self)
             setattr(self, name, value)
         else:
-            by_numpy.__set__(unwrap_buffer(self), unwrap_buffers(value))
+            numpy_method.__set__(unwrap_buffer(self), unwrap_buffers(value))
 
     def read(self: Any) -> Any:
         if name == "flat":
             return self.reshape(-1) if self.flags.c_contiguous else unwrap_buffer(self).flat  # a view can be written into
-        return wrap_result(by_numpy.__get__(unwrap_buffer(self)), (self,))
+        return wrap_result(numpy_method.__get__(unwrap_buffer(self)), (self,))
 
     return property(read, write)
 
 
 def _attribute(name: str) -> property:
-    by_numpy = getattr(ndarray, name)
-    write = getattr(by_numpy, "__set__", None)
+    numpy_method = getattr(ndarray, name)
+    write = getattr(numpy_method, "__set__", None)
     return property(
-        lambda self: by_numpy.__get__(self.raw_value), None if write is None else lambda self, value: write(self.raw_value, value)
+        lambda self: numpy_method.__get__(self.raw_value),
+        None if write is None else lambda self, value: write(self.raw_value, value),
     )
 
 
-def _hidden(name: str) -> property:
-    """An attribute by which NumPy would make another array of the memory; without it NumPy calls ``__array__``."""
+def _hidden_attribute(name: str) -> property:
+    """Make an attribute by which NumPy would read the memory; because it raises, NumPy calls ``__array__``."""
 
     def read(self: Any) -> Any:
         raise AttributeError(f"a buffer has no {name}; use np.asarray(x)")
@@ -362,8 +362,8 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
 
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-# What `Buffer` does not take from ndarray.
-_OWN = frozenset({
+# Attributes that `Buffer` does not copy from ndarray.
+_NOT_COPIED = frozenset({
     "__class__", "__new__", "__init__", "__getattribute__", "__setattr__", "__delattr__", "__dir__", "__doc__",
     "__init_subclass__", "__subclasshook__", "__class_getitem__", "__array_finalize__", "__array_wrap__", "__array_priority__",
     "__sizeof__", "__getstate__", "__setstate__", "__iter__", "__len__", "__hash__", "__array_namespace__", "__dlpack_device__",
@@ -372,7 +372,7 @@ _OWN = frozenset({
 
 
 def _install() -> None:
-    shared: dict[str, Any] = {"__getitem__": _get, "__setitem__": _set, "fill": _fill}
+    shared: dict[str, Any] = {"__getitem__": _getitem, "__setitem__": _setitem, "fill": _fill}
     shared |= {"__array_function__": _array_function}
     for name in _BINARY:
         shared |= {f"__{prefix}{name}__": _operator(f"__{prefix}{name}__") for prefix in ("", "r")}
@@ -380,14 +380,14 @@ def _install() -> None:
             shared[f"__i{name}__"] = _in_place(f"__i{name}__")
     methods = {name: value for name, value in vars(ndarray).items() if callable(value) and not name.startswith("__")}
     shared |= {name: _method(name) for name in methods if name not in shared}
-    shared |= {name: _part(name) for name in ("real", "imag", "flat")}
+    shared |= {name: _view_attribute(name) for name in ("real", "imag", "flat")}
     shared["__reduce__"] = lambda self: unwrap_buffer(self).__reduce__()
     shared["__reduce_ex__"] = lambda self, protocol: unwrap_buffer(self).__reduce_ex__(protocol)
     shared["__deepcopy__"] = lambda self, memo: self.copy()
     shared["__copy__"] = lambda self: self.copy("K")
     for name, method in shared.items():
         setattr(Buffer, name, method)
-        if name not in ("setflags", "resize"):  # which change the array itself, not its numbers
+        if name not in ("setflags", "resize"):  # they change the array object, not its elements
             setattr(Borrowed, name, method)
     setattr(Borrowed, "__array_wrap__", _array_wrap)  # noqa: B010
     for name in _COMPARISONS:
@@ -396,7 +396,7 @@ def _install() -> None:
         setattr(Buffer, name, _unary(name))
     own: dict[str, Any] = {
         "__array_ufunc__": _array_ufunc, "__array__": _array, "__hash__": None, "__array_priority__": 1e5,
-        **{name: _hidden(name) for name in ("__array_interface__", "__array_struct__")},
+        **{name: _hidden_attribute(name) for name in ("__array_interface__", "__array_struct__")},
         "T": property(lambda self: wrap_result(self.raw_value.T, (self,))),
         "mT": property(lambda self: wrap_result(self.raw_value.mT, (self,))),
         "shape": _attribute("shape"), "base": property(lambda self: self.args[0] if self.args else None),
@@ -405,8 +405,8 @@ def _install() -> None:
     for name, method in own.items():
         setattr(Buffer, name, method)
     for name, value in vars(ndarray).items():
-        if name not in vars(Buffer) and name not in _OWN:
-            setattr(Buffer, name, _plain_special(name) if callable(value) else _attribute(name))
+        if name not in vars(Buffer) and name not in _NOT_COPIED:
+            setattr(Buffer, name, _special_method(name) if callable(value) else _attribute(name))
 
 
 _install()

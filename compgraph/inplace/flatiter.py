@@ -54,29 +54,29 @@ class Flat:
 
     @property
     def index(self) -> int:
-        """The number of the element that comes next."""
+        """The position of the next element."""
         return self._next
 
     @property
     def coords(self) -> tuple[int, ...]:
-        """The index, in the array, of the element that comes next."""
+        """The index of the next element in the array."""
         note_shape(self.base, ".flat.coords")
         shape = self.base.shape
         return tuple(map(int, np.unravel_index(self._next, shape))) if shape else ()
 
     def __getitem__(self, index: Any) -> Any:
         note_shape(self.base, "the shape, in which .flat finds elements,")
-        places = np.arange(self.base.size)[index]
+        positions = np.arange(self.base.size)[index]
         if not self.base.ndim:
-            return np.ravel(self.base)[places]  # unravel_index takes no arrays of places in a 0-d array
-        return self.base[np.unravel_index(places, self.base.shape)]
+            return np.ravel(self.base)[positions]  # unravel_index accepts no arrays for a 0-d shape
+        return self.base[np.unravel_index(positions, self.base.shape)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         note_shape(self.base, "the shape, in which .flat finds elements,")
         value = as_operand(value)
         if overlaps(self.base, value):
             require_history(self.base)
-            move_elements(self.base, (value,), lambda there, source: operator.setitem(there.flat, index, source))
+            move_elements(self.base, (value,), lambda array, source: operator.setitem(array.flat, index, source))
         else:
             set_flat(self.base, np.arange(self.base.size)[index], value)
 
@@ -85,22 +85,22 @@ class Flat:
         return self.base.flatten()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*map(_whole, inputs), **options)
+        return getattr(ufunc, method)(*map(_raveled, inputs), **options)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return function(*map(_whole, args), **kwargs)
+        return function(*map(_raveled, args), **kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("x.flat of a node would lose the graph here; use x.ravel(), or x.value.flat for the numbers alone")
 
     def __eq__(self, other: object) -> Any:
-        return np.equal(np.ravel(self.base), _whole(other))
+        return np.equal(np.ravel(self.base), _raveled(other))
 
     def __ne__(self, other: object) -> Any:
-        return np.not_equal(np.ravel(self.base), _whole(other))
+        return np.not_equal(np.ravel(self.base), _raveled(other))
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def _whole(value: Any) -> Any:
+def _raveled(value: Any) -> Any:
     return np.ravel(value.base) if isinstance(value, Flat) else value

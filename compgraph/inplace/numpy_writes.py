@@ -1,6 +1,6 @@
-"""The forms in which NumPy writes into an array, each brought down to `writing.store`.
+"""NumPy functions and methods that write into an array. Each of them calls `stores.store`.
 
-A function that is named after one of NumPy's takes the same arguments; its target is a node, and values may be nodes too.
+A function with the name of a NumPy function takes the same arguments. Its target is a node, and values may be nodes too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ..graph import as_operand, full_name, stack_nested, to_values
 from ..guards import guarded_value
 from ..storage import last_writers
 from ..values import Value, require_history, require_unbatched
-from .out_arguments import are_integers, own_mask, plain_target
+from .out_arguments import are_integer_arrays, copy_mask, plain_target_error
 from .overlapping_writes import assign, move_elements, overlaps
-from .stores import require_cast, require_writeable, rewrite, store, store_number
+from .stores import require_cast, require_writeable, store, store_computed, store_number
 
 ndarray = np.ndarray
-_NUMBERS = frozenset({int, np.int64})  # an index, or parts of one, that names a single place
+_NUMBERS = frozenset({int, np.int64})  # the types of an index, or of its parts, that selects one element
 
 
-def own_index(index: Any) -> Any:
+def copy_index(index: Any) -> Any:
     """Return an index without nodes, with copies of its arrays, so that no later write changes it."""
     if isinstance(index, tuple):
-        return tuple(map(own_index, index))
+        return tuple(map(copy_index, index))
     if isinstance(index, Value):
         if index.trace_kind == "batch":
             return index
@@ -36,38 +36,38 @@ def own_index(index: Any) -> Any:
     if not isinstance(index, (list, ndarray)) or not len(np.shape(index)):
         return index
     own = np.array(index)
-    return own.astype(np.intp) if isinstance(index, list) and not own.size else own  # an empty list names no place
+    return own.astype(np.intp) if isinstance(index, list) and not own.size else own  # an empty list selects nothing
 
 
 def set_item(target: Any, index: Any, value: Any) -> None:
     """``target[index] = value``."""
     kind = type(index)
-    is_place = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
-    if is_place and store_number(target, index, value):
+    is_element = kind in _NUMBERS or (kind is tuple and _NUMBERS.issuperset(map(type, index)))
+    if is_element and store_number(target, index, value):
         return
-    assign(target, own_index(index), stack_nested(value))
+    assign(target, copy_index(index), stack_nested(value))
 
 
 # ---------------------------------------------------------------------------------------------- functions
 
 
-def into_plain(function: Any, instead: str, *args: Any, **options: Any) -> None:
-    """A call that writes into a plain array: NumPy's own where nothing is recorded, or for integers, which lose no derivative.
+def write_into_plain(function: Any, advice: str, *args: Any, **options: Any) -> None:
+    """Call a NumPy function that writes into a plain array, if nothing is recorded, or into integers, which have no derivative.
 
-    Else it is a TypeError that names `instead`.
+    Otherwise raise a TypeError whose message contains `advice`.
     """
-    if is_recording() and are_integers(args[:1]):
+    if is_recording() and are_integer_arrays(args[:1]):
         what = f"an argument of {full_name(function)}"
         args, options = guarded_value(args, what), {name: guarded_value(value, what) for name, value in options.items()}
     elif is_recording():
-        raise plain_target(full_name(function), instead)
+        raise plain_target_error(full_name(function), advice)
     function(*to_values(args), **to_values(options))
 
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """``numpy.copyto``."""
     if not isinstance(dst, Value):
-        into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
+        write_into_plain(np.copyto, "use np.copy(node)", dst, src, casting=casting, where=where)
         return
     src = as_operand(src)
     if where is True:
@@ -75,79 +75,81 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     require_history(dst, src)
     require_cast(src, dst, casting, "np.copyto")
-    mask = own_mask(where, dst.shape, "np.copyto")
+    mask = copy_mask(where, dst.shape, "np.copyto")
     if overlaps(dst, src):
-        move_elements(dst, (src,), lambda there, source: np.copyto(there, source, where=mask))
+        move_elements(dst, (src,), lambda array, source: np.copyto(array, source, where=mask))
         return
     extra = np.ndim(src) - dst.ndim
     if extra > 0 and set(np.shape(src)[:extra]) == {1}:  # NumPy drops leading axes of length 1
         src = np.reshape(src, np.shape(src)[extra:])
-    rewrite(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
+    store_computed(dst, lambda: np.broadcast_to(src, dst.shape)[mask], (src,), mask)
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """``numpy.put``: stores at positions counted along the flattened array."""
     if not isinstance(a, Value):
-        into_plain(np.put, "use np.where", a, ind, v, mode=mode)
+        write_into_plain(np.put, "use np.where", a, ind, v, mode=mode)
         return
     require_history(a)
-    places = np.ravel(guarded_value(ind, "the places of np.put")).astype(np.intp)
+    positions = np.ravel(guarded_value(ind, "the places of np.put")).astype(np.intp)
     if mode == "wrap":
-        places = places % a.size
+        positions = positions % a.size
     elif mode == "clip":
-        places = np.clip(places, 0, a.size - 1)
+        positions = np.clip(positions, 0, a.size - 1)
     elif mode != "raise":
         raise ValueError(f"np.put: mode must be one of 'clip', 'raise', or 'wrap', not {mode!r}")
     v = as_operand(v)
     if overlaps(a, v):
-        move_elements(a, (v,), lambda there, source: np.put(there, places, source))
+        move_elements(a, (v,), lambda array, source: np.put(array, positions, source))
     else:
-        set_flat(a, places, v)
+        set_flat(a, positions, v)
 
 
-def set_flat(a: Any, places: Any, values: Any) -> None:
+def set_flat(a: Any, positions: Any, values: Any) -> None:
     """Store values, repeated as often as needed, at positions counted along the flattened array."""
     require_writeable(a)
-    if np.any((places < -a.size) | (places >= a.size)):
-        raise IndexError(f"index {places[(places < -a.size) | (places >= a.size)][0]} is out of bounds for size {a.size}")
+    if np.any((positions < -a.size) | (positions >= a.size)):
+        raise IndexError(
+            f"index {positions[(positions < -a.size) | (positions >= a.size)][0]} is out of bounds for size {a.size}"
+        )
     values = as_operand(values)
-    if np.size(places) and np.size(values):
-        if not a.ndim:  # of several values for the only place the last stays
-            rewrite(a, lambda: _repeated(values, np.size(places))[-1], (values,))
+    if np.size(positions) and np.size(values):
+        if not a.ndim:  # the last value is stored
+            store_computed(a, lambda: _repeat_to(values, np.size(positions))[-1], (values,))
             return
-        index = np.unravel_index(places % a.size, a.shape)
-        rewrite(a, lambda: _repeated(values, np.size(places)).reshape(np.shape(places)), (values,), index)
+        index = np.unravel_index(positions % a.size, a.shape)
+        store_computed(a, lambda: _repeat_to(values, np.size(positions)).reshape(np.shape(positions)), (values,), index)
 
 
-def _repeated(values: Any, count: int) -> Any:
-    """`count` values, flat; where they end, they begin again with the first."""
+def _repeat_to(values: Any, count: int) -> Any:
+    """Flatten values and repeat them cyclically to `count` elements."""
     flat = np.ravel(values)
     return flat if flat.size == count else flat[np.arange(count) % flat.size]
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """``numpy.place``: the first value goes to the first place where the mask holds, and so on."""
+    """``numpy.place``: store the values in order at the positions where the mask is true."""
     if not isinstance(arr, Value):
-        into_plain(np.place, "use np.where", arr, mask, vals)
+        write_into_plain(np.place, "use np.where", arr, mask, vals)
         return
     require_history(arr)
     mask = np.asarray(guarded_value(mask, "the mask of np.place"))
-    places = np.flatnonzero(mask)
+    positions = np.flatnonzero(mask)
     if mask.size != arr.size:
         raise ValueError("place: mask and data must be the same size")
-    if places.size and not np.size(vals):
+    if positions.size and not np.size(vals):
         raise ValueError("Cannot insert from an empty array!")
     vals = as_operand(vals)
     if overlaps(arr, vals):
-        move_elements(arr, (vals,), lambda there, source: np.place(there, mask, source))
+        move_elements(arr, (vals,), lambda array, source: np.place(array, mask, source))
     else:
-        set_flat(arr, places, vals)
+        set_flat(arr, positions, vals)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """``numpy.putmask``: where the mask is true, store the value at the same position among the (repeated) values."""
     if not isinstance(a, Value):
-        into_plain(np.putmask, "use np.where", a, mask, values)
+        write_into_plain(np.putmask, "use np.where", a, mask, values)
         return
     require_history(a)
     chosen = np.asarray(guarded_value(mask, "the mask of np.putmask")).astype(bool)
@@ -156,15 +158,15 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     chosen = chosen.reshape(a.shape)
     values = as_operand(values)
     if overlaps(a, values):
-        move_elements(a, (values,), lambda there, source: np.putmask(there, chosen, source))
+        move_elements(a, (values,), lambda array, source: np.putmask(array, chosen, source))
     elif np.size(values):
-        rewrite(a, lambda: _repeated(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
+        store_computed(a, lambda: _repeat_to(values, a.size)[np.flatnonzero(chosen)], (values,), chosen)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """``numpy.put_along_axis``, by NumPy's own implementation, which assigns to items of the node."""
     if not isinstance(arr, Value):
-        into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
+        write_into_plain(np.put_along_axis, "use np.where", arr, indices, values, axis)
         return
     indices = guarded_value(indices, "the places of np.put_along_axis")
     if axis is None:
@@ -176,7 +178,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """``numpy.fill_diagonal``, by NumPy's own implementation, which assigns to ``a.flat``."""
     if not isinstance(a, Value):
-        into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
+        write_into_plain(np.fill_diagonal, "use np.where", a, val, wrap)
         return
     ops.implementation(np.fill_diagonal)(a, stack_nested(val), wrap)
 
@@ -187,8 +189,8 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     if ops.resolve_copy_option(copy):
         return compute()
     if not isinstance(x, Value):
-        raise plain_target("np.nan_to_num(..., copy=False)", "leave copy out")
-    rewrite(x, compute)
+        raise plain_target_error("np.nan_to_num(..., copy=False)", "leave copy out")
+    store_computed(x, compute)
     return x
 
 
@@ -204,56 +206,58 @@ def fill(a: Any, value: Any) -> None:
 
 def sort(a: Any, axis: int = -1, kind: Any = None, order: Any = None, **options: Any) -> None:
     """``a.sort()``, with NumPy's check of the options."""
-    rewrite(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, **options))
+    store_computed(a, lambda: np.sort(a, axis=axis, kind=kind, order=order, **options))
 
 
 def partition(a: Any, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
     """``a.partition(kth)``."""
-    rewrite(a, lambda: np.partition(a, kth, axis=axis, kind=kind, order=order))
+    store_computed(a, lambda: np.partition(a, kth, axis=axis, kind=kind, order=order))
 
 
 # ---------------------------------------------------------------------------------------------- ufunc.at
 
 
 def ufunc_at(ufunc: np.ufunc, target: Any, index: Any, *others: Any) -> None:
-    """``ufunc.at(target, index, other)``: a place that the index names several times is changed as many times."""
+    """``ufunc.at(target, index, other)``: an element that the index selects several times is changed as many times."""
     name = f"np.{ufunc.__name__}.at"
     if not isinstance(target, Value):
-        if is_recording() and not are_integers((target,)):
-            raise plain_target(name, f"use {name} on it")
+        if is_recording() and not are_integer_arrays((target,)):
+            raise plain_target_error(name, f"use {name} on it")
         ufunc.at(target, *guarded_value((index, *others), f"an argument of {name}"))
         return
     require_history(target)
-    index = own_index(index)
+    index = copy_index(index)
     require_unbatched(f"{name} at an index", *(index if isinstance(index, tuple) else (index,)))
-    places, numbers = last_writers(target.shape, index)
+    positions, numbers = last_writers(target.shape, index)
     others = tuple(map(as_operand, others))
 
-    def change(here: Any, chosen: Any = ...) -> Any:
-        region = target[here]
-        operands = [np.broadcast_to(x, places.shape)[chosen] for x in others]
+    def compute_at(region_index: Any, chosen: Any = ...) -> Any:
+        region = target[region_index]
+        operands = [np.broadcast_to(x, positions.shape)[chosen] for x in others]
         value = ufunc(region, *operands)
         require_cast(value, target, "same_kind", name)
         return value
 
-    if np.array_equal(places, numbers):
-        rewrite(target, lambda: change(index), others, index)
+    if np.array_equal(positions, numbers):
+        store_computed(target, lambda: compute_at(index), others, index)
     elif ufunc in (np.add, np.subtract):
-        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), places.shape)
-        rewrite(target, lambda: bind(ops.added_at, (target[index], added), {"places": places}), others, index)
+        added = np.broadcast_to(others[0] if ufunc is np.add else np.negative(others[0]), positions.shape)
+        store_computed(target, lambda: bind(ops.added_at, (target[index], added), {"places": positions}), others, index)
     else:
         flat = np.arange(target.size).reshape(target.shape)[index]
-        occurrences = _occurrences(places)
-        for turn in range(occurrences.max() + 1):
-            chosen = occurrences == turn
-            here = np.unravel_index(flat[chosen], target.shape)
-            rewrite(target, lambda here=here, chosen=chosen: change(here, chosen), others, here)
+        occurrences = _occurrences(positions)
+        for occurrence in range(occurrences.max() + 1):
+            chosen = occurrences == occurrence
+            region_index = np.unravel_index(flat[chosen], target.shape)
+            store_computed(
+                target, lambda region_index=region_index, chosen=chosen: compute_at(region_index, chosen), others, region_index
+            )
 
 
-def _occurrences(places: Any) -> Any:
-    """For each element, how many elements before it name the same place."""
-    order = np.argsort(places, axis=None, kind="stable")
-    ordered = places.ravel()[order]
-    counted = np.empty(places.size, np.intp)
-    counted[order] = np.arange(places.size) - np.searchsorted(ordered, ordered)
-    return counted.reshape(places.shape)
+def _occurrences(positions: Any) -> Any:
+    """Count, for each element, the earlier elements with the same position."""
+    order = np.argsort(positions, axis=None, kind="stable")
+    ordered = positions.ravel()[order]
+    counted = np.empty(positions.size, np.intp)
+    counted[order] = np.arange(positions.size) - np.searchsorted(ordered, ordered)
+    return counted.reshape(positions.shape)

@@ -1,4 +1,4 @@
-"""``out=`` and ``where=``: the result is recorded as any operation's, and then stored in the target."""
+"""``out=`` and ``where=``: the result is recorded without them, and then stored in the target."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..graph import as_operand, flatten_sequences, full_name, to_values
 from ..guards import guarded_value
 from ..values import Value, require_history
 from .buffer_methods import as_traced
-from .overlapping_writes import MOVING, as_numpy_writes, memory_behind, move_elements
-from .stores import require_cast, rewrite, store
+from .overlapping_writes import MOVING_FUNCTIONS, backing_array, move_elements, simulate_numpy_writes
+from .stores import require_cast, store, store_computed
 
 ndarray = np.ndarray
 
 
-def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
+def copy_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
     """Return a ``where=`` broadcast to a shape, as a copy in plain booleans; raise a TypeError for arrays of other libraries."""
     plain = guarded_value(where, f"the mask of {name}")
     if isinstance(plain, ndarray) and plain.dtype != bool:
@@ -30,16 +30,16 @@ def own_mask(where: Any, shape: tuple[int, ...], name: str) -> Any:
         raise ValueError(f"{name}: where= has shape {mask.shape}, which does not broadcast to {shape}") from None
 
 
-def plain_target(name: str, instead: str) -> TypeError:
-    """Return the error for a node that would be written into a plain array."""
+def plain_target_error(name: str, advice: str) -> TypeError:
+    """Make the error for a node that would be written into a plain array; `advice` is a part of the message."""
     return TypeError(
         f"{name} would write a node into a plain array, which keeps numbers and no graph. Make the array of nodes from the "
-        f"start (np.zeros_like(node), cg.zeros(shape)), {instead}, or give node.value where the numbers alone are meant"
+        f"start (np.zeros_like(node), cg.zeros(shape)), {advice}, or give node.value where the numbers alone are meant"
     )
 
 
 def _name_of(function: Any) -> str:
-    """The name, as users write it, of a function that is given ``out=``."""
+    """The name of a function with ``out=`` as users write it."""
     if isinstance(function, ops.UfuncMethod):
         return f"np.{function.ufunc.__name__}.{function.method}"
     by_numpy = str(getattr(function, "__module__", "")).startswith("numpy")
@@ -47,7 +47,7 @@ def _name_of(function: Any) -> str:
 
 
 def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out: Any, compute: Any) -> Any:
-    """``function(*args, out=out, **options)``: store what `compute` gives, the recorded call without ``out=``; return `out`."""
+    """``function(*args, out=out, **options)``: store ``compute()``, the recorded call without ``out=``, and return `out`."""
     targets = out if isinstance(out, tuple) else (out,)
     for target in targets:
         as_traced(target, args)
@@ -56,43 +56,45 @@ def write_out(function: Any, args: tuple[Any, ...], options: dict[str, Any], out
     if not targets:
         raise TypeError(f"{name}: out=() names no array to write into; give one, or leave it out")
     if not all(isinstance(t, Value) for t in targets if t is not None):
-        if is_recording() and are_integers(targets):
+        if is_recording() and are_integer_arrays(targets):
             return _write_integers(function, name, targets, compute(), options.get("casting", "same_kind"))
         if is_recording():
-            raise plain_target(f"{name}(..., out=plain array)", f"use result = {name}(...)")
+            raise plain_target_error(f"{name}(..., out=plain array)", f"use result = {name}(...)")
         return _plain_out(function, args, out, options)
     outputs: list[Any] = []
 
-    def value_of(position: int) -> Any:
+    def get_output(position: int) -> Any:
         if not outputs:
             result = compute()
             outputs.extend(result if isinstance(result, tuple) else (result,))
         return outputs[position]
 
-    _require_apart(name, targets)
+    _require_disjoint(name, targets)
     if any(t is None for t in targets):
-        value_of(0)  # computed here, where it is recorded; an update of a variable is not
-    written = as_numpy_writes(function, args, options, targets)
-    for position, found_there in enumerate(written or ()):
-        if found_there is None or _same(value_of(position), found_there):
+        get_output(0)  # computed here, because updates of variables are not recorded
+    written = simulate_numpy_writes(function, args, options, targets)
+    for position, expected in enumerate(written or ()):
+        if expected is None or _has_same_bits(get_output(position), expected):
             continue
-        if function not in MOVING or len(targets) > 1:
+        if function not in MOVING_FUNCTIONS or len(targets) > 1:
             raise ValueError(
                 f"{name}: out= shares memory with an operand, so that NumPy reads elements that it has already overwritten; "
                 "give a copy of the operand (np.copy), or an out= of its own"
             )
-        move_elements(targets[0], *_moving(function, args, options))
+        move_elements(targets[0], *_as_move(function, args, options))
         return targets[0]
     sources = flatten_sequences((args, tuple(options.values())))
     casting = options.get("casting", "same_kind")
     for position, target in enumerate(targets):
         if target is not None:
-            rewrite(target, lambda p=position, t=target: _fitting(function, name, value_of(p), t), sources, casting=casting)
-    results = tuple(value_of(p) if t is None else t for p, t in enumerate(targets))
+            store_computed(
+                target, lambda p=position, t=target: _require_fitting(function, name, get_output(p), t), sources, casting=casting
+            )
+    results = tuple(get_output(p) if t is None else t for p, t in enumerate(targets))
     return results if len(results) > 1 else results[0]
 
 
-def are_integers(targets: tuple[Any, ...]) -> bool:
+def are_integer_arrays(targets: tuple[Any, ...]) -> bool:
     """Whether the targets are plain arrays of integers or booleans, which have no derivative to lose."""
     return all(isinstance(t, ndarray) and not isinstance(t, Value) and t.dtype.kind in "biu" for t in targets)
 
@@ -101,40 +103,42 @@ def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: 
     """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
     results = result if isinstance(result, tuple) else (result,)
     for target, value in zip(targets, results, strict=True):
-        np.copyto(target, guarded_value(_fitting(function, name, value, target), f"the result of {name}"), casting=casting)  # type: ignore[arg-type]
+        np.copyto(
+            target, guarded_value(_require_fitting(function, name, value, target), f"the result of {name}"), casting=casting
+        )  # type: ignore[arg-type]
     return targets if len(targets) > 1 else targets[0]
 
 
-def _same(value: Any, written: Any) -> bool:
-    """Whether a value, stored in the dtype of `written`, has the same bits."""
+def _has_same_bits(value: Any, written: Any) -> bool:
+    """Whether a value has the same bits as the array `written` after a cast to its dtype."""
     stored = np.empty(written.shape, written.dtype)
     np.copyto(stored, to_values(value), casting="unsafe")
     return bool(stored.tobytes() == written.tobytes())
 
 
-def _moving(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
-    """For `move_elements`: the sources of a call that only moves elements, and a function that makes the call on other arrays."""
+def _as_move(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
+    """Return the arguments of `move_elements` for a call that only moves elements: its sources, and the call on other arrays."""
     options = to_values(options)
     if function in ops.PACKED_FUNCTIONS:
         return tuple(map(as_operand, args[0])), lambda there, *source_values: function(source_values, out=there, **options)
     moved = 1 if function is np.compress else 0
     others = tuple(to_values(args))
 
-    def do(there: Any, source_values: Any) -> None:
+    def move(there: Any, source_values: Any) -> None:
         function(*others[:moved], source_values, *others[moved + 1 :], out=there, **options)
 
-    return (args[moved],), do
+    return (args[moved],), move
 
 
-def _require_apart(name: str, targets: tuple[Any, ...]) -> None:
-    """Raise if two outputs share memory, because NumPy does not define which of them is kept."""
-    written = [memory_behind(t) for t in targets if t is not None]
+def _require_disjoint(name: str, targets: tuple[Any, ...]) -> None:
+    """Raise if two outputs share memory, because NumPy does not define which of them is stored last."""
+    written = [backing_array(t) for t in targets if t is not None]
     if len(written) > 1 and np.shares_memory(*written):
         raise ValueError(f"{name}: both outputs would be written into the same memory; give each out= of its own")
 
 
 def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str, Any]) -> Any:
-    """A call, not recorded, with plain targets: NumPy writes into these, and into copies of nodes, which are then stored."""
+    """Call a function with plain targets, unrecorded: NumPy writes into them, and into copies of nodes, which are then stored."""
     targets = out if isinstance(out, tuple) else (out,)
     copies = [t.value.copy() if isinstance(t, Value) else t for t in targets]
     results = function(*to_values(args), out=tuple(copies) if isinstance(out, tuple) else copies[0], **to_values(options))
@@ -146,7 +150,7 @@ def _plain_out(function: Any, args: tuple[Any, ...], out: Any, options: dict[str
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
+def _require_fitting(function: Any, name: str, value: Any, target: Any) -> Any:
     """Return `value` if NumPy could write it into `target`, else raise.
 
     Except for ufuncs it must have the target's dtype, because another dtype of ``out=`` changes NumPy's computation.
@@ -168,19 +172,19 @@ def _fitting(function: Any, name: str, value: Any, target: Any) -> Any:
 
 
 def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], out: Any, where: Any) -> Any:
-    """A ufunc with ``out=`` and ``where=``: it is computed, and differentiated, only where the mask holds."""
+    """Call a ufunc with ``out=`` and ``where=``. It is computed, and differentiated, only where the mask is true."""
     name = f"np.{ufunc.__name__}"
     if not all(isinstance(t, Value) for t in out):
-        if is_recording() and not are_integers(out):
-            raise plain_target(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
+        if is_recording() and not are_integer_arrays(out):
+            raise plain_target_error(f"{name}(..., out=plain array)", "use np.where(mask, result, other)")
         what = f"the operands of {name}"
         return _plain_out(ufunc, guarded_value(inputs, what), out, {"where": guarded_value(where, what), **options})
-    _require_apart(name, out)
-    mask = own_mask(where, out[0].shape, name)
+    _require_disjoint(name, out)
+    mask = copy_mask(where, out[0].shape, name)
     operands = [as_operand(x) for x in inputs]
     outputs: list[Any] = []
 
-    def value_of(position: int, target: Any) -> Any:
+    def get_output(position: int, target: Any) -> Any:
         if not outputs:
             result = ufunc(*[np.broadcast_to(x, mask.shape)[mask] for x in operands], **options)
             outputs.extend(result if isinstance(result, tuple) else (result,))
@@ -188,5 +192,5 @@ def write_where(ufunc: Any, inputs: tuple[Any, ...], options: dict[str, Any], ou
         return outputs[position]
 
     for position, target in enumerate(out):
-        rewrite(target, lambda p=position, t=target: value_of(p, t), tuple(operands), mask)
+        store_computed(target, lambda p=position, t=target: get_output(p, t), tuple(operands), mask)
     return out if len(out) > 1 else out[0]

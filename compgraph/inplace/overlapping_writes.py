@@ -17,15 +17,15 @@ from .. import ops
 from ..graph import flatten_sequences
 from ..storage import BufferCopy, owner_of
 from ..values import Value, require_unbatched, unwrap_buffer
-from .stores import put_plain, require_writeable, store
+from .stores import require_writeable, store, store_plain
 
 ndarray = np.ndarray
-# Functions with ``out=`` that only move elements: each element of the result is one of an operand's.
-MOVING: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
+# Functions with ``out=`` that only move elements: each element of the result is an element of an operand.
+MOVING_FUNCTIONS: frozenset[Any] = frozenset({np.concatenate, np.stack, np.take, np.compress})
 
 
-def memory_behind(node: Any) -> Any:
-    """The array in which the numbers of a node lie: of one that differs between examples, those of all."""
+def backing_array(node: Any) -> Any:
+    """The plain array of a node; for a batched value, that of all batch elements."""
     while node.trace_kind == "batch":
         node = node.values
         if not isinstance(node, Value):
@@ -34,106 +34,108 @@ def memory_behind(node: Any) -> Any:
 
 
 def overlaps(target: Any, *sources: Any) -> bool:
-    """Whether a source, if it is a node, may share memory with the target."""
-    there = memory_behind(target)
-    nodes = [there_too for s in sources if isinstance(s, Value) and (there_too := memory_behind(s)).__class__ is ndarray]
-    return any(owner_of(plain) is owner_of(there) and np.may_share_memory(plain, there) for plain in nodes)
+    """Whether a node among the sources may share memory with the target."""
+    target_array = backing_array(target)
+    nodes = [source_array for s in sources if isinstance(s, Value) and (source_array := backing_array(s)).__class__ is ndarray]
+    return any(owner_of(plain) is owner_of(target_array) and np.may_share_memory(plain, target_array) for plain in nodes)
 
 
 def assign(target: Any, index: Any, value: Any, casting: Any = None) -> None:
-    """``target[index] = value``, as by `stores.store`, if both may share memory."""
+    """``target[index] = value`` as by `stores.store`, also if both share memory."""
     value = unwrap_buffer(value)
-    plain = getattr(value, "raw_value", None)  # of a value that has lost its history, `store` tells
+    plain = getattr(value, "raw_value", None)  # `store` raises for a value without history
     if plain is not None and "batch" in (value.trace_kind, target.trace_kind):
-        plain = None  # what its own `store` does is right for all examples
+        plain = None  # the `store` of batched values handles overlaps
     is_view = (
         type(plain) is ndarray and plain.base is not None and owner_of(plain) is owner_of(getattr(target, "raw_value", None))
     )
-    if is_view and _reads_late(target, index, value) and overlaps(target, value):
-        move_elements(target, (value,), lambda there, source: put_plain(there, index, source, casting))
+    if is_view and _may_read_overwritten(target, index, value) and overlaps(target, value):
+        move_elements(target, (value,), lambda target_array, source: store_plain(target_array, index, source, casting))
     else:
         store(target, index, value, casting)
 
 
-def _reads_late(target: Any, index: Any, value: Any) -> bool:
+def _may_read_overwritten(target: Any, index: Any, value: Any) -> bool:
     """Whether item assignment may read overwritten elements: with a mask, and along one axis if the strides differ."""
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, ndarray)]
     if arrays:
         return any(part.dtype == bool for part in arrays)
-    there = target.raw_value[index]
-    return bool(there.ndim == 1 and value.ndim > 0 and there.strides[-1] != value.raw_value.strides[-1])
+    target_array = target.raw_value[index]
+    return bool(target_array.ndim == 1 and value.ndim > 0 and target_array.strides[-1] != value.raw_value.strides[-1])
 
 
-def move_elements(target: Any, sources: Sequence[Any], do: Callable[..., object]) -> None:
-    """Do to a target what ``do(target, *sources)``, called on plain arrays with the same overlaps, does: it moves elements.
+def move_elements(target: Any, sources: Sequence[Any], move: Callable[..., object]) -> None:
+    """Reproduce and record the call ``move(target, *sources)``, which only moves elements, for sources that overlap the target.
 
-    It is called on arrays of numbered elements. So it is known which element moves where, and that is recorded and stored.
+    `move` is called on plain arrays of element numbers with the same overlaps. The result shows which element moved where.
     """
     require_unbatched("a write whose source shares memory with its target", target, *sources)
     require_writeable(target)
     if any(isinstance(s, Value) and s.dtype != target.dtype and overlaps(target, s) for s in sources):
         raise ValueError(
-            "source and target of a write share memory and have different dtypes, so that NumPy reads halves of what "
-            "it has overwritten; write a copy (np.copy) of the source"
+            "source and target of a write share memory and have different dtypes, so that NumPy reads partly overwritten "
+            "elements; write a copy (np.copy) of the source"
         )
-    numbered, others = _numbered(target, sources)
-    there = _part(numbered, target.raw_value)
-    before = there.copy()
+    numbered, others = _number_elements(target, sources)
+    target_array = _window_numbers(numbered, target.raw_value)
+    before = target_array.copy()
     pairs = zip(sources, others, strict=True)
-    source_numbers = [_part(numbered, s.raw_value) if overlaps(target, s) else o for s, o in pairs]
-    known = np.concatenate([np.ravel(g) for g in source_numbers])
-    do(there, *source_numbers)
-    changed = there != before
+    source_numbers = [_window_numbers(numbered, s.raw_value) if overlaps(target, s) else o for s, o in pairs]
+    all_numbers = np.concatenate([np.ravel(g) for g in source_numbers])
+    move(target_array, *source_numbers)
+    changed = target_array != before
     if changed.any():
-        order = np.argsort(known, kind="stable")
-        places = order[np.searchsorted(known, there[changed], sorter=order)]
+        order = np.argsort(all_numbers, kind="stable")
+        places = order[np.searchsorted(all_numbers, target_array[changed], sorter=order)]
         values = np.concatenate([np.ravel(s) for s in sources])[places]
         store(target, np.nonzero(changed) if target.ndim else ..., values if target.ndim else values[0])
 
 
-def _part(numbered: BufferCopy, plain: Any) -> Any:
-    """The numbers, in a twin, of the elements of a view."""
+def _window_numbers(numbered: BufferCopy, plain: Any) -> Any:
+    """The element numbers of a view."""
     return numbered.cut(plain.shape, **{**numbered.place(plain), "dtype": numbered.dtype})
 
 
-def _numbered(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any]]:
-    """A twin of the target's memory with its elements numbered, and for each source an array of further numbers.
+def _number_elements(target: Any, sources: Sequence[Any]) -> tuple[BufferCopy, list[Any]]:
+    """Number the elements of the target's memory; return the numbered copy, and an array of further numbers for each source.
 
-    The latter serve for sources that lie elsewhere.
+    The further numbers are used for sources in other memory.
     """
     kind: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}.get(target.itemsize, target.dtype)
     owner = owner_of(target.raw_value)
-    twin = BufferCopy(owner.view(kind) if owner.dtype.itemsize == target.itemsize else owner)
-    if twin.dtype.itemsize != target.itemsize or twin.count + sum(map(np.size, sources)) > 2 ** min(48, 8 * target.itemsize - 1):
+    numbered = BufferCopy(owner.view(kind) if owner.dtype.itemsize == target.itemsize else owner)
+    if numbered.dtype.itemsize != target.itemsize or numbered.count + sum(map(np.size, sources)) > 2 ** min(
+        48, 8 * target.itemsize - 1
+    ):
         raise ValueError("source and target of a write share memory; write a copy (np.copy) of the source")
-    twin.buffer[...] = np.arange(twin.count)
-    others, count = [], twin.count
+    numbered.buffer[...] = np.arange(numbered.count)
+    others, count = [], numbered.count
     for source in sources:
         others.append(np.arange(count, count + np.size(source)).astype(kind).reshape(np.shape(source)))
         count += np.size(source)
-    return twin, others
+    return numbered, others
 
 
-def as_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]) -> Any:
-    """Return the values that NumPy's call with ``out=``, on copies, writes into overlapping targets; None without overlap."""
+def simulate_numpy_writes(function: Any, args: tuple[Any, ...], options: dict[str, Any], targets: tuple[Any, ...]) -> Any:
+    """Call NumPy with ``out=`` on copies of overlapping arrays and return the written values; None without overlap."""
     if isinstance(function, ops.UfuncMethod) or (isinstance(function, np.ufunc) and function.signature is None):
-        return None  # NumPy promises of ufuncs that overlaps make no difference
+        return None  # NumPy guarantees that overlaps do not change the results of ufuncs
     sources = [leaf for leaf in flatten_sequences((args, tuple(options.values()))) if isinstance(leaf, Value)]
     if not any(overlaps(t, *sources) for t in targets if t is not None):
         return None
     require_unbatched("out= that shares memory with an operand", *targets, *sources)
-    twins: dict[int, BufferCopy] = {}
+    copies: dict[int, BufferCopy] = {}
 
-    def apart(value: Any) -> Any:
+    def copy_operand(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)(map(apart, value))
+            return type(value)(map(copy_operand, value))
         if not isinstance(value, Value) or type(value.raw_value) is not ndarray:
             return value.raw_value if isinstance(value, Value) else value
         owner = owner_of(value.raw_value)
-        if id(owner) not in twins:
-            twins[id(owner)] = BufferCopy.copy_of(owner)
-        return twins[id(owner)].cut(value.shape, **twins[id(owner)].place(value.raw_value))
+        if id(owner) not in copies:
+            copies[id(owner)] = BufferCopy.copy_of(owner)
+        return copies[id(owner)].cut(value.shape, **copies[id(owner)].place(value.raw_value))
 
-    outs = tuple([None if t is None else apart(t) for t in targets])
-    function(*apart(args), out=outs if len(outs) > 1 else outs[0], **{k: apart(v) for k, v in options.items()})
+    outs = tuple([None if t is None else copy_operand(t) for t in targets])
+    function(*copy_operand(args), out=outs if len(outs) > 1 else outs[0], **{k: copy_operand(v) for k, v in options.items()})
     return outs

@@ -1,7 +1,7 @@
-"""The one function that writes into nodes: ``store``.
+"""`store`: the single entry point of writes into nodes.
 
-Item assignment, operators in place, ``out=``, ``np.copyto`` and all other forms call it: the new value is computed first, as in
-any operation, and then stored. See `IN_PLACE.md`.
+Item assignment, in-place operators, ``out=``, ``np.copyto`` and all other forms of writes call it. The new value is computed
+first, as in any operation, and then stored. See `IN_PLACE.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage import TRACERS, Memory, Write, collector, owner_of, root_of, set_
 from ..tracing import LOGS, is_tracing
 from ..values import (
     ACTIVE,
-    USED,
+    USED_CLASS_OF,
     ArgumentNode,
     ConstantNode,
     InertNode,
@@ -52,7 +52,7 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
     target : Node
         A node of any shape and dtype, or a view of one.
     index : index
-        An index of NumPy's without nodes. It is kept, so it must be a copy (see `numpy_writes.own_index`).
+        A NumPy index without nodes. The log stores it, so it must be a copy (see `numpy_writes.copy_index`).
     value : array_like or Node
         The new values; broadcast to ``target[index]`` and cast to the target's dtype.
     casting : str, optional
@@ -75,24 +75,24 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
         return
     require_writeable(target)
     for node in (target, value):
-        if type(node) in USED:
+        if type(node) in USED_CLASS_OF:
             mark_used(node)
     plain = value.raw_value if isinstance(value, Value) else value
-    if _is_there(target.raw_value, index, plain):
+    if _is_same_memory(target.raw_value, index, plain):
         return
     root = root_of(target)
     if type(root) in _VARIABLES:
-        root.update(lambda array: put_plain(target.raw_value, index, plain, casting), (value,))
+        root.update(lambda array: store_plain(target.raw_value, index, plain, casting), (value,))
         return
     require_unsealed(root)
     before = np.array(target.raw_value[index])
-    if not before.size:  # nothing to remember, but that with other lengths there might be
-        put_plain(target.raw_value, index, plain, casting)
+    if not before.size:  # nothing to log, except that other lengths may select elements
+        store_plain(target.raw_value, index, plain, casting)
         if is_recording():
             note_empty_write(target, index)
         return
     if not root.memory:
-        _open(root)
+        _open_log(root)
     recorded = isinstance(value, Value) and is_recording()
     if recorded and type(value) in ACTIVE and target.dtype.kind in "fc":
         if is_tracer(value) and not is_tracer(root) and (is_tracing() or LOGS) and not is_deriving():
@@ -101,81 +101,81 @@ def store(target: Any, index: Any, value: Any, casting: Any = None) -> None:
                 "outside of it; copy it inside the function first: np.copy(a)"
             )
         _activate(target, root)
-        root.memory.is_ready = True
-    collector.weigh(2 * before.nbytes)
+        root.memory.is_root_active = True
+    collector.add_bytes(2 * before.nbytes)
     place = (target.raw_value, index, before)
-    root.memory.require_whole()
-    stored = value if recorded else _own(plain)
+    root.memory.require_complete()
+    stored = value if recorded else _copy_value(plain)
     write = Write(root.memory, place, stored, recorded, next_sequence_number(), source_lines.user_line(), open_scopes())
-    root.memory.enter(write, put_plain, target.raw_value, index, plain, casting)
+    root.memory.append(write, store_plain, target.raw_value, index, plain, casting)
 
 
 def store_number(target: Any, index: Any, value: Any) -> bool:
-    """Store one number at one place, as loops over elements do; return False if `store` must do it.
+    """Store one number in one element, the fast path of loops over elements; return False if `store` is needed.
 
-    The steps are those of `store`, except for two: the root needs no change of its class or buffer (`Memory.is_ready`), and a
-    single number shares no memory with the target.
+    It omits two steps of `store`: the root needs no change of its class or buffer (`Memory.is_root_active`), and a single number
+    shares no memory with the target.
     """
     kind = type(value)
-    is_node = kind in _NODES
-    if type(target) not in _FILLED or not (is_node or kind in _NUMBERS) or not is_quick():
+    is_node = kind in _SCALAR_NODES
+    if type(target) not in _ARRAY_NODES or not (is_node or kind in _NUMBERS) or not is_quick():
         return False
     try:
         memory, array, number = target.memory, target.raw_value, value.raw_value if is_node else value
-    except AttributeError:  # a history that was lost: `store` looks for it
+    except AttributeError:  # the history was lost; `store` tries to recover it
         return False
-    if memory is None or not memory.is_ready or (is_node and type(number) not in ops.SAME_BITS):
+    if memory is None or not memory.is_root_active or (is_node and type(number) not in ops.SAME_BITS):
         return False
     before = array[index]
     if type(before) is np.ndarray:
         return False
     require_unsealed(target)
-    memory.require_whole()
+    memory.require_complete()
     write = Write(memory, (array, index, before), value, is_node, next_sequence_number(), source_lines.user_line())
-    memory.enter(write, operator.setitem, array, index, number)
+    memory.append(write, operator.setitem, array, index, number)
     return True
 
 
-def _own(value: Any) -> Any:
-    """A plain value as the log keeps it: of an array or a list, which its owner may change later, the numbers now."""
+def _copy_value(value: Any) -> Any:
+    """Copy a plain array or list for the log, because its owner may change it later."""
     if isinstance(value, list):
         return np.array(value)
     return save_operand(value) if is_plain_array(value) else value
 
 
-_FILLED = with_tracers({OperationalNode, ArgumentNode})
-_NODES = with_tracers({ScalarNode, InertScalarNode})
+_ARRAY_NODES = with_tracers({OperationalNode, ArgumentNode})
+_SCALAR_NODES = with_tracers({ScalarNode, InertScalarNode})
 _NUMBERS = ops.SAME_BITS | {float, int}
 
 
-def put_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
-    """``array[index] = value`` on plain arrays; with `casting`, where `index` is ``...``, ``numpy.copyto``."""
+def store_plain(array: Any, index: Any, value: Any, casting: Any) -> None:
+    """``array[index] = value`` on plain arrays; with `casting`, which requires the index ``...``, ``numpy.copyto``."""
     if casting is None:
         array[index] = value
     else:
         np.copyto(array, value, casting=casting)
 
 
-def unwritable(target: Any) -> TypeError:
-    """Return the error for a write into a scalar, a constant or a placeholder."""
+def unwritable_error(target: Any) -> TypeError:
+    """Make the error for a write into a scalar, a constant or a placeholder."""
     if target.is_scalar:
         return TypeError(f"the {describe(target)} is a scalar, which does not support item assignment; rebind its name")
     return TypeError(f"the {describe(target)} never changes; use a cg.variable, or a copy (np.copy)")
 
 
 def require_writeable(target: Any) -> None:
-    """Raise unless `target` may be written into; as in NumPy also if the write would change nothing."""
+    """Raise unless `target` may be written into. As in NumPy, a write that would change nothing raises too."""
     require_history(target)
     if target.is_scalar or isinstance(target, (ConstantNode, PlaceholderNode)):
-        raise unwritable(target)
+        raise unwritable_error(target)
     if not target.raw_value.flags.writeable:
         raise ValueError("assignment destination is read-only")
     if _rows:
         _require_own_buffer(target)
 
 
-def _is_there(array: Any, index: Any, value: Any) -> bool:
-    """Whether ``array[index]`` is the very memory of `value`: the last step of ``a[1:3] += b`` stores the view just changed."""
+def _is_same_memory(array: Any, index: Any, value: Any) -> bool:
+    """Whether ``array[index]`` and `value` are the same memory, as in the last step of ``a[1:3] += b``."""
     if type(value) is not np.ndarray or value.base is None or owner_of(value) is not owner_of(array):
         return False
     there = array[index]
@@ -186,7 +186,7 @@ _rows: dict[int, tuple[Any, CodeType, int]] = {}  # by id: a weak reference to t
 
 
 def mark_row(row: Value) -> None:
-    """Refuse writes into a row that was read at a computed index: it is a copy, where NumPy has a view.
+    """Make later writes into a row raise. The row was read at a computed index, so it is a copy where NumPy has a view.
 
     Only ``a[index] += value`` may write into it, because the next instruction stores the row in the array again.
     """
@@ -210,38 +210,38 @@ def _require_own_buffer(target: Any) -> None:
     )
 
 
-def _open(root: Any) -> None:
-    """Begin the log of a buffer."""
+def _open_log(root: Any) -> None:
+    """Create the log of a buffer."""
     if root.function in ops.MAYBE_VIEWS:
         note_copy(root)
-    if isinstance(root.function, ops.Output):  # the joint must keep the output as it was computed, for the rule
-        joint, place = root.args[0], root.function.index
-        joint.raw_value = (*joint.raw_value[:place], root.raw_value.copy(), *joint.raw_value[place + 1 :])
+    if isinstance(root.function, ops.Output):  # the derivative rule needs the output as it was computed
+        multi_output, place = root.args[0], root.function.index
+        multi_output.raw_value = (*multi_output.raw_value[:place], root.raw_value.copy(), *multi_output.raw_value[place + 1 :])
     root.memory = Memory()
 
 
 def _activate(target: Any, root: Any) -> None:
-    """Make the target, the root and the views between active, so that adjoints pass.
+    """Make the target, the root and the views between them active, so that cotangents pass.
 
-    If the target and the root are so already, all between are.
+    If the target and the root are active already, so are the views between them.
     """
-    if type(target) not in _ACTIVE_OF and type(root) not in _ACTIVE_OF:
+    if type(target) not in _ACTIVE_CLASS_OF and type(root) not in _ACTIVE_CLASS_OF:
         return
     node: Any = target
     while node is not None:
-        if type(node) in _ACTIVE_OF:
-            set_class(node, _ACTIVE_OF[type(node)])
+        if type(node) in _ACTIVE_CLASS_OF:
+            set_class(node, _ACTIVE_CLASS_OF[type(node)])
         node = viewed_operand(node)
 
 
 _VARIABLES = with_tracers({VariableNode})
-_ACTIVE_OF: dict[Any, Any] = {InertNode: OperationalNode, TRACERS[InertNode]: TRACERS[OperationalNode]}
+_ACTIVE_CLASS_OF: dict[Any, Any] = {InertNode: OperationalNode, TRACERS[InertNode]: TRACERS[OperationalNode]}
 
 
-def rewrite(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
-    """Store what ``compute()`` gives. Into a variable that is updated from itself and plain numbers goes the plain value.
+def store_computed(target: Any, compute: Any, sources: tuple[Any, ...] = (), index: Any = ..., casting: Any = None) -> None:
+    """Store ``compute()``; a variable that is updated from itself and plain numbers gets the plain value.
 
-    `sources` are the operands of `compute`, as far as they may be other nodes: those cannot be written into a variable.
+    `sources` are the operands of `compute` that may be other nodes. Values computed from them cannot be written into a variable.
     """
     require_writeable(target)
     root = root_of(target) if target.level == 0 else target

@@ -18,7 +18,7 @@ from ..arrays import after_restore
 from ..context import callbacks_lock
 from ..frames import source_lines
 from ..tracing import is_compiling
-from ..values import before_variables
+from ..values import variable_hooks
 from .borrowing import clear_views, rebind_reached, replace_in_objects, restore_places, restore_variables
 from .captured_arrays import NOT_VISITED, PlaceSearch
 from .code_patches import enable_code_patches, patch_code
@@ -162,7 +162,7 @@ def _record_sequences() -> None:
             top_level_recording.is_on = True
 
 
-before_variables.append(_record_sequences)
+variable_hooks.append(_record_sequences)
 
 
 def _close(reference: weakref.ref[Any]) -> None:

@@ -40,7 +40,7 @@ from ..frames import frame_up
 from ..graph import flatten_sequences, to_values
 from ..guards import note_saved
 from ..tracing import OPAQUE_CLASSES, leak_error
-from ..values import BLOCKS, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
+from ..values import BLOCKWISE_ADVICE, BUFFERS, Node, Value, describe, is_tracer, unwrap_buffer, unwrap_buffers
 from .code_patches import patch_code
 
 Function = Callable[..., Any]
@@ -98,7 +98,7 @@ def _token(node: Value) -> str:
     if _module_name(frame).startswith("dask.array"):  # a dask array on the left of an operator, or a function of Dask
         raise TypeError(
             f"an operation of dask.array got a node of shape {node.shape}; its result would lose the graph. Use value.compute() "
-            f"in place of the dask array, or node.value where a plain array is meant. {BLOCKS}"
+            f"in place of the dask array, or node.value where a plain array is meant. {BLOCKWISE_ADVICE}"
         )
     return os.urandom(16).hex()
 
@@ -116,7 +116,7 @@ def _dask_graph(node: Value) -> Any:
         name = getattr(frame.f_locals.get("func"), "__name__", "a function")
         raise TypeError(
             f"np.{name} got a node of shape {node.shape} and a dask array, which it would load whole. Use value.compute() in "
-            f"place of the dask array, or of the part that is needed. {BLOCKS}"
+            f"place of the dask array, or of the part that is needed. {BLOCKWISE_ADVICE}"
         )
     raise AttributeError("__dask_graph__")
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import ops
 from ..executor import Writer
 from ..ops import INFIX, PIECEWISE, PREFIX, Configured, Keyworded, OnAxes, Packed
-from ..storage import Write, owner_of, place_in, value_at
+from ..storage import Write, layout_in, owner_of, value_at
 from ..values import MultiOutput, Value, freeze_operand
 from .names import Names, is_number
 
@@ -141,7 +141,7 @@ class ListingWriter(Writer):
         known = self._views.get(id(write.window))
         if known is not None and known.sequence_number <= write.sequence_number:
             return self.names[known]
-        place = place_in(root.raw_value, write.window)
+        place = layout_in(root.raw_value, write.window)
         index = as_slices(root.raw_value, place) if owner_of(write.window) is owner_of(root.raw_value) else None
         if index is not None:
             return f"{self.names[root]}[{self.names.index(index)}]"
@@ -169,7 +169,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
-    """The slices that give a window of an array, where slices and numbers do: where it lies is as `place_in` says."""
+    """The slices that give a window of an array, where slices and numbers do: where it lies is as `layout_in` says."""
     offset, steps, lengths = place["offset"], list(place["strides"]), list(place["shape"])
     if place["dtype"] != array.dtype or 0 in lengths or any(stride <= 0 for stride in array.strides):
         return None
@@ -187,4 +187,4 @@ def as_slices(array: Any, place: dict[str, Any]) -> tuple[Any, ...] | None:
     fits = not offset and not steps and all(type(i) is slice or i < n for i, n in zip(index, array.shape, strict=True))
     candidate_view = array[tuple(index)] if fits else None
     same = candidate_view is not None and (candidate_view.shape, candidate_view.strides) == (place["shape"], place["strides"])
-    return tuple(index) if same and place_in(array, candidate_view)["offset"] == place["offset"] else None
+    return tuple(index) if same and layout_in(array, candidate_view)["offset"] == place["offset"] else None

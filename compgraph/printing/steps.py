@@ -41,7 +41,7 @@ def steps_of(results: Iterable[Any]) -> list[Any]:
         needed[item] = None
         memory = memory_of(item) if isinstance(item, Value) else None
         if memory is not None:
-            memory.require_whole()
+            memory.require_complete()
             read.add(id(memory))
 
     for node in results:

@@ -99,4 +99,4 @@ def _begin_write(recorder: Recorder, memory: Memory, write: Write, *args: object
     return opened
 
 
-patch_method(Memory, "enter", _begin_write)
+patch_method(Memory, "append", _begin_write)

@@ -21,11 +21,11 @@ from ..values import (
     NO_OPTIONS,
     RIGHT,
     Value,
-    before_variables,
     has_history,
     mark_python_number,
     save_operand,
     unwrap_buffer,
+    variable_hooks,
 )
 from .binding import parameters_of, record_keywords, unsupported
 from .functions import HANDLERS, array_function
@@ -74,7 +74,7 @@ def _general_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], option
     if any(overrides_protocol(x, "__array_ufunc__") for x in (*inputs, *(out or ()))):
         return NotImplemented
     if ufunc not in ops.OPNAMES:  # its module (scipy.special) may have been imported after the node was created
-        for begin in before_variables:
+        for begin in variable_hooks:
             begin()
     for target in out or (inputs[:1] if method == "at" else ()):
         as_traced(target, inputs)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..context import reset_after_fork
 from ..interception import ImportHook, adapt_imported, is_loading
-from ..values import before_variables
+from ..values import variable_hooks
 from .policy import Policy
 from .registration import register_policy
 
@@ -103,7 +103,7 @@ def on_registration(callback: Callable[[str], None]) -> None:
             callback(module)
 
 
-before_variables.append(register_imported)
+variable_hooks.append(register_imported)
 
 
 def register_replacement(module: str, name: str, target: str, always: bool = True) -> None:

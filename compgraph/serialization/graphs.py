@@ -25,12 +25,12 @@ from ..frames import source_lines
 from ..graph import walk
 from ..guards import log_lost_guard, note_loaded, watch_shapes
 from ..ops import copy as copy_of
-from ..storage import BufferCopy, Memory, Write, address_of, place_of, window
+from ..storage import BufferCopy, Memory, Write, address_of, layout_of, window
 from ..tracing import is_tracing
 from ..values import (
     ARGUMENTS,
     NO_OPTIONS,
-    TRACKED,
+    TRACKED_CLASS_OF,
     MultiOutput,
     Origin,
     Value,
@@ -101,7 +101,7 @@ class Arrays:
         holder, buffer, twin = self._buffer(_holder(plain))
         if plain is holder and twin is None and plain.flags.writeable:
             return buffer
-        place = place_of(plain, address_of(holder)) if twin is None else twin.place(plain)
+        place = layout_of(plain, address_of(holder)) if twin is None else twin.place(plain)
         return ("view", buffer, plain.shape, place, plain.flags.writeable)
 
 
@@ -126,7 +126,7 @@ class EncodedLog:
 
     def __init__(self, root: Any, arrays: Arrays, now: float) -> None:
         self.root = root
-        root.memory.require_whole()
+        root.memory.require_complete()
         self.code = [
             (arrays.code(w.window), w.index, w.saved, w.args[0], bool(w.parent_argnums), w.sequence_number - now, w.scope)
             for w in root.memory.log
@@ -299,7 +299,7 @@ def _rebuilt(
         pass
     node = rebuild_node(cls, _decoded(plain), function_called(function), args, options or NO_OPTIONS, sequence_number, name)
     node.code, node.instruction, node._scope = line, 0, scope
-    if cls in TRACKED:  # as unread as the other was
+    if cls in TRACKED_CLASS_OF:  # as unread as the other was
         node.__class__ = cls
         untracked[id(node)] = weakref.ref(node)
     if isinstance(more, Origin):

@@ -19,7 +19,7 @@ import numpy as np
 from .. import ops
 from ..frames import frame_up
 from ..protocols import Primitive
-from ..values import before_variables
+from ..values import variable_hooks
 
 _others: dict[str, Any] = {}  # by opname: callables that came with a pickle, and that `ops.attach` rejects
 
@@ -163,7 +163,7 @@ def function_called(name: Any) -> Any:
     function = import_function(module, path) if is_place else ops.function_by_opname(path)
     if function is None:
         raise TypeError(f"the pickled graph uses the operation {path!r}, which is not found here; import or define it first")
-    for begin in before_variables:  # a module that was imported just now may have functions to prepare
+    for begin in variable_hooks:  # a module that was imported just now may have functions to prepare
         begin()
     return function
 

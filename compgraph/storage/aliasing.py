@@ -36,26 +36,26 @@ def root_of(node: Any) -> Any:
         return node
     visited: list[Any] = []
     while True:
-        viewed = viewed_operand(node)
-        if viewed is None:
+        operand = viewed_operand(node)
+        if operand is None:
             break
-        known = _distant_roots.get(id(node))
-        if known is not None and known[0]() is node:
-            node = known[1]
+        cached = _distant_roots.get(id(node))
+        if cached is not None and cached[0]() is node:
+            node = cached[1]
             break
         visited.append(node)
-        node = viewed
-    for view in visited[:-STEPS:STEPS]:  # empty if the root is near, which is the common case
-        _distant_roots[id(view)] = (weakref.ref(view, functools.partial(_forget, id(view))), node)
+        node = operand
+    for view in visited[:-ROOT_CACHE_INTERVAL:ROOT_CACHE_INTERVAL]:  # empty if the root is near, which is the common case
+        _distant_roots[id(view)] = (weakref.ref(view, functools.partial(_discard_root, id(view))), node)
     return node
 
 
-STEPS = 16
-# The root of every `STEPS`-th view in a long chain of views, because walking each chain to its end takes quadratic time.
+ROOT_CACHE_INTERVAL = 16
+# The root of every `ROOT_CACHE_INTERVAL`-th view in a long chain of views. Without it, walks to the root take quadratic time.
 _distant_roots: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
 
-def _forget(number: int, _: Any) -> None:
+def _discard_root(number: int, _: Any) -> None:
     _distant_roots.pop(number, None)
 
 
@@ -72,14 +72,14 @@ def viewed_operand(node: Any) -> Any:
     return None
 
 
-def place_of(plain: Any, start: int) -> dict[str, Any]:
-    """The position of an array in the memory that begins at address `start`: the arguments of `window` without the shape."""
+def layout_of(plain: Any, start: int) -> dict[str, Any]:
+    """The layout of an array in memory that begins at address `start`: the arguments of `window` without the shape."""
     return {"dtype": plain.dtype, "offset": address_of(plain) - start if plain.size else 0, "strides": plain.strides}
 
 
-def place_in(buffer: Any, view: Any) -> dict[str, Any]:
-    """The position of a view in an array: the arguments of `window`."""
-    return {"shape": view.shape, **place_of(view, address_of(buffer))}
+def layout_in(buffer: Any, view: Any) -> dict[str, Any]:
+    """The layout of a view in an array: the arguments of `window`."""
+    return {"shape": view.shape, **layout_of(view, address_of(buffer))}
 
 
 def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
@@ -88,10 +88,10 @@ def window(buffer: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides
         return np.empty(shape, dtype)
     if buffer.flags.c_contiguous and offset >= 0:
         return ndarray(shape, dtype, buffer, offset, strides)
-    return np.asarray(_Place(buffer, shape, dtype, offset, strides))
+    return np.asarray(_StridedView(buffer, shape, dtype, offset, strides))
 
 
-class _Place:
+class _StridedView:
     """Exposes a part of an array with any strides, including negative ones, by ``__array_interface__``."""
 
     def __init__(self, base: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> None:
@@ -113,12 +113,12 @@ def overlaps_itself(array: Any) -> bool:
     """Whether several elements of an array may share an address, as after broadcasting or in sliding windows."""
     if array.flags.forc and array.size:
         return False
-    reach = array.itemsize
+    extent = array.itemsize
     for step, length in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
         if length > 1:
-            if step < reach:
+            if step < extent:
                 return True
-            reach += step * (length - 1)
+            extent += step * (length - 1)
     return False
 
 

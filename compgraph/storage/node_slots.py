@@ -12,13 +12,13 @@ SLOTS = (
     "_name", "_operands", "_scope", "args", "code", "function", "instruction", "memory", "options", "origin", "parent_argnums",
     "raw_value", "recipe", "sequence_number", "untracked_read",
 )  # fmt: skip
-# Further attributes of values with tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
-CARRIER_SLOTS = (
+# Further attributes of values under a transform: tangents or a batch; see `autodiff.forward` and `autodiff.batching`.
+TRANSFORM_SLOTS = (
     "_primal", "_seen", "_shadow", "_tangent", "_values", "borrows_values", "inputs", "is_scalar", "level", "root",
 )  # fmt: skip
 
 
-def _refuse_shape(self: Any, shape: Any) -> None:
+def _raise_on_set_shape(self: Any, shape: Any) -> None:
     raise TypeError("setting .shape of a node in place would bypass its graph; make a new node instead")
 
 
@@ -29,7 +29,7 @@ class Layout(np.ndarray):
     """An array with a slot for each attribute of a node."""
 
     __slots__ = SLOTS
-    shape: Any = property(np.ndarray.shape.__get__, _refuse_shape)
+    shape: Any = property(np.ndarray.shape.__get__, _raise_on_set_shape)
 
 
 class Opaque:
@@ -43,7 +43,7 @@ class Opaque:
 
     ndim: Any = property(operator.attrgetter("raw_value.ndim"))
     size: Any = property(operator.attrgetter("raw_value.size"))
-    shape: Any = property(operator.attrgetter("raw_value.shape"), _refuse_shape)
+    shape: Any = property(operator.attrgetter("raw_value.shape"), _raise_on_set_shape)
     device = "cpu"
 
     def __len__(self) -> int:
@@ -69,7 +69,7 @@ class Opaque:
 class OpaqueTransform(Opaque):
     """An Opaque with slots for a tangent or a batch."""
 
-    __slots__ = CARRIER_SLOTS
+    __slots__ = TRANSFORM_SLOTS
     _shadow: Any
 
 

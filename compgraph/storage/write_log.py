@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..frames import format_line
-from .aliasing import place_of, root_of, window
+from .aliasing import layout_of, root_of, window
 
 by_sequence_number = attrgetter("sequence_number")
 
@@ -47,8 +47,9 @@ class Write:
         The user's line of the write.
     scope : tuple of str
         The names of the open scopes, outermost first.
-    whole : bool
-        Whether the write is complete. It enters the log before it is done, so that no signal can separate the two.
+    is_complete : bool
+        Whether the write is complete. The log contains a write before it is executed, so that a signal cannot leave an unlogged
+        write.
     """
 
     __slots__ = (
@@ -56,12 +57,12 @@ class Write:
         "code",
         "index",
         "instruction",
+        "is_complete",
         "memory",
         "parent_argnums",
         "saved",
         "scope",
         "sequence_number",
-        "whole",
         "window",
     )
     level = 0
@@ -81,10 +82,10 @@ class Write:
         self.window, self.index, self.saved = place
         self.args, self.parent_argnums, self.sequence_number = (value,), (0,) if is_node else (), sequence_number
         (self.code, self.instruction), self.scope = line, scope
-        self.whole = True
+        self.is_complete = True
 
-    def like(self, memory: Memory, value: Any, is_node: bool) -> Write:
-        """The same write with another value, for the log of another buffer."""
+    def with_value(self, memory: Memory, value: Any, is_node: bool) -> Write:
+        """Return the same write with another value, for the log of another buffer."""
         place, line = (self.window, self.index, self.saved), (self.code, self.instruction)
         return Write(memory, place, value, is_node, self.sequence_number, line, self.scope)
 
@@ -101,44 +102,44 @@ class Memory:
     ----------
     log : list of Write
         The writes.
-    is_ready : bool
-        Whether the root is active, so that no later write has to change its class.
+    is_root_active : bool
+        Whether the root is active, so that later writes need not change its class.
     """
 
-    __slots__ = ("is_ready", "log")
+    __slots__ = ("is_root_active", "log")
 
     def __init__(self) -> None:
         self.log: list[Write] = []
-        self.is_ready = False
+        self.is_root_active = False
 
-    def before(self, sequence_number: float) -> int:
-        """The number of writes before a sequence number; raises if the last write was interrupted."""
+    def count_before(self, sequence_number: float) -> int:
+        """Count the writes before a sequence number; raise if the last write was interrupted."""
         count = bisect_right(self.log, sequence_number, key=by_sequence_number)
         if count == len(self.log):
-            self.require_whole()
+            self.require_complete()
         return count
 
-    def require_whole(self) -> None:
-        """Raise if the last write was interrupted and could not be undone; no write can follow it."""
-        if self.log and not self.log[-1].whole:
-            raise interrupted_write(self.log[-1].line)
+    def require_complete(self) -> None:
+        """Raise if the last write was interrupted and could not be undone."""
+        if self.log and not self.log[-1].is_complete:
+            raise interrupted_write_error(self.log[-1].line)
 
-    def enter(self, write: Write, do: Callable[..., object], *args: Any) -> None:
-        """Append a write to the log and do it by ``do(*args)``; undo both if that fails or is interrupted."""
-        write.whole = False
+    def append(self, write: Write, function: Callable[..., object], *args: Any) -> None:
+        """Append a write to the log and execute it by ``function(*args)``; undo both if that fails or is interrupted."""
+        write.is_complete = False
         try:
             self.log.append(write)
-            do(*args)
-            write.whole = True
+            function(*args)
+            write.is_complete = True
         except BaseException:
-            self._take_back(write)
+            self._roll_back(write)
             raise
 
-    def _take_back(self, write: Write) -> None:
+    def _roll_back(self, write: Write) -> None:
         """Undo a write that failed or was interrupted; if this is interrupted as well, the entry stays incomplete."""
         if not self.log or self.log[-1] is not write:
             return
-        write.whole = False
+        write.is_complete = False
         if write.window.flags.writeable:
             write.window[write.index] = write.saved
         self.log.pop()
@@ -149,17 +150,17 @@ def memory_of(node: Any) -> Memory | None:
     return root_of(node).memory or None
 
 
-def interrupted_write(line: str | None) -> RuntimeError:
-    """The error for an array in which a write was interrupted by a signal."""
-    place = "" if line is None else f" ({line})"
+def interrupted_write_error(line: str | None) -> RuntimeError:
+    """Make the error for an array in which a write was interrupted by a signal."""
+    location = "" if line is None else f" ({line})"
     return RuntimeError(
-        f"a write into an array was interrupted{place}, perhaps halfway, so neither the array nor what was "
-        "computed from it since can be used; compute the array again"
+        f"a write into an array was interrupted{location}, perhaps halfway, so neither the array nor later results "
+        "computed from it can be used; compute the array again"
     )
 
 
 class Collector:
-    """Runs the garbage collector by the number of bytes written, where Python itself counts only objects.
+    """Runs the garbage collector after a number of bytes written, because Python counts objects only.
 
     A root refers to its log, the log to the stored values, and these often to the root. Only the garbage collector frees such a
     cycle, and by the number of objects it runs too late for a few large arrays.
@@ -167,21 +168,21 @@ class Collector:
     Attributes
     ----------
     limit : int
-        The bytes between two collections. It doubles after a collection without effect, and returns to `least` otherwise.
+        The bytes between two collections. It doubles after a collection without effect, and returns to `min_limit` otherwise.
     """
 
-    least = 2**28
+    min_limit = 2**28
 
     def __init__(self) -> None:
-        self.limit = self.least
-        self._weighed = 0
+        self.limit = self.min_limit
+        self._bytes = 0
 
-    def weigh(self, size: int) -> None:
-        """Count bytes that a write keeps alive, and collect garbage above the limit."""
-        self._weighed += size
-        if self._weighed > self.limit and gc.isenabled():
-            self._weighed = 0
-            self.limit = self.least if gc.collect() else 2 * self.limit
+    def add_bytes(self, size: int) -> None:
+        """Add the bytes that a write keeps alive, and collect garbage above the limit."""
+        self._bytes += size
+        if self._bytes > self.limit and gc.isenabled():
+            self._bytes = 0
+            self.limit = self.min_limit if gc.collect() else 2 * self.limit
 
 
 collector = Collector()
@@ -202,35 +203,35 @@ class BufferCopy:
     buffer : numpy.ndarray
         One axis of `count` elements, initially zeros.
     low : int
-        The lowest address of `like`, at which the buffer begins.
+        The lowest address of `template`, at which the buffer begins.
     """
 
     __slots__ = ("_windows", "buffer", "count", "dtype", "low")
 
-    def __init__(self, like: Any) -> None:
-        self.low, high = np.lib.array_utils.byte_bounds(like) if like.size else (0, 0)
-        self.dtype = like.dtype
-        self.count = -(-(high - self.low) // like.itemsize)
-        self.buffer: Any = np.zeros(self.count, like.dtype)
+    def __init__(self, template: Any) -> None:
+        self.low, high = np.lib.array_utils.byte_bounds(template) if template.size else (0, 0)
+        self.dtype = template.dtype
+        self.count = -(-(high - self.low) // template.itemsize)
+        self.buffer: Any = np.zeros(self.count, template.dtype)
         self._windows: dict[int, tuple[Any, Any]] = {}
 
     @classmethod
     def copy_of(cls, array: Any) -> BufferCopy:
         """A buffer copy with the values of an array."""
-        twin = cls(array)
-        twin.window(array)[...] = array
-        return twin
+        buffer_copy = cls(array)
+        buffer_copy.window(array)[...] = array
+        return buffer_copy
 
     def place(self, plain: Any) -> dict[str, Any]:
         """The position of a view of the array in the buffer: the arguments of `cut` without the shape."""
-        return place_of(plain, self.low)
+        return layout_of(plain, self.low)
 
     def window(self, plain: Any) -> Any:
         """The window of the buffer that corresponds to `plain`, a view of the array."""
-        kept = self._windows.get(id(plain))
-        if kept is None:  # the entry keeps the view alive, so its id stays unique
-            kept = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
-        return kept[1]
+        entry = self._windows.get(id(plain))
+        if entry is None:  # the entry keeps the view alive, so its id stays unique
+            entry = self._windows[id(plain)] = (plain, self.cut(plain.shape, **self.place(plain)))
+        return entry[1]
 
     def cut(self, shape: tuple[int, ...], **place: Any) -> Any:
         """A view of the buffer with a shape and a position."""
@@ -245,9 +246,9 @@ def value_at(node: Any, sequence_number: float) -> Any:
     """The plain value of `node` as of a sequence number; a copy if it was written into since."""
     root = root_of(node)
     memory = root.memory
-    if not memory or memory.before(sequence_number) == len(memory.log):
+    if not memory or memory.count_before(sequence_number) == len(memory.log):
         return node.raw_value
     past = BufferCopy.copy_of(root.raw_value)
-    for write in reversed(memory.log[memory.before(sequence_number) :]):
+    for write in reversed(memory.log[memory.count_before(sequence_number) :]):
         past.undo(write)
     return past.window(node.raw_value).copy()

@@ -268,12 +268,12 @@ class InertNode(OperationalNode):
 
 
 def set_history(
-    node: Any, function: Any, args: tuple[Any, ...], edges: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS
+    node: Any, function: Any, args: tuple[Any, ...], parent_argnums: tuple[int, ...], options: dict[str, Any] = NO_OPTIONS
 ) -> Any:
     """Set the history of a new node: function, operands, sequence number and line."""
     node.function = function
     node.args = args
-    node.parent_argnums = edges
+    node.parent_argnums = parent_argnums
     node.options = options
     node.sequence_number = next_sequence_number()
     node.memory = node._name = node._operands = None
@@ -331,11 +331,11 @@ def plain_array(value: Any) -> np.ndarray[Any, Any]:
 def operand_nodes(record: Any) -> tuple[Node, ...]:
     """All operands of a node or MultiOutput as nodes; plain ones become constants, once, and `args` keeps the originals."""
     if record._operands is None:
-        wanted = ops.operand_count(record.function, len(record.args))
+        operand_count = ops.operand_count(record.function, len(record.args))
         record._operands = tuple(
             a if isinstance(a, Value) else _constant_for(a, record)
             for i, a in enumerate(record.args)
-            if isinstance(a, Value) or (a is not None and i < wanted)
+            if isinstance(a, Value) or (a is not None and i < operand_count)
         )
     operands: tuple[Node, ...] = record._operands
     return operands
@@ -353,7 +353,7 @@ def snapshot(node: Any, sequence_number: float, value: Any = None) -> Any:
     The sequence number of the copy lies just before the reader's. `value` is the value of the copy, if the caller has it.
     """
     memory = root_of(node).memory if type(node.raw_value) is ndarray else None
-    if type(memory) is not Memory or memory.before(sequence_number) == len(memory.log):
+    if type(memory) is not Memory or memory.count_before(sequence_number) == len(memory.log):
         return node
     plain = value_at(node, sequence_number) if value is None else value
     copied = new_node(plain, OperationalNode if plain.dtype.kind in "fc" else InertNode)
@@ -363,31 +363,32 @@ def snapshot(node: Any, sequence_number: float, value: Any = None) -> Any:
     return copied
 
 
-history_recoverers: list[
-    Callable[[Value], bool]
-] = []  # each tries to find a lost history, and says whether it did; filled by `history`
+# Functions that try to recover the history of a node, and return whether they did; `graph` appends one.
+history_recoverers: list[Callable[[Value], bool]] = []
 
 
-def lost_history(node: Any) -> TypeError:
-    """The error for a node that NumPy made without dispatch; its slots are empty."""
-    computed = " A method of a plain array asks no node: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
+def lost_history_error(node: Any) -> TypeError:
+    """Make the error for a node that NumPy made without dispatch; its slots are empty."""
+    advice_for_dot = (
+        " A method of a plain array does not dispatch: for X.dot(x) write X @ x or np.dot(X, x)." if node.base is None else ""
+    )
     return TypeError(
         "this array is a view or copy of a node that NumPy made outside of the graph; its history is lost. Use "
-        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy asks nobody "
-        "(cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + computed
+        "the NumPy function or method that makes it (np.copy, x[...], x.reshape), those of compgraph where NumPy does not "
+        "dispatch (cg.asarray, cg.r_, cg.c_), or np.asarray(x) when a plain array is meant." + advice_for_dot
     )
 
 
 def require_history(*nodes: Any) -> None:
-    """Raise `lost_history` for a node without history."""
+    """Raise `lost_history_error` for a node without history."""
     for node in nodes:
         if isinstance(node, Value) and not has_history(node):
-            raise lost_history(node)
+            raise lost_history_error(node)
 
 
 def has_history(node: Value) -> bool:
     """Whether a node has a history, or its history was recovered."""
-    return hasattr(node, "raw_value") or any(restore(node) for restore in history_recoverers)
+    return hasattr(node, "raw_value") or any(recover(node) for recover in history_recoverers)
 
 
 class BatchedValueError(TypeError):
@@ -414,10 +415,12 @@ def describe(node: Any) -> str:
     return f"{what}{name} (shape {node.shape}, {node.dtype})"
 
 
-_PRESENT: frozenset[Any] = frozenset({np.ndarray, float, int, bool, complex, np.float64, np.float32, np.int64, type(None), str})
+_EAGER_TYPES: frozenset[Any] = frozenset(
+    {np.ndarray, float, int, bool, complex, np.float64, np.float32, np.int64, type(None), str}
+)
 
 
-BLOCKS = (
+BLOCKWISE_ADVICE = (
     "A loss that is the mean over the rows of such arrays is differentiated block by block by autodiff.distributed.value_and_grad"
 )
 
@@ -433,16 +436,16 @@ def require_computed(value: Any, what: str) -> None:
         Its role in the message: ``"an operand"``.
     """
     kind = type(value)
-    if kind in _PRESENT or isinstance(value, (np.ndarray, np.generic)):
+    if kind in _EAGER_TYPES or isinstance(value, (np.ndarray, np.generic)):
         return
     if isinstance(value, (list, tuple)):
         for part in value:
-            if type(part) not in _PRESENT:
+            if type(part) not in _EAGER_TYPES:
                 require_computed(part, what)
     elif _is_lazy(value):
         raise TypeError(
             f"{what} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which is not computed yet and would be loaded "
-            f"whole. Use value.compute(), or compute only the needed part. {BLOCKS}"
+            f"whole. Use value.compute(), or compute only the needed part. {BLOCKWISE_ADVICE}"
         )
 
 

@@ -50,11 +50,10 @@ from .node import (
 )
 from .tracers import TransformTracer, define_tracer, is_python_number, reported_class
 
-_array, _asarray = np.array, np.asarray  # NumPy's own: the names are exchanged later, see `compgraph.interception`
+_array, _asarray = np.array, np.asarray  # NumPy's own functions, before `compgraph.interception` patches the names
 
-before_variables: list[
-    Callable[[], None]
-] = []  # called before a variable is made: SciPy's functions, say, are taught to ask nodes
+# Called before each variable is made, for example to let SciPy's functions dispatch to nodes.
+variable_hooks: list[Callable[[], None]] = []
 
 
 class VariableNode(Node):
@@ -71,8 +70,8 @@ class VariableNode(Node):
         """Make a variable from a value; see `variable`."""
         if not copy and isinstance(value, Value):
             raise ValueError("copy=False cannot share the memory of a node, which belongs to its graph; share node.value")
-        for begin in before_variables:
-            begin()
+        for callback in variable_hooks:
+            callback()
         array = plain_array(value)
         target = np.dtype(dtype) if dtype is not None else (default_float() if array.dtype.kind in "biu" else array.dtype)
         if target.kind not in "fc":
@@ -99,9 +98,7 @@ class VariableNode(Node):
             write(self.raw_value)  # NumPy raises
             return self
         source_lines.set_line(self)
-        self.sequence_number = (
-            next_sequence_number()
-        )  # before the write too: one that fails or is interrupted may have changed a part
+        self.sequence_number = next_sequence_number()  # also before the write, which may fail after changing a part
         try:
             write(self.raw_value)
         finally:
@@ -137,7 +134,7 @@ class PlaceholderNode(Node):
 class InertPlaceholderNode(PlaceholderNode):
     """A placeholder of integers or booleans, which has no cotangent.
 
-    It is a tracer at the top level too, and so are integers and booleans computed from it (`IndexNode`). A plain array that is
+    It is a tracer at the top level too, as are integers and booleans computed from it (`IndexNode`). A plain array that is
     indexed by one (``K[placeholder]``) therefore calls ``__array__``, which records a guard.
     """
 
@@ -206,7 +203,7 @@ class BlankNode(OperationalNode):
     """A fillable array of zeros that has not been used yet. It is never a tracer.
 
     Code without graph support can therefore fill it. `mark_used` detects that at the first use and raises. Otherwise it changes
-    the node's class to the one in `USED`.
+    the node's class to the one in `USED_CLASS_OF`.
     """
 
     __slots__ = ()
@@ -251,8 +248,8 @@ on_untracked_freed: list[Callable[[Any], None]] = []  # called with each untrack
 
 def _notify_freed(node: Any) -> None:
     if type(untracked.pop(id(node), None)) is weakref.ref:  # views that NumPy made without dispatch have no entry
-        for tell in on_untracked_freed:
-            tell(node)
+        for callback in on_untracked_freed:
+            callback(node)
 
 
 class MultiOutput:
@@ -321,17 +318,14 @@ def with_tracers(kinds: Iterable[Any]) -> frozenset[Any]:
 
 ACTIVE = with_tracers({VariableNode, PlaceholderNode, OperationalNode, ScalarNode, ArgumentNode, ArgumentScalarNode, MultiOutput})
 ARGUMENTS = with_tracers({ArgumentNode, ArgumentScalarNode})
-TRACKED: dict[Any, Any] = {
-    UntrackedNode: InertNode,
-    UntrackedScalarNode: InertScalarNode,
-}  # the tracked class of each untracked one
+TRACKED_CLASS_OF: dict[Any, Any] = {UntrackedNode: InertNode, UntrackedScalarNode: InertScalarNode}  # the class once read
 INERT = with_tracers(
     {ConstantNode, InertPlaceholderNode, InertNode, InertScalarNode, InertBlankNode, UntrackedNode, UntrackedScalarNode,
      IndexNode, IndexScalarNode}
 )  # fmt: skip
 VARYING = with_tracers({VariableNode, PlaceholderNode, InertPlaceholderNode})  # leaves whose values may change between runs
 BLANK: dict[Any, Any] = {BlankNode: OperationalNode, InertBlankNode: InertNode}
-USED: dict[Any, Any] = {**BLANK, **TRACKED}  # the class after the first use
+USED_CLASS_OF: dict[Any, Any] = {**BLANK, **TRACKED_CLASS_OF}  # the class after the first use
 LEFT, RIGHT, BOTH = (0,), (1,), (0, 1)  # positions of operands that are nodes
 
 
@@ -350,8 +344,8 @@ def mark_used(node: Any) -> None:
     Raises a LeakError if code without graph support filled a blank array.
     """
     kind = type(node)
-    node.__class__ = USED.get(kind, kind)  # another thread may have been first
-    if kind in TRACKED:
+    node.__class__ = USED_CLASS_OF.get(kind, kind)  # another thread may have been first
+    if kind in TRACKED_CLASS_OF:
         entry = untracked.pop(id(node), None)
         if type(entry) is not weakref.ref and entry is not None:
             entry.is_read = True
@@ -372,7 +366,7 @@ def rebuild_node(
     if kind is MultiOutput:
         node: Any = MultiOutput()
     else:
-        kind = TRACKED.get(kind, getattr(kind, "node_kind", kind))
+        kind = TRACKED_CLASS_OF.get(kind, getattr(kind, "node_kind", kind))
         # A trace for compilation releases values later, which nodes with memory of their own do not allow.
         node = TRACERS[kind]() if is_compiling() or kind.is_index else new_view(np.asarray(plain), kind)
         node._name, node.memory = name, None
@@ -389,8 +383,8 @@ def with_operands(item: Any, args: tuple[Any, ...], plain: Any = None) -> Any:
     return copy_location(item, rebuild_node(type(item), plain, item.function, args, item.options, item.sequence_number, name))
 
 
-def argument_over(argument: Any) -> Any:
-    """An argument node over a copy of an argument, because a function may write into it; NumPy scalars are not copied."""
+def new_argument(argument: Any) -> Any:
+    """Make an argument node over a copy of an argument, because a function may write into it; NumPy scalars are not copied."""
     if isinstance(argument, np.generic):
         node = new_leaf(_asarray(argument), ArgumentScalarNode, None)
         if type(argument) in ops.SAME_BITS:
@@ -401,22 +395,22 @@ def argument_over(argument: Any) -> Any:
 
 def is_python_arithmetic(value: Any) -> bool:
     """Whether Python would compute a value with its own floats, by operators on Python numbers."""
-    if type(value) not in _COMPUTED:
+    if type(value) not in _SCALAR_RESULTS:
         return is_python_number(value)
-    pending, seen = [value], set[int]()
+    pending, visited = [value], set[int]()
     while pending:
         part = pending.pop()
         if is_python_number(part):
             continue
-        if type(part) not in _COMPUTED or getattr(part, "function", None) not in OPERATORS:
+        if type(part) not in _SCALAR_RESULTS or getattr(part, "function", None) not in OPERATORS:
             return False
-        if id(part) not in seen:
-            seen.add(id(part))
+        if id(part) not in visited:
+            visited.add(id(part))
             pending.extend(part.args)
     return True
 
 
-_COMPUTED = with_tracers({ScalarNode, InertScalarNode, IndexScalarNode})
+_SCALAR_RESULTS = with_tracers({ScalarNode, InertScalarNode, IndexScalarNode})
 OPERATORS = frozenset(
     {np.add, np.subtract, np.multiply, np.divide, np.floor_divide, np.remainder, np.negative, np.positive, np.absolute,
      ops.power, ops.input_of}

@@ -1,7 +1,7 @@
 """Plain operands of recorded operations, protected from later writes by the caller.
 
-Arrays up to `LARGE` bytes are copied. Larger ones are kept by reference with a fingerprint, which is compared when a derivative
-is computed.
+Arrays up to `LARGE_BYTES` bytes are copied. Larger ones are kept by reference with a fingerprint, which is compared when a
+derivative is computed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .node import ConstantNode, Value, new_view
 from .traceable_buffers import TRACEABLE, unwrap_buffer
 
 ndarray = np.ndarray
-LARGE = 1 << 20  # bytes
-_SHARED = 1 << 15  # bytes; copies of larger arrays are shared between operations
+LARGE_BYTES = 1 << 20  # bytes
+_SHARED_COPY_BYTES = 1 << 15  # bytes; copies of larger arrays are shared between operations
 _VALUE_FREE_RULES = frozenset({np.add, np.subtract})  # operations whose derivatives need no operand values
 _FACTORS = np.random.default_rng(0).integers(1 << 62, size=1 << 13, dtype=np.int64) | 1
 
@@ -43,13 +43,13 @@ def save_operand(array: Any) -> Any:
         A copy; for a large array a view with a fingerprint, which `require_unchanged` checks.
     """
     size = array.nbytes
-    if size <= _SHARED and type(array) is ndarray:
+    if size <= _SHARED_COPY_BYTES and type(array) is ndarray:
         return array.copy("K")
     if type(array) in TRACEABLE:
         return current_copy(array)
     if is_deriving():  # arrays made by rules are never written into
         return array
-    if size > LARGE:
+    if size > LARGE_BYTES:
         return fingerprinted_view(array)
     return _shared_copy(array)
 
@@ -59,14 +59,14 @@ def current_copy(array: Any) -> Any:
 
     It is a copy, shared by all operations until the values change. A caller's large array is not copied; see `save_operand`.
     """
-    plain, kept = unwrap_buffer(array), getattr(array, "_operands", None)
-    if array.is_borrowed and plain.nbytes > LARGE:
-        if kept is None:
-            kept = array._operands = fingerprinted_view(plain)
-        return kept
-    if kept is None or not has_same_bits(kept, plain):
-        kept = array._operands = plain.copy("K")
-    return kept
+    plain, saved = unwrap_buffer(array), getattr(array, "_operands", None)
+    if array.is_borrowed and plain.nbytes > LARGE_BYTES:
+        if saved is None:
+            saved = array._operands = fingerprinted_view(plain)
+        return saved
+    if saved is None or not has_same_bits(saved, plain):
+        saved = array._operands = plain.copy("K")
+    return saved
 
 
 def is_plain_array(value: Any) -> bool:
@@ -93,9 +93,9 @@ def as_plain_views(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _shared_copy(array: Any) -> Any:
-    known = _copies.get(id(array))
-    if known is not None and known[0]() is array:
-        copy = known[1]()
+    entry = _copies.get(id(array))
+    if entry is not None and entry[0]() is array:
+        copy = entry[1]()
         if copy is not None and has_same_bits(copy, array):
             return copy
     key, copy = id(array), array.copy("K")
@@ -112,8 +112,8 @@ def fingerprinted_view(array: Any) -> Any:
     """A view of a large array with a fingerprint, which `require_unchanged` checks."""
     view = array.view()
     key = id(view)
-    remembered = weakref.ref(view, lambda reference: _views.pop(key, None))
-    _views[key] = remembered, fingerprint(view)
+    reference = weakref.ref(view, lambda reference: _views.pop(key, None))
+    _views[key] = reference, fingerprint(view)
     return view
 
 
@@ -159,10 +159,10 @@ def require_unchanged(nodes: Iterable[Any], for_values: bool = False) -> None:
                 for array in saved_arrays:
                     if id(array) not in checked:
                         checked.add(id(array))
-                        _require_numbers(array, node)
+                        _require_same_bits(array, node)
 
 
-def _require_numbers(array: Any, node: Any) -> None:
+def _require_same_bits(array: Any, node: Any) -> None:
     """Raise if an array kept by reference has changed since a node was computed from it."""
     if _views[id(array)][1] != fingerprint(array):
         line = f" ({node.line})" if getattr(node, "line", None) else ""
@@ -176,7 +176,7 @@ def has_same_bits(one: Any, other: Any) -> bool:
     """Whether two plain arrays have equal shape, dtype and bits; beyond 8-byte dtypes, large arrays compare by value."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    if one.nbytes <= _SHARED:
+    if one.nbytes <= _SHARED_COPY_BYTES:
         return bool(one.tobytes() == other.tobytes())
     if one.itemsize == 8:
         return bool((one.view(np.int64) == other.view(np.int64)).all())
@@ -195,6 +195,6 @@ def fingerprint(array: Any) -> int:
 def _fingerprint(array: Any) -> int:
     """The `fingerprint` of a contiguous array of one axis."""
     octets = array.view(np.uint8)
-    whole = octets.size // _FACTORS.nbytes * _FACTORS.nbytes
-    blocks = octets[:whole].view(np.int64).reshape(-1, _FACTORS.size)
-    return hash((np.einsum("ij,j->i", blocks, _FACTORS).tobytes(), octets[whole:].tobytes()))
+    block_bytes = octets.size // _FACTORS.nbytes * _FACTORS.nbytes
+    blocks = octets[:block_bytes].view(np.int64).reshape(-1, _FACTORS.size)
+    return hash((np.einsum("ij,j->i", blocks, _FACTORS).tobytes(), octets[block_bytes:].tobytes()))

@@ -20,7 +20,7 @@ from ..tracing import OPAQUE_CLASSES
 ndarray = np.ndarray
 new_view: Any = ndarray.view
 NUMERIC = "biufc"  # the dtype kinds of buffers, including integers and booleans, from which floating arrays are computed
-_PRUNED = 16  # weak references to views before the dead ones are removed
+_PRUNE_SIZE = 16  # weak references to views before the dead ones are removed
 
 
 class Buffer(Opaque):
@@ -54,28 +54,28 @@ OPAQUE_CLASSES.update(kind.__name__ for kind in BUFFERS)
 def new_buffer(array: Any, root: Any = None) -> Any:
     """A buffer over a plain array; if `root` is given, a view of the buffer `root`."""
     if root is None:
-        shadow = wrappers.get()
-        buffer: Any = TransformBuffer() if shadow else Buffer()
+        buffer_wrappers = wrappers.get()
+        buffer: Any = TransformBuffer() if buffer_wrappers else Buffer()
         buffer.args = ()
     else:
-        shadow = getattr(root, "_shadow", ())
+        buffer_wrappers = getattr(root, "_shadow", ())
         buffer = type(root)()
         buffer.args = (root,)
-        _remember(root, buffer)
+        _register_view(root, buffer)
     if type(buffer) is TransformBuffer:
-        buffer._shadow = shadow
+        buffer._shadow = buffer_wrappers
     buffer.raw_value = array
     buffer._operands = buffer.memory = None
     return buffer
 
 
-def _remember(root: Any, view: Any) -> None:
+def _register_view(root: Any, view: Any) -> None:
     """Append a weak reference to a view to the list of its root."""
     views = root.memory
     if views is None:
         views = root.memory = []
     views.append(weakref.ref(view))
-    if len(views) >= _PRUNED and not len(views) & (len(views) - 1):  # at powers of two
+    if len(views) >= _PRUNE_SIZE and not len(views) & (len(views) - 1):  # at powers of two
         views[:] = [reference for reference in views if reference() is not None]
 
 

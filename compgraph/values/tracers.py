@@ -24,9 +24,8 @@ from ..storage import TRACERS, Opaque, OpaqueTransform, root_of
 from ..tracing import OPAQUE_CLASSES
 from .node import Node, Value
 
-TRANSFORM_TRACERS: set[type[Any]] = (
-    set()
-)  # the classes of values that carry something, each the interpreter of operations on them
+# The classes of values under a transform. Each class interprets the operations on its values.
+TRANSFORM_TRACERS: set[type[Any]] = set()
 
 
 class Tracer(Value, Opaque):  # type: ignore[misc]
@@ -82,20 +81,20 @@ def is_operator_tracer(value: Any) -> bool:
 
 
 ndarray = np.ndarray
-_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
+_MEMORY_READERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("dask", "numba"))
 
 
 class _ReadsNodes(dict[str, bool]):
     """Whether code of a file gets the node class: code of the packages, and of libraries that read memory; cached."""
 
     def __missing__(self, filename: str) -> bool:
-        self[filename] = is_reader = source_lines.is_packaged(filename) or any(name in filename for name in _READERS)
+        self[filename] = is_reader = source_lines.is_packaged(filename) or any(name in filename for name in _MEMORY_READERS)
         return is_reader
 
 
 _reads_nodes = _ReadsNodes()
 _INSTANCE_CHECK = abc.ABCMeta.__instancecheck__.__code__
-_of_python: dict[int, weakref.ref[Any]] = {}  # the nodes that represent Python numbers, by id
+_python_numbers: dict[int, weakref.ref[Any]] = {}  # the nodes that represent Python numbers, by id
 
 
 def is_number(node: Any) -> bool:
@@ -107,8 +106,8 @@ def is_python_number(value: Any) -> bool:
     """Whether a value is a Python number, or a node that represents one."""
     if type(value) in _NUMBERS:
         return True
-    known = _of_python.get(id(value))
-    return known is not None and known() is value
+    reference = _python_numbers.get(id(value))
+    return reference is not None and reference() is value
 
 
 _NUMBERS = frozenset({int, float, bool})
@@ -117,8 +116,8 @@ _NUMBERS = frozenset({int, float, bool})
 def mark_python_number(node: Any) -> Any:
     """Mark a node as representing a Python number, so that its class is reported as float; return it."""
     key = id(node)
-    _of_python[key] = weakref.ref(
-        node, functools.partial(_of_python.pop, key)
+    _python_numbers[key] = weakref.ref(
+        node, functools.partial(_python_numbers.pop, key)
     )  # a callback in C, because interrupts in Python callbacks are lost
     return node
 
@@ -127,10 +126,10 @@ def represented_class(node: Any) -> type:
     """The class of the value that a node represents."""
     if not hasattr(node, "raw_value") or not is_number(node):
         return ndarray
-    return float if _of_python and is_python_number(node) else node.dtype.type
+    return float if _python_numbers and is_python_number(node) else node.dtype.type
 
 
-def _read(self: Any) -> type:
+def _get_class(self: Any) -> type:
     frame = frame_up(1)
     if frame.f_code is _INSTANCE_CHECK and frame.f_back is not None:  # isinstance(x, numbers.Number): the caller reads the class
         frame = frame.f_back
@@ -139,4 +138,4 @@ def _read(self: Any) -> type:
     return represented_class(self)
 
 
-reported_class = property(_read, object.__dict__["__class__"].__set__)
+reported_class = property(_get_class, object.__dict__["__class__"].__set__)

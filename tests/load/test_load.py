@@ -232,7 +232,7 @@ def test_steps_leave_nothing_behind(step: Callable[[Any], None]) -> None:
 def test_large_buffers_that_were_written_into_do_not_pile_up(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs with writes are cycles; the collector counts objects, and receives their sizes as well."""
     collector = Collector()
-    collector.limit = collector.least = 2**24 if told else 2**40
+    collector.limit = collector.min_limit = 2**24 if told else 2**40
     monkeypatch.setattr(stores, "collector", collector)
     monkeypatch.setattr(replay, "collector", collector)
     x = cg.variable(np.ones(50_000), "x")
@@ -255,13 +255,13 @@ def test_the_collector_is_called_less_often_where_it_finds_nothing(monkeypatch: 
     found = [0, 0, 5]
     monkeypatch.setattr(gc, "collect", lambda: calls.append(1) or found[len(calls) - 1])
     collector = Collector()
-    least = collector.least
+    least = collector.min_limit
     for k in range(3):
-        collector.weigh(least * 2**k)
+        collector.add_bytes(least * 2**k)
         assert len(calls) == k
-        collector.weigh(1)
+        collector.add_bytes(1)
         assert len(calls) == k + 1
     assert collector.limit == least
     monkeypatch.setattr(gc, "isenabled", lambda: False)
-    collector.weigh(4 * least)
+    collector.add_bytes(4 * least)
     assert len(calls) == 3

@@ -16,7 +16,7 @@ import numpy as np
 from ... import ops
 from ...executor import VALUE_DEPENDENT_DTYPE, GlobalNames, Schedule, Writer
 from ...guards import EvaluationGuard, Guard, is_shape_guard
-from ...storage import Write, place_in, root_of, value_at, viewed_operand, window
+from ...storage import Write, layout_in, root_of, value_at, viewed_operand, window
 from ...tracing import without_tracing
 from ...values import MultiOutput, Value
 from . import array_api
@@ -520,7 +520,7 @@ def _window_of(write: Write, root: Any) -> tuple[tuple[int, ...], tuple[int, ...
     """Return the lengths, strides and offset of the written elements in the root, in elements."""
     parts = write.index if isinstance(write.index, tuple) else (write.index,)
     written = write.window[parts if Ellipsis in parts else (*parts, ...)]
-    size, place = root.raw_value.itemsize, place_in(root.raw_value, written)
+    size, place = root.raw_value.itemsize, layout_in(root.raw_value, written)
     if written.itemsize != size:
         raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
     return place["shape"], tuple(s // size for s in place["strides"]), place["offset"] // size
@@ -534,7 +534,7 @@ def _positions_of(write: Write, root: Any) -> Any:
         raise UnsupportedError("a write into a view with gaps; copy it first: np.copy(a)")
     places[...] = np.arange(whole.size).reshape(whole.shape)
     if write.window is not whole:
-        place = place_in(whole, write.window)
+        place = layout_in(whole, write.window)
         if place["dtype"].itemsize != whole.itemsize:
             raise UnsupportedError("a write into the real or imaginary part of an array; write complex numbers")
         strides = tuple(s * 8 // whole.itemsize for s in place["strides"])

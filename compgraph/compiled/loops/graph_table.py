@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import ops
-from ...storage import Write, place_in, value_at
+from ...storage import Write, layout_in, value_at
 from ...values import MultiOutput, Value
 
 # Operations whose derivatives and machine code do not depend on the values of constants.
@@ -109,7 +109,7 @@ class GraphTable:
         key = ["write", None if item.parent_argnums else _constant_key(value), _index_key(item.index, flat)]
         there, window = self.items[root].raw_value, item.window
         if window is not there:
-            how = place_in(there, window)
+            how = layout_in(there, window)
             flat.append(how["offset"] // there.itemsize)
             key += (how["offset"] % there.itemsize, how["shape"], how["strides"], how["dtype"])
         return tuple(key)

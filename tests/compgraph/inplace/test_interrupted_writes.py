@@ -194,18 +194,18 @@ def test_interrupted_rollback_makes_reads_raise() -> None:
         x = cg.variable(X, "x")
         y = x * 3
         before = np.sum(np.sin(y) * W)
-        kept = Memory._take_back
+        kept = Memory._roll_back
 
         def twice(memory: Any, write: Any, at: int = at, kept: Any = kept) -> None:
             if Interruption(at)(lambda: kept(memory, write)):
                 raise KeyboardInterrupt
 
-        Memory._take_back = twice  # type: ignore[method-assign]
+        Memory._roll_back = twice  # type: ignore[method-assign]
         try:
             with pytest.raises(KeyboardInterrupt):
                 y[...] = Interrupting(7.0)
         finally:
-            Memory._take_back = kept  # type: ignore[method-assign]
+            Memory._roll_back = kept  # type: ignore[method-assign]
         np.testing.assert_allclose(gradient(before, x)["x"], 3 * np.cos(3 * X) * W)
         after = np.sum(y * W)
         found = derivative(after, x)

@@ -142,10 +142,10 @@ def test_a_loop_with_writes() -> None:
     ],
 )
 def test_windows_as_slices(part: Any, text: Any) -> None:
-    from compgraph.storage import place_in
+    from compgraph.storage import layout_in
 
     a = np.arange(12.0).reshape(4, 3)
-    index = as_slices(a, place_in(a, part(a)))
+    index = as_slices(a, layout_in(a, part(a)))
     if text is None:
         assert index is None or np.array_equal(a[index], part(a))
     else:

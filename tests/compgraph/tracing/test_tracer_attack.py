@@ -183,7 +183,7 @@ def elsewhere(function: Callable[[], Any]) -> Any:
         return pool.submit(function).result()
 
 
-def into_plain(x: Any) -> Any:
+def write_into_plain(x: Any) -> Any:
     """A scalar that a thread assigns into a plain array."""
     array = np.zeros(3)
     array[0] = x[0]
@@ -197,7 +197,7 @@ def of_buffer(x: Any) -> Any:
     return math.fsum(np.asarray(array))
 
 
-@pytest.mark.parametrize("function", [into_plain, of_buffer, lambda x: np.asarray(x) * 2, lambda x: math.sin(x[0])])
+@pytest.mark.parametrize("function", [write_into_plain, of_buffer, lambda x: np.asarray(x) * 2, lambda x: math.sin(x[0])])
 def test_numbers_taken_by_a_thread_raise(function: Callable[[Any], Any]) -> None:
     with pytest.raises(LeakError):
         ad.grad(lambda x: elsewhere(lambda: function(x)) + np.sum(x))(POINT)

@@ -11,7 +11,7 @@ import numpy as np
 from .... import ops
 from ....executor import Schedule, require_shape
 from ....guards import Guard, is_shape_guard
-from ....storage import Write, place_in, value_at
+from ....storage import Write, layout_in, value_at
 from ....values import MultiOutput, Value, VariableNode
 from .. import elementwise_ops
 from ..buffer_ir import Buffer, BufferView, NumPyCall, c_strides, dense_view
@@ -335,7 +335,7 @@ class GraphLowering(LoweringState):
         whole = self.views[root]
         if item.window is root.raw_value:
             return whole
-        view, size = place_in(root.raw_value, item.window), whole.buffer.dtype.itemsize
+        view, size = layout_in(root.raw_value, item.window), whole.buffer.dtype.itemsize
         if not root.raw_value.flags.c_contiguous or view["dtype"] != whole.buffer.dtype or view["offset"] % size:
             raise NotImplementedError("it writes into an array that is not in C order")
         strides = tuple(s // size for s in view["strides"])
