@@ -10,7 +10,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Phase:
-    """Elements of an image axis that meet the same kernel positions: every `stride`-th element.
+    """Every `stride`-th element of an image axis, which are multiplied by the same kernel positions.
 
     Attributes
     ----------
@@ -19,8 +19,7 @@ class Phase:
     taps : tuple of int
         The kernel positions.
     first, step : int
-        For the first element, the result index at the first tap, and its difference per tap. It increases by one per
-        element.
+        The result index of the first element at the first tap, and its change per tap. It increases by one per element.
     """
 
     start: int
@@ -30,7 +29,7 @@ class Phase:
     step: int
 
     @property
-    def reach(self) -> Pair:
+    def bounds(self) -> Pair:
         """The smallest and largest result index that is read; indices out of range read zeros."""
         ends = self.first, self.first + self.step * (len(self.taps) - 1)
         return min(ends), max(ends) + self.count - 1
@@ -90,16 +89,16 @@ class ConvolutionGeometry:
         for start in range(min(stride, self.lengths[axis])):
             origin = start + self.before[axis]
             taps = [tap for tap in range(self.window[axis]) if (origin - tap * dilation) % stride == 0]
-            places = [(origin - tap * dilation) // stride for tap in taps] or [0]
-            step = places[1] - places[0] if len(places) > 1 else 0
-            phases.append(Phase(start, -(-(self.lengths[axis] - start) // stride), tuple(taps), places[0], step))
+            positions = [(origin - tap * dilation) // stride for tap in taps] or [0]
+            step = positions[1] - positions[0] if len(positions) > 1 else 0
+            phases.append(Phase(start, -(-(self.lengths[axis] - start) // stride), tuple(taps), positions[0], step))
         return phases
 
     def margins(self, axis: int) -> Pair:
         """Return the padding of a result that its input gradient reads, before and after."""
-        reaches = [phase.reach for phase in self.phases(axis) if phase.taps]
-        least, most = min((r[0] for r in reaches), default=0), max((r[1] for r in reaches), default=0)
-        return max(0, -least), max(0, most - self.counts[axis] + 1)
+        bounds = [phase.bounds for phase in self.phases(axis) if phase.taps]
+        lowest, highest = min((b[0] for b in bounds), default=0), max((b[1] for b in bounds), default=0)
+        return max(0, -lowest), max(0, highest - self.counts[axis] + 1)
 
     def work_sizes(self, kind: str) -> tuple[int, int, int]:
         """Return the sizes of the scratch copies: the kernel, the inputs, and the outputs; see `Convolution`."""

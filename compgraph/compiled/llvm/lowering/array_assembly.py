@@ -164,8 +164,8 @@ def _diagonal_view(view: BufferView, offset: int, axis1: int, axis2: int) -> Buf
     (m, s), (n, t) = ((view.shape[a], view.strides[a]) for a in (axis1, axis2))
     start = offset * t if offset >= 0 else -offset * s
     length = max(min(m, n - offset) if offset >= 0 else min(m + offset, n), 0)
-    rest = [a for a in range(len(view.shape)) if a not in (axis1, axis2)]
-    shape, strides = (*(view.shape[a] for a in rest), length), (*(view.strides[a] for a in rest), s + t)
+    others = [a for a in range(len(view.shape)) if a not in (axis1, axis2)]
+    shape, strides = (*(view.shape[a] for a in others), length), (*(view.strides[a] for a in others), s + t)
     return BufferView(view.buffer, view.offset + (start if length else 0), shape, strides)
 
 

@@ -193,8 +193,8 @@ def _take_along_axis(state: LoweringState, item: Any) -> str:
     length, stride = source.shape[axis], source.strides[axis]
     lengths, strides = list(source.shape), list(source.strides)
     lengths[axis], strides[axis] = 1, 0
-    whole = BufferView(source.buffer, source.offset, tuple(lengths), tuple(strides)).broadcast(shape)
-    return _append_gather(state, item, FancyIndex(whole, (index.broadcast(shape),), (length,), (stride,)))
+    indexed_view = BufferView(source.buffer, source.offset, tuple(lengths), tuple(strides)).broadcast(shape)
+    return _append_gather(state, item, FancyIndex(indexed_view, (index.broadcast(shape),), (length,), (stride,)))
 
 
 def _select_class(state: LoweringState, item: Any) -> str:
@@ -209,8 +209,8 @@ def _select_class(state: LoweringState, item: Any) -> str:
     is_below, safe = dense_view(bool, (count,)), dense_view(np.int64, (count,))
     state.append_map("less", (labels, 0), is_below, labels.buffer.dtype)
     state.append_map("where", (is_below, classes, labels), safe)
-    whole = BufferView(rows.buffer, rows.offset, (count,), rows.strides[:1])
-    return _append_gather(state, item, FancyIndex(whole, (safe,), (classes,), rows.strides[1:]))
+    indexed_view = BufferView(rows.buffer, rows.offset, (count,), rows.strides[:1])
+    return _append_gather(state, item, FancyIndex(indexed_view, (safe,), (classes,), rows.strides[1:]))
 
 
 # --------------------------------------------------------------------------------------------- scatters
@@ -218,7 +218,7 @@ def _select_class(state: LoweringState, item: Any) -> str:
 
 def _scatter(state: LoweringState, item: Any) -> str:
     """Lower zeros with values added at indices."""
-    pieces: list[tuple[BufferView | FancyIndex, Any]] = []
+    writes: list[tuple[BufferView | FancyIndex, Any]] = []
     start, args = 1, item.args
     out = dense_view(item.raw_value.dtype, item.raw_value.shape, item)
     for count in item.options["layout"]:
@@ -231,10 +231,10 @@ def _scatter(state: LoweringState, item: Any) -> str:
             target = fancy_index(state, out, index)
         if target is None or value is None or not casts_like_numpy(value, out.buffer.dtype):
             return UNSUPPORTED_INDEX
-        pieces.append((target, value))
+        writes.append((target, value))
     state.views[item] = out
     state.append_map("copy", (0.0,), out, is_write=True)
-    for target, value in pieces:
+    for target, value in writes:
         if isinstance(target, FancyIndex):
             _append_scatter(state, "add", target, value)
         else:
@@ -247,21 +247,26 @@ def _append_scatter(state: LoweringState, operation: str, target: FancyIndex, va
     state.steps.append(Scatter(operation, (value, *target.indices), target.view, target.lengths, target.strides))
 
 
-def lower_fancy_write(state: LoweringState, whole: BufferView, index: Any, value: Any) -> bool:
-    """Append ``whole[index] = value`` at an index with constant arrays; return False if NumPy must do it."""
-    target = fancy_index(state, whole, index if isinstance(index, tuple) else (index,))
-    if target is None or value is None or not casts_like_numpy(value, whole.buffer.dtype) or not _is_order_defined(whole, index):
+def lower_fancy_write(state: LoweringState, target_view: BufferView, index: Any, value: Any) -> bool:
+    """Append ``target_view[index] = value`` at an index with constant arrays; return False if NumPy must do it."""
+    target = fancy_index(state, target_view, index if isinstance(index, tuple) else (index,))
+    if (
+        target is None
+        or value is None
+        or not casts_like_numpy(value, target_view.buffer.dtype)
+        or not _is_order_defined(target_view, index)
+    ):
         return False
     if isinstance(value, BufferView):
         extra = max(len(value.shape) - len(target.view.shape), 0)
         value = BufferView(value.buffer, value.offset, value.shape[extra:], value.strides[extra:])
-        if value.buffer is whole.buffer:
-            value = state.copy_of(value, whole.buffer.dtype)
+        if value.buffer is target_view.buffer:
+            value = state.copy_of(value, target_view.buffer.dtype)
     _append_scatter(state, "copy", target, value)
     return True
 
 
-def _is_order_defined(whole: BufferView, index: Any) -> bool:
+def _is_order_defined(target_view: BufferView, index: Any) -> bool:
     """Return whether the order of writes does not matter, or is that of the index."""
     arrays = [np.asarray(i) for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, (np.ndarray, list))]
     if all(a.ndim <= 1 or a.dtype == bool for a in arrays):
@@ -269,11 +274,11 @@ def _is_order_defined(whole: BufferView, index: Any) -> bool:
     lengths = np.broadcast_shapes(*(a.shape for a in arrays))
     if len(arrays) > 1 or isinstance(index, tuple):
         return False
-    views = np.broadcast_to(arrays[0], lengths).ravel() % whole.shape[0]
+    views = np.broadcast_to(arrays[0], lengths).ravel() % target_view.shape[0]
     return len(np.unique(views)) == len(views)
 
 
-def _added_at(state: LoweringState, item: Any) -> str:
+def _add_at(state: LoweringState, item: Any) -> str:
     """Lower `ops.added_at`: values added to a region with repeated elements."""
     region, value = state.view(item.args[0]), state.view(item.args[1])
     views = state.view(np.ascontiguousarray(item.options["places"], np.intp))
@@ -299,6 +304,6 @@ LOWERINGS = {
     np.take: _take,
     np.take_along_axis: _take_along_axis,
     ops.function_by_opname("of_class"): _select_class,
-    ops.function_by_opname("added_at"): _added_at,
+    ops.function_by_opname("added_at"): _add_at,
 }
 NAMED_LOWERINGS = {"scatter": _scatter}

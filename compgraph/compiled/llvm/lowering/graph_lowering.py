@@ -312,14 +312,14 @@ class GraphLowering(LoweringState):
 
     def _lower_write(self, item: Write) -> None:
         root = self._roots[id(item.memory)]
-        value, whole = self.operand(item.args[0]), self._written_view(item, root)
-        target = basic_index_view(whole, item.index if isinstance(item.index, tuple) else (item.index,))
+        value, written_view = self.operand(item.args[0]), self._written_view(item, root)
+        target = basic_index_view(written_view, item.index if isinstance(item.index, tuple) else (item.index,))
         value_dtype = value.buffer.dtype if isinstance(value, BufferView) else np.asarray(value).dtype
-        if target is None and gather_scatter.lower_fancy_write(self, whole, item.index, value):
+        if target is None and gather_scatter.lower_fancy_write(self, written_view, item.index, value):
             return
-        if target is None or value is None or not casts_like_numpy(value, whole.buffer.dtype):
+        if target is None or value is None or not casts_like_numpy(value, written_view.buffer.dtype):
             views = {a: self.views[a] for a in item.args if isinstance(a, Value) and a in self.views}
-            self.steps.append(NumPyCall(item, views, whole, "it writes with array indices"))
+            self.steps.append(NumPyCall(item, views, written_view, "it writes with array indices"))
         elif 0 not in target.shape:
             if isinstance(value, BufferView):
                 extra = len(value.shape) - len(target.shape)
@@ -327,19 +327,23 @@ class GraphLowering(LoweringState):
                 if value.buffer is target.buffer and value.broadcast(target.shape) != target:  # they may overlap
                     value = self.copy_of(value, value_dtype)
             self.append_map(
-                "copy", (value,), target, value_dtype if isinstance(value, BufferView) else whole.buffer.dtype, is_write=True
+                "copy",
+                (value,),
+                target,
+                value_dtype if isinstance(value, BufferView) else written_view.buffer.dtype,
+                is_write=True,
             )
 
     def _written_view(self, item: Write, root: Any) -> BufferView:
         """Return the part of an array that a write is relative to."""
-        whole = self.views[root]
+        root_view = self.views[root]
         if item.window is root.raw_value:
-            return whole
-        view, size = layout_in(root.raw_value, item.window), whole.buffer.dtype.itemsize
-        if not root.raw_value.flags.c_contiguous or view["dtype"] != whole.buffer.dtype or view["offset"] % size:
+            return root_view
+        view, size = layout_in(root.raw_value, item.window), root_view.buffer.dtype.itemsize
+        if not root.raw_value.flags.c_contiguous or view["dtype"] != root_view.buffer.dtype or view["offset"] % size:
             raise NotImplementedError("it writes into an array that is not in C order")
         strides = tuple(s // size for s in view["strides"])
-        return BufferView(whole.buffer, whole.offset + view["offset"] // size, view["shape"], strides)
+        return BufferView(root_view.buffer, root_view.offset + view["offset"] // size, view["shape"], strides)
 
     # ------------------------------------------------------------------------------------------ steps
 

@@ -64,7 +64,7 @@ def _nan_to_num(state: LoweringState, item: Any) -> str:
         return UNSUPPORTED
     limits = np.finfo(dtype)
     numbers = [options.get("nan", 0.0), options.get("posinf"), options.get("neginf")]
-    numbers[1:] = [most if n is None else n for n, most in zip(numbers[1:], (limits.max, limits.min), strict=True)]
+    numbers[1:] = [limit if n is None else n for n, limit in zip(numbers[1:], (limits.max, limits.min), strict=True)]
     if not all(isinstance(n, (int, float, np.generic)) for n in numbers):
         return UNSUPPORTED
     tests = [("isnan", (x,)), ("equal", (x, np.inf)), ("equal", (x, -np.inf))]
@@ -227,9 +227,9 @@ def _nan_reduction(operation: str, lower_plain: LowerItem) -> LowerItem:
 def _nan_extremum(state: LoweringState, item: Any, best: BufferView, count: BufferView) -> str:
     """Lower an extremum; nan with NumPy's warning if all elements are nan."""
     best, count = reductions.with_item_shape(best, item), reductions.with_item_shape(count, item)
-    one = dense_view(best.buffer.dtype, best.shape)
-    state.append_map("divide", (count, count), one)
-    state.append_map("multiply", (best, one), state.result(item))
+    one_or_nan = dense_view(best.buffer.dtype, best.shape)
+    state.append_map("divide", (count, count), one_or_nan)
+    state.append_map("multiply", (best, one_or_nan), state.result(item))
     return ""
 
 

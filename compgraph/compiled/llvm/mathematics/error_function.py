@@ -29,12 +29,12 @@ _ERFCX = (
 )  # fmt: skip
 
 
-def _near(ir: IRBuilder, x: Value, limit: float) -> tuple[Value, Value]:
+def _erf_slope(ir: IRBuilder, x: Value, limit: float) -> tuple[Value, Value]:
     """Return where ``|x|`` is below a limit, and there ``erf(x) / x - 1``."""
     a = clamp_magnitude(ir, x, limit)
     square = ir.binary("fmul", a, a)
-    below = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(limit), x))
-    return below, _polynomial_with_exact_constant(ir, square, _ERF)
+    is_near = ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(limit), x))
+    return is_near, _polynomial_with_exact_constant(ir, square, _ERF)
 
 
 def _polynomial_with_exact_constant(ir: IRBuilder, x: Value, coefficients: tuple[float, ...]) -> Value:
@@ -44,30 +44,30 @@ def _polynomial_with_exact_constant(ir: IRBuilder, x: Value, coefficients: tuple
 
 def erf(ir: IRBuilder, x: Value) -> Value:
     """A polynomial below one, beyond it ``1 - exp(polynomial)``."""
-    below, slope = _near(ir, x, 1)
+    is_near, slope = _erf_slope(ir, x, 1)
     a = clamp_magnitude(ir, x, 6)
     rest = exp_bounded(ir, polynomial(ir, a, _LOG_ERFC))
-    value = ir.select(below, ir.fma(a, slope, a), ir.binary("fsub", ir.double_like(1, x), rest))
+    value = ir.select(is_near, ir.fma(a, slope, a), ir.binary("fsub", ir.double_like(1, x), rest))
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
-def _far(ir: IRBuilder, a: Value) -> Value:
+def _erfc_tail(ir: IRBuilder, a: Value) -> Value:
     """Return ``erfc(a)`` from 3/4 on: a polynomial by ``(1 + 2 a) exp(a**2)``, with both factors in two parts."""
     one, four = ir.double_like(1, a), ir.double_like(4, a)
     t = ir.binary("fdiv", ir.binary("fsub", a, four), ir.binary("fadd", a, four))
-    over = _polynomial_with_exact_constant(ir, t, _ERFCX)
+    numerator = _polynomial_with_exact_constant(ir, t, _ERFCX)
     twice = ir.binary("fadd", a, a)
-    under = ir.binary("fadd", twice, one)
-    lost = ir.binary("fsub", one, ir.binary("fsub", under, twice))
-    return times_exp_of_square(ir, a, *ratio(ir, over, under, lost))
+    denominator = ir.binary("fadd", twice, one)
+    rounding_error = ir.binary("fsub", one, ir.binary("fsub", denominator, twice))
+    return times_exp_of_square(ir, a, *ratio(ir, numerator, denominator, rounding_error))
 
 
 def erfc(ir: IRBuilder, x: Value) -> Value:
     """``1 - erf(x)`` between -3/4 and 3/4, beyond it `_far`, or two minus that for negative `x`."""
-    below, slope = _near(ir, x, 0.75)
+    is_near, slope = _erf_slope(ir, x, 0.75)
     a = copy_sign(ir, clamp_magnitude(ir, x, 0.75), x)
     near = ir.fma(ir.neg(a), slope, ir.binary("fsub", ir.double_like(1, x), a))
-    far = _far(ir, clamp_magnitude(ir, x, 28))
+    far = _erfc_tail(ir, clamp_magnitude(ir, x, 28))
     negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
     far = ir.select(negative, ir.binary("fsub", ir.double_like(2, x), far), far)
-    return ir.select(is_nan(ir, x), x, ir.select(below, near, far))
+    return ir.select(is_nan(ir, x), x, ir.select(is_near, near, far))

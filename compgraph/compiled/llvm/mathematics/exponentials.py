@@ -48,8 +48,8 @@ _SINH = (
 def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
     """Return a value whose lowest bits are `n`, and ``x - n log(2)``, with the `n` that minimizes it."""
     shifted = ir.fma(x, ir.double_like(math.log2(math.e), x), ir.double_like(SHIFT, x))
-    less = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
-    return shifted, ir.fma(less, ir.double_like(_LN2_REST, x), ir.fma(less, ir.double_like(_LN2, x), x))
+    minus_n = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
+    return shifted, ir.fma(minus_n, ir.double_like(_LN2_REST, x), ir.fma(minus_n, ir.double_like(_LN2, x), x))
 
 
 def _scale_in_two_steps(ir: IRBuilder, x: Value, shifted: Value) -> Value:
@@ -62,63 +62,64 @@ def _scale_in_two_steps(ir: IRBuilder, x: Value, shifted: Value) -> Value:
     return x
 
 
-def _far(ir: IRBuilder, x: Value, awkward: Value, power: Value, shifted: Value) -> Value:
-    """Return ``power * 2**n``, which may overflow or be subnormal where `awkward`; `x` itself for nan and infinity."""
-    with ir.branch_if_unlikely(ir.any(awkward), scale_by_power_of_two(ir, power, shifted)) as replacements:
+def _scale_any(ir: IRBuilder, x: Value, exceptional: Value, power: Value, shifted: Value) -> Value:
+    """Return ``power * 2**n``, which may overflow or be subnormal where `exceptional`; `x` where that is inf or nan."""
+    with ir.branch_if_unlikely(ir.any(exceptional), scale_by_power_of_two(ir, power, shifted)) as replacements:
         product = _scale_in_two_steps(ir, power, shifted)
         replacements[0] = ir.select(ir.compare("ueq", x, ir.double_like(math.inf, x)), x, product)
     return replacements[0]
 
 
-def _near(ir: IRBuilder, r: Value, coefficients: tuple[float, ...]) -> Value:
+def _expm1_reduced(ir: IRBuilder, r: Value, coefficients: tuple[float, ...]) -> Value:
     """Return ``exp(r) - 1`` for ``|r| <= log(2) / 2``."""
     return ir.fma(ir.binary("fmul", r, r), polynomial(ir, r, coefficients), r)
 
 
 def exp(ir: IRBuilder, x: Value) -> Value:
     """``e**x``."""
-    plus = ir.compare("ueq", x, ir.double_like(math.inf, x))  # an overflow sets a flag, infinity does not
-    shifted, r = _reduce_argument(ir, copy_sign(ir, clamp_magnitude(ir, ir.select(plus, ir.double_like(0, x), x), 746), x))
-    power = ir.binary("fadd", _near(ir, r, _EXP), ir.double_like(1, x))
-    return _far(ir, x, exceeds(ir, x, 708), power, shifted)
+    is_inf_or_nan = ir.compare("ueq", x, ir.double_like(math.inf, x))  # an overflow sets a flag, infinity does not
+    finite = ir.select(is_inf_or_nan, ir.double_like(0, x), x)
+    shifted, r = _reduce_argument(ir, copy_sign(ir, clamp_magnitude(ir, finite, 746), x))
+    power = ir.binary("fadd", _expm1_reduced(ir, r, _EXP), ir.double_like(1, x))
+    return _scale_any(ir, x, exceeds(ir, x, 708), power, shifted)
 
 
 def exp_bounded(ir: IRBuilder, x: Value) -> Value:
     """Return ``e**x`` of ``|x| <= 708``, not nan."""
     shifted, r = _reduce_argument(ir, x)
-    return scale_by_power_of_two(ir, ir.binary("fadd", _near(ir, r, _EXP), ir.double_like(1, x)), shifted)
+    return scale_by_power_of_two(ir, ir.binary("fadd", _expm1_reduced(ir, r, _EXP), ir.double_like(1, x)), shifted)
 
 
-def exp_of_pair(ir: IRBuilder, x: Value, more: Value) -> Value:
-    """Return ``e**(x + more)`` of a bounded `x` and a small correction."""
+def exp_of_pair(ir: IRBuilder, x: Value, correction: Value) -> Value:
+    """Return ``e**(x + correction)`` of a bounded `x` and a small correction."""
     shifted, r = _reduce_argument(ir, x)
     return scale_by_power_of_two(
-        ir, ir.binary("fadd", _near(ir, ir.binary("fadd", r, more), _EXP), ir.double_like(1, x)), shifted
+        ir, ir.binary("fadd", _expm1_reduced(ir, ir.binary("fadd", r, correction), _EXP), ir.double_like(1, x)), shifted
     )
 
 
-def times_exp_of_square(ir: IRBuilder, x: Value, factor: Value, more: Value) -> Value:
-    """Return ``(factor + more) * e**-(x**2)`` of ``|x| <= 28``, corrected for rounding errors."""
+def times_exp_of_square(ir: IRBuilder, x: Value, factor: Value, correction: Value) -> Value:
+    """Return ``(factor + correction) * e**-(x**2)`` of ``|x| <= 28``, corrected for rounding errors."""
     square, one = ir.binary("fmul", x, x), ir.double_like(1, x)
-    lost = ir.fma(x, x, ir.neg(square))
+    rounding_error = ir.fma(x, x, ir.neg(square))
     shifted, r = _reduce_argument(ir, ir.neg(square))
-    less = _near(ir, ir.binary("fsub", r, lost), _EXP)
-    power = ir.binary("fadd", less, one)
-    rest = ir.binary("fadd", ir.binary("fsub", one, power), less)
+    exp_minus_one = _expm1_reduced(ir, ir.binary("fsub", r, rounding_error), _EXP)
+    power = ir.binary("fadd", exp_minus_one, one)
+    rest = ir.binary("fadd", ir.binary("fsub", one, power), exp_minus_one)
     product = ir.binary("fmul", power, factor)
-    lost = ir.fma(power, factor, ir.neg(product))
-    lost = ir.fma(power, more, ir.fma(rest, factor, lost))
-    return _scale_in_two_steps(ir, ir.binary("fadd", product, lost), shifted)
+    rounding_error = ir.fma(power, factor, ir.neg(product))
+    rounding_error = ir.fma(power, correction, ir.fma(rest, factor, rounding_error))
+    return _scale_in_two_steps(ir, ir.binary("fadd", product, rounding_error), shifted)
 
 
 def exp2(ir: IRBuilder, x: Value) -> Value:
     """``2**x``."""
-    plus = ir.compare("ueq", x, ir.double_like(math.inf, x))
-    y = copy_sign(ir, clamp_magnitude(ir, ir.select(plus, ir.double_like(0, x), x), 1080), x)
+    is_inf_or_nan = ir.compare("ueq", x, ir.double_like(math.inf, x))
+    y = copy_sign(ir, clamp_magnitude(ir, ir.select(is_inf_or_nan, ir.double_like(0, x), x), 1080), x)
     shifted = ir.binary("fadd", y, ir.double_like(SHIFT, x))
     r = ir.binary("fsub", y, ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
     slope = ir.fma(r, polynomial(ir, r, _EXP2), ir.double_like(_LN2, x))
-    return _far(ir, x, exceeds(ir, x, 1021), ir.fma(r, slope, ir.double_like(1, x)), shifted)
+    return _scale_any(ir, x, exceeds(ir, x, 1021), ir.fma(r, slope, ir.double_like(1, x)), shifted)
 
 
 def _expm1_bounded(ir: IRBuilder, x: Value) -> Value:
@@ -131,18 +132,18 @@ def _expm1_bounded(ir: IRBuilder, x: Value) -> Value:
 
 def expm1(ir: IRBuilder, x: Value) -> Value:
     """``e**x - 1``."""
-    awkward = exceeds(ir, x, 708)
-    value = _expm1_bounded(ir, ir.select(awkward, ir.double_like(0, x), x))
-    return call_libm_where(ir, "expm1", awkward, copy_sign(ir, value, x), x)
+    exceptional = exceeds(ir, x, 708)
+    value = _expm1_bounded(ir, ir.select(exceptional, ir.double_like(0, x), x))
+    return call_libm_where(ir, "expm1", exceptional, copy_sign(ir, value, x), x)
 
 
 def tanh(ir: IRBuilder, x: Value) -> Value:
     """``(e**2x - 1) / (e**2x + 1)``; one from 20 on."""
-    a = clamp_magnitude(ir, x, 20)
-    less = _expm1_bounded(ir, ir.binary("fadd", a, a))
-    under = ir.binary("fadd", less, ir.double_like(2, x))
-    lost = ir.binary("fsub", less, ir.binary("fsub", under, ir.double_like(2, x)))  # negligible if `less` is large
-    value = divide(ir, less, under, lost)
+    a, two = clamp_magnitude(ir, x, 20), ir.double_like(2, x)
+    exp_minus_one = _expm1_bounded(ir, ir.binary("fadd", a, a))
+    denominator = ir.binary("fadd", exp_minus_one, two)
+    rounding_error = ir.binary("fsub", exp_minus_one, ir.binary("fsub", denominator, two))  # negligible if the first is large
+    value = divide(ir, exp_minus_one, denominator, rounding_error)
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
@@ -151,31 +152,31 @@ def sigmoid(ir: IRBuilder, x: Value) -> Value:
     e = exp(ir, ir.neg(ir.intrinsic("fabs", x)))
     one = ir.double_like(1, x)
     positive = ir.compare("sge", bits(ir, x), ir.long_like(0, x))
-    under = ir.binary("fadd", one, e)
-    lost = ir.binary("fsub", e, ir.binary("fsub", under, one))
-    return divide(ir, ir.select(positive, one, e), under, lost)
+    denominator = ir.binary("fadd", one, e)
+    rounding_error = ir.binary("fsub", e, ir.binary("fsub", denominator, one))
+    return divide(ir, ir.select(positive, one, e), denominator, rounding_error)
 
 
 def _half_exponentials(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """Return where `x` is awkward, and ``e**|x| / 2`` and ``e**-|x| / 2``."""
-    awkward = exceeds(ir, x, 708)
-    e = exp_bounded(ir, ir.select(awkward, ir.double_like(0, x), ir.intrinsic("fabs", x)))
+    """Return where `x` is exceptional, and ``e**|x| / 2`` and ``e**-|x| / 2``."""
+    exceptional = exceeds(ir, x, 708)
+    e = exp_bounded(ir, ir.select(exceptional, ir.double_like(0, x), ir.intrinsic("fabs", x)))
     half = ir.double_like(0.5, x)
-    return awkward, ir.binary("fmul", e, half), ir.binary("fdiv", half, e)
+    return exceptional, ir.binary("fmul", e, half), ir.binary("fdiv", half, e)
 
 
 def cosh(ir: IRBuilder, x: Value) -> Value:
     """``(e**x + e**-x) / 2``."""
-    awkward, large, small = _half_exponentials(ir, x)
-    return call_libm_where(ir, "cosh", awkward, ir.binary("fadd", large, small), x)
+    exceptional, large, small = _half_exponentials(ir, x)
+    return call_libm_where(ir, "cosh", exceptional, ir.binary("fadd", large, small), x)
 
 
 def sinh(ir: IRBuilder, x: Value) -> Value:
     """``(e**x - e**-x) / 2``, and a polynomial below one."""
-    awkward, large, small = _half_exponentials(ir, x)
+    exceptional, large, small = _half_exponentials(ir, x)
     a = clamp_magnitude(ir, x, 1)
     square = ir.binary("fmul", a, a)
     near = ir.fma(ir.binary("fmul", square, a), polynomial(ir, square, _SINH), a)
     below = ir.compare("ult", magnitude(ir, x), bits(ir, ir.double_like(1, x)))
     value = ir.select(below, near, ir.binary("fsub", large, small))
-    return call_libm_where(ir, "sinh", awkward, copy_sign(ir, value, x), x)
+    return call_libm_where(ir, "sinh", exceptional, copy_sign(ir, value, x), x)

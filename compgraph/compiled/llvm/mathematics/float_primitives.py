@@ -59,8 +59,8 @@ def copy_sign(ir: IRBuilder, x: Value, of: Value) -> Value:
     return ir.intrinsic("copysign", x, of)
 
 
-def rounded(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
-    """The whole number nearest to `x`, below ``2**51`` in magnitude, as a double; and a double whose lowest bits are its bits."""
+def round_to_integer(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
+    """Return the integer nearest to `x` as a double, for ``|x| < 2**51``, and a double whose lowest bits are the integer."""
     shifted = ir.binary("fadd", x, ir.double_like(SHIFT, x))
     return ir.binary("fsub", shifted, ir.double_like(SHIFT, x)), shifted
 
@@ -81,39 +81,39 @@ def polynomial(ir: IRBuilder, x: Value, coefficients: Sequence[float]) -> Value:
     return level[0]
 
 
-def ratio(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> Pair:
-    """Return ``over / (under + under_rest)`` in two parts."""
-    quotient, rest, inverse = _ratio(ir, over, under, under_rest)
+def ratio(ir: IRBuilder, numerator: Value, denominator: Value, denominator_low: Value) -> Pair:
+    """Return ``numerator / (denominator + denominator_low)`` in two parts."""
+    quotient, rest, inverse = _ratio(ir, numerator, denominator, denominator_low)
     return quotient, ir.binary("fmul", rest, inverse)
 
 
-def divide(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> Value:
-    """Return ``over / (under + under_rest)``."""
-    quotient, rest, inverse = _ratio(ir, over, under, under_rest)
+def divide(ir: IRBuilder, numerator: Value, denominator: Value, denominator_low: Value) -> Value:
+    """Return ``numerator / (denominator + denominator_low)``."""
+    quotient, rest, inverse = _ratio(ir, numerator, denominator, denominator_low)
     return ir.fma(rest, inverse, quotient)
 
 
-def _ratio(ir: IRBuilder, over: Value, under: Value, under_rest: Value) -> tuple[Value, Value, Value]:
-    """Return an approximate quotient, its remainder, and the inverse of ``under``."""
-    inverse = ir.binary("fdiv", ir.double_like(1, over), under)
-    quotient = ir.binary("fmul", over, inverse)
-    less = ir.neg(quotient)
-    return quotient, ir.fma(less, under_rest, ir.fma(less, under, over)), inverse
+def _ratio(ir: IRBuilder, numerator: Value, denominator: Value, denominator_low: Value) -> tuple[Value, Value, Value]:
+    """Return an approximate quotient, its remainder, and the inverse of `denominator`."""
+    inverse = ir.binary("fdiv", ir.double_like(1, numerator), denominator)
+    quotient = ir.binary("fmul", numerator, inverse)
+    minus_quotient = ir.neg(quotient)
+    return quotient, ir.fma(minus_quotient, denominator_low, ir.fma(minus_quotient, denominator, numerator)), inverse
 
 
-def call_libm_where(ir: IRBuilder, name: str, awkward: Value, value: Value, *operands: Value) -> Value:
-    """Replace `value` by the result of C's function `name` in the lanes where `awkward` is set."""
-    with ir.branch_if_unlikely(ir.any(awkward), value) as replacements:
-        replacements[0] = _call_libm_per_lane(ir, name, awkward, value, operands)
+def call_libm_where(ir: IRBuilder, name: str, exceptional: Value, value: Value, *operands: Value) -> Value:
+    """Replace `value` by the result of C's function `name` in the lanes where `exceptional` is set."""
+    with ir.branch_if_unlikely(ir.any(exceptional), value) as replacements:
+        replacements[0] = _call_libm_per_lane(ir, name, exceptional, value, operands)
     return replacements[0]
 
 
-def _call_libm_per_lane(ir: IRBuilder, name: str, awkward: Value, value: Value, operands: tuple[Value, ...]) -> Value:
-    """Call C's function for each awkward lane."""
+def _call_libm_per_lane(ir: IRBuilder, name: str, exceptional: Value, value: Value, operands: tuple[Value, ...]) -> Value:
+    """Call C's function for each exceptional lane."""
     ir.module.declare(name, DOUBLE, [DOUBLE] * len(operands))
     if value.type.lanes == 1:
         return ir.call(name, DOUBLE, *operands)
-    arguments = (awkward, value, *operands)
+    arguments = (exceptional, value, *operands)
     full = f".{name}.lanes.{value.type.mangled}"
 
     def write() -> None:

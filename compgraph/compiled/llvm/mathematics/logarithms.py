@@ -45,7 +45,7 @@ def split_exponent(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
     return exponent, k, ir.binary("fsub", from_bits(ir, fraction), ir.double_like(1, x))
 
 
-def _near(ir: IRBuilder, f: Value) -> tuple[Value, Value]:
+def _split_log(ir: IRBuilder, f: Value) -> tuple[Value, Value]:
     """Return ``h = f**2 / 2``, and ``log(1 + f) - f + h``."""
     s = ir.binary("fdiv", f, ir.binary("fadd", f, ir.double_like(2, f)))
     square = ir.binary("fmul", s, s)
@@ -56,7 +56,7 @@ def _near(ir: IRBuilder, f: Value) -> tuple[Value, Value]:
 
 def combine_log(ir: IRBuilder, k: Value, f: Value) -> Value:
     """Return ``k log(2) + log(1 + f)``."""
-    half, rest = _near(ir, f)
+    half, rest = _split_log(ir, f)
     low = ir.fma(k, ir.double_like(LN2_LOW, k), rest)
     near = ir.binary("fsub", ir.binary("fsub", half, low), f)
     return ir.binary("fsub", ir.binary("fmul", k, ir.double_like(LN2_HIGH, k)), near)
@@ -71,7 +71,7 @@ def log(ir: IRBuilder, x: Value) -> Value:
 def _log_of_base(ir: IRBuilder, x: Value, per: tuple[float, float], one: tuple[float, float]) -> Value:
     """A logarithm to a base, in double precision where it matters, as in FreeBSD."""
     _, k, f = split_exponent(ir, x)
-    half, rest = _near(ir, f)
+    half, rest = _split_log(ir, f)
     high = ir.binary("fsub", f, half)
     high = from_bits(ir, ir.binary("and", bits(ir, high), ir.long_like(~0xFFFFFFFF, x)))
     low = ir.binary("fadd", ir.binary("fsub", ir.binary("fsub", f, high), half), rest)
@@ -114,60 +114,60 @@ def _log1p_of(ir: IRBuilder, x: Value) -> Value:
     """Return ``log(1 + x)`` of a finite ``x > -1``."""
     one = ir.double_like(1, x)
     total = ir.binary("fadd", x, one)
-    share = ir.binary("fsub", total, x)  # the rounding errors of both terms
-    lost = ir.binary("fadd", ir.binary("fsub", x, ir.binary("fsub", total, share)), ir.binary("fsub", one, share))
-    return log_of_sum(ir, total, lost)
+    x_part = ir.binary("fsub", total, x)  # the rounding errors of both terms
+    rounding_error = ir.binary("fadd", ir.binary("fsub", x, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
+    return log_of_sum(ir, total, rounding_error)
 
 
 def log1p(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + x)``."""
-    awkward = needs_libm_log(ir, ir.binary("fadd", x, ir.double_like(1, x)), 2.0**1000)
-    value = _log1p_of(ir, ir.select(awkward, ir.double_like(0, x), x))
-    return call_libm_where(ir, "log1p", awkward, copy_sign(ir, value, x), x)
+    exceptional = needs_libm_log(ir, ir.binary("fadd", x, ir.double_like(1, x)), 2.0**1000)
+    value = _log1p_of(ir, ir.select(exceptional, ir.double_like(0, x), x))
+    return call_libm_where(ir, "log1p", exceptional, copy_sign(ir, value, x), x)
 
 
 def _log1p(ir: IRBuilder, high: Value, low: Value) -> Value:
     """Return ``log(1 + high + low)`` of ``high >= 0``."""
     one = ir.double_like(1, high)
     total = ir.binary("fadd", high, one)
-    share = ir.binary("fsub", total, high)
-    lost = ir.binary("fadd", ir.binary("fsub", high, ir.binary("fsub", total, share)), ir.binary("fsub", one, share))
-    return log_of_sum(ir, total, ir.binary("fadd", lost, low))
+    x_part = ir.binary("fsub", total, high)
+    rounding_error = ir.binary("fadd", ir.binary("fsub", high, ir.binary("fsub", total, x_part)), ir.binary("fsub", one, x_part))
+    return log_of_sum(ir, total, ir.binary("fadd", rounding_error, low))
 
 
 def arcsinh(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + a + (sqrt(1 + a**2) - 1))`` of ``a = |x|``."""
-    awkward, one = exceeds(ir, x, 2.0**500), ir.double_like(1, x)
-    a = ir.select(awkward, one, ir.intrinsic("fabs", x))
+    exceptional, one = exceeds(ir, x, 2.0**500), ir.double_like(1, x)
+    a = ir.select(exceptional, one, ir.intrinsic("fabs", x))
     square = ir.binary("fmul", a, a)
     root = ir.intrinsic("sqrt", ir.binary("fadd", square, one))
-    more = ir.binary("fdiv", square, ir.binary("fadd", root, one))
-    total = ir.binary("fadd", a, more)
-    lost = ir.binary("fadd", ir.binary("fsub", a, total), more)  # exact: more < a
-    return call_libm_where(ir, "asinh", awkward, copy_sign(ir, _log1p(ir, total, lost), x), x)
+    correction = ir.binary("fdiv", square, ir.binary("fadd", root, one))
+    total = ir.binary("fadd", a, correction)
+    rounding_error = ir.binary("fadd", ir.binary("fsub", a, total), correction)  # exact: correction < a
+    return call_libm_where(ir, "asinh", exceptional, copy_sign(ir, _log1p(ir, total, rounding_error), x), x)
 
 
 def arccosh(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + t + sqrt(2 t + t**2))`` of ``t = x - 1``."""
     one = ir.double_like(1, x)
-    awkward = ir.compare("sge", bits(ir, x), ir.long_like(bits_of(2.0**500), x))
-    awkward = ir.binary("or", awkward, ir.compare("slt", bits(ir, x), bits(ir, one)))
-    t = ir.binary("fsub", ir.select(awkward, one, x), one)
+    exceptional = ir.compare("sge", bits(ir, x), ir.long_like(bits_of(2.0**500), x))
+    exceptional = ir.binary("or", exceptional, ir.compare("slt", bits(ir, x), bits(ir, one)))
+    t = ir.binary("fsub", ir.select(exceptional, one, x), one)
     square = ir.fma(t, t, ir.binary("fadd", t, t))
     root = ir.intrinsic("sqrt", square)
     total = ir.binary("fadd", root, t)
-    lost = ir.binary("fadd", ir.binary("fsub", root, total), t)  # exact: t < root
-    return call_libm_where(ir, "acosh", awkward, _log1p(ir, total, lost), x)
+    rounding_error = ir.binary("fadd", ir.binary("fsub", root, total), t)  # exact: t < root
+    return call_libm_where(ir, "acosh", exceptional, _log1p(ir, total, rounding_error), x)
 
 
 def arctanh(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + 2 a / (1 - a)) / 2`` of ``a = |x|``; the quotient in two parts."""
-    awkward, one = exceeds(ir, x, 1), ir.double_like(1, x)
-    a = ir.select(awkward, ir.double_like(0, x), ir.intrinsic("fabs", x))
-    over, under = ir.binary("fadd", a, a), ir.binary("fsub", one, a)
-    lost = ir.binary("fsub", ir.binary("fsub", one, under), a)  # exact: the rounding error of `under`
-    value = ir.binary("fmul", _log1p(ir, *ratio(ir, over, under, lost)), ir.double_like(0.5, x))
-    return call_libm_where(ir, "atanh", awkward, copy_sign(ir, value, x), x)
+    exceptional, one = exceeds(ir, x, 1), ir.double_like(1, x)
+    a = ir.select(exceptional, ir.double_like(0, x), ir.intrinsic("fabs", x))
+    numerator, denominator = ir.binary("fadd", a, a), ir.binary("fsub", one, a)
+    rounding_error = ir.binary("fsub", ir.binary("fsub", one, denominator), a)  # exact: the rounding error of `denominator`
+    value = ir.binary("fmul", _log1p(ir, *ratio(ir, numerator, denominator, rounding_error)), ir.double_like(0.5, x))
+    return call_libm_where(ir, "atanh", exceptional, copy_sign(ir, value, x), x)
 
 
 def softplus(ir: IRBuilder, x: Value) -> Value:
@@ -185,12 +185,12 @@ def _logaddexp(ir: IRBuilder, x: Value, y: Value, power: Callable[[IRBuilder, Va
     """
     equal, zero = ir.compare("oeq", x, y), ir.double_like(0, x)
     difference = ir.binary("fsub", x, ir.select(equal, ir.double_like(1, x), y))
-    less = ir.compare("slt", bits(ir, difference), ir.long_like(0, x))
+    is_less = ir.compare("slt", bits(ir, difference), ir.long_like(0, x))
     small = ir.select(equal, zero, ir.neg(ir.intrinsic("fabs", difference)))
     rest = log1p_of_fraction(ir, power(ir, small))
     if factor != 1:
         rest = ir.binary("fmul", rest, ir.double_like(factor, x))
-    return ir.binary("fadd", ir.select(less, y, x), rest)
+    return ir.binary("fadd", ir.select(is_less, y, x), rest)
 
 
 def logaddexp(ir: IRBuilder, x: Value, y: Value) -> Value:

@@ -50,8 +50,8 @@ def _two_product(ir: IRBuilder, a: Pair, b: Pair) -> Pair:
 def _log_pair(ir: IRBuilder, x: Value) -> Pair:
     """Return ``log(x)`` of a positive normal `x` to some 66 bits."""
     _, k, f = split_exponent(ir, x)
-    under, under_rest = _two_sum(ir, ir.double_like(2, x), f)
-    s = ratio(ir, f, under, under_rest)
+    denominator, denominator_low = _two_sum(ir, ir.double_like(2, x), f)
+    s = ratio(ir, f, denominator, denominator_low)
     z, z_rest = _two_product(ir, s, s)
     inner = polynomial(ir, z, _ATANH)
     third = ir.fma(z, inner, ir.double_like(_THIRD, x))
@@ -68,26 +68,26 @@ def _log_pair(ir: IRBuilder, x: Value) -> Pair:
 def sign_of_power(ir: IRBuilder, x: Value, y: Value) -> tuple[Value, Value]:
     """Return where a power is not ``exp(y log(|x|))``, and its sign bit."""
     half = ir.binary("fmul", y, ir.double_like(0.5, y))
-    odd = ir.compare("une", ir.intrinsic("rint", half), half)
-    broken = ir.compare("une", ir.intrinsic("rint", y), y)
+    is_odd = ir.compare("une", ir.intrinsic("rint", half), half)
+    is_fractional = ir.compare("une", ir.intrinsic("rint", y), y)
     negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
-    awkward = ir.binary("or", needs_libm_log(ir, ir.intrinsic("fabs", x)), ir.binary("and", negative, broken))
-    sign = ir.binary("and", ir.select(odd, bits(ir, x), ir.long_like(0, x)), ir.long_like(SIGN, x))
-    return ir.binary("or", awkward, exceeds(ir, y, math.inf)), sign
+    exceptional = ir.binary("or", needs_libm_log(ir, ir.intrinsic("fabs", x)), ir.binary("and", negative, is_fractional))
+    sign = ir.binary("and", ir.select(is_odd, bits(ir, x), ir.long_like(0, x)), ir.long_like(SIGN, x))
+    return ir.binary("or", exceptional, exceeds(ir, y, math.inf)), sign
 
 
 def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     """``exp(y log(|x|))`` with the logarithm in two parts; negative where `x` is, and `y` odd."""
-    awkward, sign = sign_of_power(ir, x, y)
-    awkward = ir.binary("or", awkward, exceeds(ir, y, 2.0**64))
+    exceptional, sign = sign_of_power(ir, x, y)
+    exceptional = ir.binary("or", exceptional, exceeds(ir, y, 2.0**64))
     high, low = _log_pair(ir, ir.intrinsic("fabs", x))
-    times, zero = ir.select(awkward, ir.double_like(0, y), y), ir.double_like(0, x)
+    times, zero = ir.select(exceptional, ir.double_like(0, y), y), ir.double_like(0, x)
     exponent = ir.binary("fmul", times, high)
     rest = ir.fma(times, low, ir.fma(times, high, ir.neg(exponent)))
     far = exceeds(ir, exponent, 707)
     value = exp_of_pair(ir, ir.select(far, zero, exponent), ir.select(far, zero, rest))
     value = from_bits(ir, ir.binary("or", bits(ir, value), sign))
-    return call_libm_where(ir, "pow", ir.binary("or", awkward, far), value, x, y)
+    return call_libm_where(ir, "pow", ir.binary("or", exceptional, far), value, x, y)
 
 
 def cbrt(ir: IRBuilder, x: Value) -> Value:
@@ -96,19 +96,19 @@ def cbrt(ir: IRBuilder, x: Value) -> Value:
     The polynomial's root is truncated to 23 bits, so that its square is exact.
     """
     least = ir.binary("sub", magnitude(ir, x), ir.long_like(1 << 52, x))
-    awkward = ir.compare("uge", least, ir.long_like(INFINITE - (1 << 52), x))
-    a = ir.select(awkward, ir.double_like(1, x), ir.intrinsic("fabs", x))
+    exceptional = ir.compare("uge", least, ir.long_like(INFINITE - (1 << 52), x))
+    a = ir.select(exceptional, ir.double_like(1, x), ir.intrinsic("fabs", x))
     top = ir.binary("lshr", bits(ir, a), ir.long_like(32, x))
     third = ir.binary("lshr", ir.binary("mul", top, ir.long_like(0x55555556, x)), ir.long_like(32, x))
     rough = ir.binary("shl", ir.binary("add", third, ir.long_like(715094163, x)), ir.long_like(32, x))
     t = from_bits(ir, rough)
     r = ir.binary("fmul", ir.binary("fmul", t, t), ir.binary("fdiv", t, a))  # t**3 might overflow
     t = ir.binary("fmul", t, polynomial(ir, r, _CUBE_ROOT))
-    cut = ir.binary("and", ir.binary("add", bits(ir, t), ir.long_like(0x80000000, x)), ir.long_like(~0x3FFFFFFF, x))
-    t = from_bits(ir, cut)
+    truncated = ir.binary("and", ir.binary("add", bits(ir, t), ir.long_like(0x80000000, x)), ir.long_like(~0x3FFFFFFF, x))
+    t = from_bits(ir, truncated)
     quotient = ir.binary("fdiv", a, ir.binary("fmul", t, t))
     error = ir.binary("fdiv", ir.binary("fsub", quotient, t), ir.binary("fadd", ir.binary("fadd", t, t), quotient))
-    return call_libm_where(ir, "cbrt", awkward, copy_sign(ir, ir.fma(t, error, t), x), x)
+    return call_libm_where(ir, "cbrt", exceptional, copy_sign(ir, ir.fma(t, error, t), x), x)
 
 
 def hypot(ir: IRBuilder, x: Value, y: Value) -> Value:
@@ -118,10 +118,10 @@ def hypot(ir: IRBuilder, x: Value, y: Value) -> Value:
     large, one = exceeds(ir, high, 2.0**500), ir.double_like(1, x)
     small = ir.compare("ult", bits(ir, high), bits(ir, ir.double_like(2.0**-400, x)))
     factor = ir.select(large, ir.double_like(2.0**-700, x), ir.select(small, ir.double_like(2.0**700, x), one))
-    back = ir.select(large, ir.double_like(2.0**700, x), ir.select(small, ir.double_like(2.0**-700, x), one))
+    inverse_factor = ir.select(large, ir.double_like(2.0**700, x), ir.select(small, ir.double_like(2.0**-700, x), one))
     high, low = ir.binary("fmul", high, factor), ir.binary("fmul", low, factor)
     length = ir.intrinsic("sqrt", ir.fma(high, high, ir.binary("fmul", low, low)))
-    length = ir.binary("fmul", length, back)
+    length = ir.binary("fmul", length, inverse_factor)
     infinite = ir.long_like(INFINITE, x)
     of_x, of_y = (ir.compare("eq", magnitude(ir, v), infinite) for v in (x, y))
     return ir.select(ir.binary("or", of_x, of_y), ir.double_like(math.inf, x), length)

@@ -49,15 +49,15 @@ def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
 
 def _exp_bounded(ir: IRBuilder, x: Value) -> Value:
     """Return ``e**x`` of ``|x| <= 700``."""
-    shifted, less = _reduce_argument(ir, x)
-    return scale_by_power_of_two(ir, ir.binary("fadd", less, ir.double_like(1, x)), shifted)
+    shifted, exp_minus_one = _reduce_argument(ir, x)
+    return scale_by_power_of_two(ir, ir.binary("fadd", exp_minus_one, ir.double_like(1, x)), shifted)
 
 
 def _expm1_bounded(ir: IRBuilder, x: Value) -> Value:
     """Return ``e**x - 1`` of ``|x| <= 700``."""
-    shifted, less = _reduce_argument(ir, x)
+    shifted, exp_minus_one = _reduce_argument(ir, x)
     power = scale_by_power_of_two(ir, ir.double_like(1, x), shifted)
-    return ir.fma(power, less, ir.binary("fsub", power, ir.double_like(1, x)))
+    return ir.fma(power, exp_minus_one, ir.binary("fsub", power, ir.double_like(1, x)))
 
 
 def _clamp_exponent(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
@@ -65,27 +65,27 @@ def _clamp_exponent(ir: IRBuilder, x: Value) -> tuple[Value, Value]:
 
     Exceptional operands become zero, because LLVM rounds to float before it selects, which would signal an overflow.
     """
-    without = ir.compare("ueq", x, ir.double_like(math.inf, x))
-    return without, copy_sign(ir, clamp_magnitude(ir, ir.select(without, ir.double_like(0, x), x), 150), x)
+    is_inf_or_nan = ir.compare("ueq", x, ir.double_like(math.inf, x))
+    return is_inf_or_nan, copy_sign(ir, clamp_magnitude(ir, ir.select(is_inf_or_nan, ir.double_like(0, x), x), 150), x)
 
 
 def exp(ir: IRBuilder, x: Value) -> Value:
     """``e**x``."""
-    without, bounded = _clamp_exponent(ir, x)
-    return ir.select(without, x, _exp_bounded(ir, bounded))
+    is_inf_or_nan, bounded = _clamp_exponent(ir, x)
+    return ir.select(is_inf_or_nan, x, _exp_bounded(ir, bounded))
 
 
 def expm1(ir: IRBuilder, x: Value) -> Value:
     """``e**x - 1``."""
-    without, bounded = _clamp_exponent(ir, x)
-    return ir.select(without, x, copy_sign(ir, _expm1_bounded(ir, bounded), x))
+    is_inf_or_nan, bounded = _clamp_exponent(ir, x)
+    return ir.select(is_inf_or_nan, x, copy_sign(ir, _expm1_bounded(ir, bounded), x))
 
 
 def tanh(ir: IRBuilder, x: Value) -> Value:
     """``(e**2x - 1) / (e**2x + 1)``; one from 10 on."""
     a = clamp_magnitude(ir, x, 10)
-    less = _expm1_bounded(ir, ir.binary("fadd", a, a))
-    value = ir.binary("fdiv", less, ir.binary("fadd", less, ir.double_like(2, x)))
+    exp_minus_one = _expm1_bounded(ir, ir.binary("fadd", a, a))
+    value = ir.binary("fdiv", exp_minus_one, ir.binary("fadd", exp_minus_one, ir.double_like(2, x)))
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
@@ -128,25 +128,25 @@ def _log1p_of(ir: IRBuilder, x: Value) -> Value:
     total = ir.binary("fadd", x, one)
     exponent, k, f = split_exponent(ir, total)
     power = ir.binary("shl", ir.binary("sub", ir.long_like(2046, x), exponent), ir.long_like(52, x))
-    lost = ir.binary("fsub", x, ir.binary("fsub", total, one))
-    return _natural(ir, k, ir.fma(lost, from_bits(ir, power), f))
+    rounding_error = ir.binary("fsub", x, ir.binary("fsub", total, one))
+    return _natural(ir, k, ir.fma(rounding_error, from_bits(ir, power), f))
 
 
 def log1p(ir: IRBuilder, x: Value) -> Value:
     """``log(1 + x)``."""
-    awkward = needs_libm_log(ir, ir.binary("fadd", x, ir.double_like(1, x)))
-    value = _log1p_of(ir, ir.select(awkward, ir.double_like(0, x), x))
-    return call_libm_where(ir, "log1p", awkward, copy_sign(ir, value, x), x)
+    exceptional = needs_libm_log(ir, ir.binary("fadd", x, ir.double_like(1, x)))
+    value = _log1p_of(ir, ir.select(exceptional, ir.double_like(0, x), x))
+    return call_libm_where(ir, "log1p", exceptional, copy_sign(ir, value, x), x)
 
 
 def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Value:
     """The sine, shifted by some quarter turns."""
-    awkward, n, r = reduce_to_quadrant(ir, x)
+    exceptional, n, r = reduce_to_quadrant(ir, x)
     square = ir.binary("fmul", r, r)
     sine = ir.fma(ir.binary("fmul", r, square), polynomial(ir, square, _SIN), r)
     near = ir.fma(square, ir.double_like(-0.5, x), ir.double_like(1, x))
     cosine = ir.fma(ir.binary("fmul", square, square), polynomial(ir, square, _COS), near)
-    return call_libm_where(ir, name, awkward, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
+    return call_libm_where(ir, name, exceptional, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
 
 
 def sin(ir: IRBuilder, x: Value) -> Value:
@@ -162,9 +162,9 @@ def cos(ir: IRBuilder, x: Value) -> Value:
 def power(ir: IRBuilder, x: Value, y: Value) -> Value:
     """``exp(y log(|x|))``, negative where `x` is, and `y` odd; a double has digits enough for the product."""
     a = ir.intrinsic("fabs", x)
-    awkward, sign = sign_of_power(ir, x, y)
+    exceptional, sign = sign_of_power(ir, x, y)
     _, k, f = split_exponent(ir, a)
-    times = ir.select(awkward, ir.double_like(0, y), y)
+    times = ir.select(exceptional, ir.double_like(0, y), y)
     exponent = ir.binary("fmul", times, combine_log(ir, k, f))
     value = _exp_bounded(ir, copy_sign(ir, clamp_magnitude(ir, exponent, 150), exponent))
-    return call_libm_where(ir, "pow", awkward, from_bits(ir, ir.binary("or", bits(ir, value), sign)), x, y)
+    return call_libm_where(ir, "pow", exceptional, from_bits(ir, ir.binary("or", bits(ir, value), sign)), x, y)

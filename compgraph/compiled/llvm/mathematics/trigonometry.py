@@ -1,7 +1,7 @@
 """Trigonometric functions and their inverses.
 
 Angles are reduced to within pi/4 of a multiple of pi/2, and both series are evaluated there. The polynomials are those of
-fdlibm (k_sin.c and k_cos.c, right to 2**-58 of the value).
+fdlibm (k_sin.c and k_cos.c, with relative errors below 2**-58).
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ _LARGE = 4e6  # n is below 2**22; C's library computes larger angles
 
 
 def _split_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value]:
-    """Reduce ``|x| = n pi/2 + rough``: return where `x` is awkward, bits ending with `n`, ``-n``, and the rest."""
-    awkward = exceeds(ir, x, _LARGE)
-    a = ir.select(awkward, ir.double_like(0, x), ir.intrinsic("fabs", x))
+    """Reduce ``|x| = n pi/2 + rough``: return where `x` is exceptional, bits ending with `n`, ``-n``, and the rest."""
+    exceptional = exceeds(ir, x, _LARGE)
+    a = ir.select(exceptional, ir.double_like(0, x), ir.intrinsic("fabs", x))
     shifted = ir.fma(a, ir.double_like(2 / math.pi, x), ir.double_like(SHIFT, x))
-    less = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
-    return awkward, bits(ir, shifted), less, ir.fma(less, ir.double_like(_HALF_PI_PARTS[0], x), a)
+    minus_n = ir.neg(ir.binary("fsub", shifted, ir.double_like(SHIFT, x)))
+    return exceptional, bits(ir, shifted), minus_n, ir.fma(minus_n, ir.double_like(_HALF_PI_PARTS[0], x), a)
 
 
 def _reduce_argument(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value, Value]:
-    """Reduce ``|x| = n pi/2 + high + low``: return where `x` is awkward, bits ending with `n`, and both parts.
+    """Reduce ``|x| = n pi/2 + high + low``: return where `x` is exceptional, bits ending with `n`, and both parts.
 
     The first two steps are exact where much cancels, so the result is right to its last digit.
     """
-    awkward, n, less, rough = _split_quadrant(ir, x)
+    exceptional, n, minus_n, rough = _split_quadrant(ir, x)
     second, third = (ir.double_like(part, x) for part in _HALF_PI_PARTS[1:])
-    high = ir.fma(less, second, rough)
-    low = ir.fma(less, second, ir.binary("fsub", rough, high))
-    return awkward, n, high, ir.fma(less, third, low)
+    high = ir.fma(minus_n, second, rough)
+    low = ir.fma(minus_n, second, ir.binary("fsub", rough, high))
+    return exceptional, n, high, ir.fma(minus_n, third, low)
 
 
 def reduce_to_quadrant(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """Reduce ``|x| = n pi/2 + rest`` of a float in double: return where `x` is awkward, bits ending with `n`, and the rest."""
-    awkward, n, less, rough = _split_quadrant(ir, x)
-    return awkward, n, ir.fma(less, ir.double_like(_HALF_PI_PARTS[1], x), rough)
+    """Reduce a float in double, ``|x| = n pi/2 + rest``: return where `x` is exceptional, bits ending with `n`, and the rest."""
+    exceptional, n, minus_n, rough = _split_quadrant(ir, x)
+    return exceptional, n, ir.fma(minus_n, ir.double_like(_HALF_PI_PARTS[1], x), rough)
 
 
 def _sine(ir: IRBuilder, high: Value, low: Value, square: Value) -> Value:
@@ -75,8 +75,8 @@ def _cosine(ir: IRBuilder, high: Value, low: Value, square: Value) -> tuple[Valu
     """Return the cosine in two parts: ``1 - square / 2``, and the rest with the rounding error."""
     half, one = ir.binary("fmul", square, ir.double_like(0.5, high)), ir.double_like(1, high)
     near = ir.binary("fsub", one, half)
-    lost = ir.binary("fsub", ir.binary("fsub", one, near), half)
-    rest = ir.fma(ir.binary("fmul", square, square), polynomial(ir, square, _COS), lost)
+    rounding_error = ir.binary("fsub", ir.binary("fsub", one, near), half)
+    rest = ir.fma(ir.binary("fmul", square, square), polynomial(ir, square, _COS), rounding_error)
     return near, ir.fma(ir.neg(high), low, rest)
 
 
@@ -93,11 +93,11 @@ def select_by_quadrant(ir: IRBuilder, x: Value, n: Value, quarters: int, sine: V
 
 def _sine_of_quadrant(ir: IRBuilder, x: Value, name: str, quarters: int) -> Value:
     """The sine, shifted by some quarter turns."""
-    awkward, n, high, low = _reduce_argument(ir, x)
+    exceptional, n, high, low = _reduce_argument(ir, x)
     square = ir.binary("fmul", high, high)
     sine = ir.binary("fadd", high, _sine(ir, high, low, square))
     cosine = ir.binary("fadd", *_cosine(ir, high, low, square))
-    return call_libm_where(ir, name, awkward, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
+    return call_libm_where(ir, name, exceptional, select_by_quadrant(ir, x, n, quarters, sine, cosine), x)
 
 
 def sin(ir: IRBuilder, x: Value) -> Value:
@@ -111,28 +111,28 @@ def cos(ir: IRBuilder, x: Value) -> Value:
 
 
 def tan(ir: IRBuilder, x: Value) -> Value:
-    """The sine by the cosine, each in two parts; in odd quadrants minus the cosine by the sine."""
-    awkward, n, high, low = _reduce_argument(ir, x)
+    """The quotient of sine and cosine, each in two parts; in odd quadrants minus the quotient of cosine and sine."""
+    exceptional, n, high, low = _reduce_argument(ir, x)
     square = ir.binary("fmul", high, high)
-    more = _sine(ir, high, low, square)
-    sine = ir.binary("fadd", high, more)
-    sine_rest = ir.binary("fadd", ir.binary("fsub", high, sine), more)
-    near, more = _cosine(ir, high, low, square)
-    cosine = ir.binary("fadd", near, more)
-    cosine_rest = ir.binary("fadd", ir.binary("fsub", near, cosine), more)
+    correction = _sine(ir, high, low, square)
+    sine = ir.binary("fadd", high, correction)
+    sine_rest = ir.binary("fadd", ir.binary("fsub", high, sine), correction)
+    near, correction = _cosine(ir, high, low, square)
+    cosine = ir.binary("fadd", near, correction)
+    cosine_rest = ir.binary("fadd", ir.binary("fsub", near, cosine), correction)
     lowest = ir.binary("and", n, ir.long_like(1, x))
     odd = ir.compare("ne", lowest, ir.long_like(0, x))
-    over, over_rest = ir.select(odd, cosine, sine), ir.select(odd, cosine_rest, sine_rest)
-    under, under_rest = ir.select(odd, sine, cosine), ir.select(odd, sine_rest, cosine_rest)
-    inverse = ir.binary("fdiv", ir.double_like(1, x), under)
-    quotient = ir.binary("fmul", over, inverse)
-    rest = ir.fma(ir.neg(quotient), under_rest, over_rest)
-    rest = ir.binary("fadd", ir.fma(ir.neg(quotient), under, over), rest)
+    numerator, numerator_low = ir.select(odd, cosine, sine), ir.select(odd, cosine_rest, sine_rest)
+    denominator, denominator_low = ir.select(odd, sine, cosine), ir.select(odd, sine_rest, cosine_rest)
+    inverse = ir.binary("fdiv", ir.double_like(1, x), denominator)
+    quotient = ir.binary("fmul", numerator, inverse)
+    rest = ir.fma(ir.neg(quotient), denominator_low, numerator_low)
+    rest = ir.binary("fadd", ir.fma(ir.neg(quotient), denominator, numerator), rest)
     value = ir.fma(rest, inverse, quotient)
     sign = ir.binary("shl", lowest, ir.long_like(63, x))
     sign = ir.binary("xor", sign, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
     value = from_bits(ir, ir.binary("xor", bits(ir, value), sign))
-    return call_libm_where(ir, "tan", awkward, value, x)
+    return call_libm_where(ir, "tan", exceptional, value, x)
 
 
 # pi / 4 and pi / 2 as sums of two doubles.
@@ -155,7 +155,7 @@ _ARCSIN = (
 _LOW, _HIGH = 0.4142135623730951, 2.414213562373095  # the tangents of pi / 8 and 3 pi / 8
 
 
-def _below(ir: IRBuilder, x: Value, limit: float) -> Value:
+def _is_below(ir: IRBuilder, x: Value, limit: float) -> Value:
     """Return where ``|x| < limit``."""
     return ir.compare("ult", magnitude(ir, x), ir.long_like(bits_of(limit), x))
 
@@ -163,80 +163,80 @@ def _below(ir: IRBuilder, x: Value, limit: float) -> Value:
 def arctan(ir: IRBuilder, x: Value) -> Value:
     """``arctan(t)`` with t = |x|, plus pi/4 with t = (x - 1) / (x + 1), or plus pi/2 with t = -1 / x: ``|t| <= tan(pi / 8)``."""
     a, one, zero = ir.intrinsic("fabs", x), ir.double_like(1, x), ir.double_like(0, x)
-    low, high = _below(ir, x, _LOW), exceeds(ir, x, _HIGH)
-    over = ir.select(low, a, ir.select(high, ir.double_like(-1, x), ir.binary("fsub", a, one)))
-    under = ir.select(low, one, ir.select(high, a, ir.binary("fadd", a, one)))
-    t = ir.binary("fdiv", over, under)
-    turn = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI, x), ir.double_like(_QUARTER_PI, x)))
+    low, high = _is_below(ir, x, _LOW), exceeds(ir, x, _HIGH)
+    numerator = ir.select(low, a, ir.select(high, ir.double_like(-1, x), ir.binary("fsub", a, one)))
+    denominator = ir.select(low, one, ir.select(high, a, ir.binary("fadd", a, one)))
+    t = ir.binary("fdiv", numerator, denominator)
+    offset = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI, x), ir.double_like(_QUARTER_PI, x)))
     rest = ir.select(low, zero, ir.select(high, ir.double_like(_HALF_PI_REST, x), ir.double_like(_QUARTER_PI_REST, x)))
     square = ir.binary("fmul", t, t)
-    more = ir.fma(ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN), rest)
-    return copy_sign(ir, ir.binary("fadd", turn, ir.binary("fadd", more, t)), x)
+    correction = ir.fma(ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN), rest)
+    return copy_sign(ir, ir.binary("fadd", offset, ir.binary("fadd", correction, t)), x)
 
 
 def arctan2(ir: IRBuilder, y: Value, x: Value) -> Value:
-    """The angle of ``(x, y)``: that of the smaller by the larger magnitude, plus a multiple of pi/4."""
+    """The angle of ``(x, y)``: the arctangent of a ratio of at most ``tan(pi / 8)``, plus a multiple of pi/4."""
     one, zero, limits = ir.double_like(1, x), ir.double_like(0, x), (2.0**-500, 2.0**500)
-    awkward = ir.binary("or", *(ir.binary("or", exceeds(ir, v, limits[1]), _below(ir, v, limits[0])) for v in (x, y)))
-    a, b = (ir.select(awkward, one, ir.intrinsic("fabs", v)) for v in (x, y))
+    exceptional = ir.binary("or", *(ir.binary("or", exceeds(ir, v, limits[1]), _is_below(ir, v, limits[0])) for v in (x, y)))
+    a, b = (ir.select(exceptional, one, ir.intrinsic("fabs", v)) for v in (x, y))
     large = from_bits(ir, ir.intrinsic("umax", bits(ir, a), bits(ir, b)))
     small = from_bits(ir, ir.intrinsic("umin", bits(ir, a), bits(ir, b)))
     product = ir.binary("fmul", large, ir.double_like(_LOW, x))
     near = ir.compare("ult", bits(ir, small), bits(ir, product))
-    over = ir.select(near, small, ir.binary("fsub", small, large))
-    under = ir.select(near, large, ir.binary("fadd", small, large))
-    t = ir.binary("fdiv", over, under)
+    numerator = ir.select(near, small, ir.binary("fsub", small, large))
+    denominator = ir.select(near, large, ir.binary("fadd", small, large))
+    t = ir.binary("fdiv", numerator, denominator)
     square = ir.binary("fmul", t, t)
-    more = ir.binary("fmul", ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN))
-    # the angle is count * pi/4 plus or minus (t + more); it is reflected where y is larger or x negative
+    correction = ir.binary("fmul", ir.binary("fmul", square, t), polynomial(ir, square, _ARCTAN))
+    # the angle is count * pi/4 plus or minus (t + correction); it is reflected where y is larger or x negative
     count = ir.select(near, zero, one)
     steep = ir.compare("ugt", bits(ir, b), bits(ir, a))
     count = ir.select(steep, ir.binary("fsub", ir.double_like(2, x), count), count)
-    turn = ir.select(steep, ir.long_like(SIGN, x), ir.long_like(0, x))
-    left = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
-    count = ir.select(left, ir.binary("fsub", ir.double_like(4, x), count), count)
-    turn = ir.binary("xor", turn, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
-    t, more = (from_bits(ir, ir.binary("xor", bits(ir, v), turn)) for v in (t, more))
-    more = ir.fma(count, ir.double_like(_QUARTER_PI_REST, x), more)
-    value = ir.fma(count, ir.double_like(_QUARTER_PI, x), ir.binary("fadd", t, more))
-    return call_libm_where(ir, "atan2", awkward, copy_sign(ir, value, y), y, x)
+    sign = ir.select(steep, ir.long_like(SIGN, x), ir.long_like(0, x))
+    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    count = ir.select(is_negative, ir.binary("fsub", ir.double_like(4, x), count), count)
+    sign = ir.binary("xor", sign, ir.binary("and", bits(ir, x), ir.long_like(SIGN, x)))
+    t, correction = (from_bits(ir, ir.binary("xor", bits(ir, v), sign)) for v in (t, correction))
+    correction = ir.fma(count, ir.double_like(_QUARTER_PI_REST, x), correction)
+    value = ir.fma(count, ir.double_like(_QUARTER_PI, x), ir.binary("fadd", t, correction))
+    return call_libm_where(ir, "atan2", exceptional, copy_sign(ir, value, y), y, x)
 
 
 def _arcsin_parts(ir: IRBuilder, x: Value) -> tuple[Value, Value, Value]:
-    """Return where ``|x| < 1/2``, and ``arcsin(t) = t + more``: t is ``|x|`` there, else ``sqrt((1 - |x|) / 2)``."""
-    a, near = ir.intrinsic("fabs", x), _below(ir, x, 0.5)
+    """Return where ``|x| < 1/2``, and ``arcsin(t) = t + correction``: t is ``|x|`` there, else ``sqrt((1 - |x|) / 2)``."""
+    a, near = ir.intrinsic("fabs", x), _is_below(ir, x, 0.5)
     half = ir.double_like(0.5, x)
     rest = ir.fma(ir.neg(a), half, half)  # negative if |x| > 1, so its root is invalid
     root = ir.intrinsic("sqrt", ir.select(near, half, rest))
     small = clamp_magnitude(ir, x, 0.5)  # the square of a large x would set the overflow flag
     square = ir.select(near, ir.binary("fmul", small, small), clamp_magnitude(ir, rest, 0.25))
     t = ir.select(near, a, root)
-    more = ir.binary("fmul", ir.binary("fmul", t, square), polynomial(ir, square, _ARCSIN))
-    return near, t, more
+    correction = ir.binary("fmul", ir.binary("fmul", t, square), polynomial(ir, square, _ARCSIN))
+    return near, t, correction
 
 
 def arcsin(ir: IRBuilder, x: Value) -> Value:
     """``arcsin(t)``, or ``pi/2 - 2 arcsin(sqrt((1 - |x|) / 2))``."""
-    near, t, more = _arcsin_parts(ir, x)
+    near, t, correction = _arcsin_parts(ir, x)
     two = ir.double_like(-2, x)
     far = ir.fma(t, two, ir.double_like(_HALF_PI, x))
-    lost = ir.fma(t, two, ir.binary("fsub", ir.double_like(_HALF_PI, x), far))
-    lost = ir.fma(more, two, ir.binary("fadd", lost, ir.double_like(_HALF_PI_REST, x)))
-    value = ir.select(near, ir.binary("fadd", t, more), ir.binary("fadd", far, lost))
+    rounding_error = ir.fma(t, two, ir.binary("fsub", ir.double_like(_HALF_PI, x), far))
+    rounding_error = ir.fma(correction, two, ir.binary("fadd", rounding_error, ir.double_like(_HALF_PI_REST, x)))
+    value = ir.select(near, ir.binary("fadd", t, correction), ir.binary("fadd", far, rounding_error))
     return ir.select(is_nan(ir, x), x, copy_sign(ir, value, x))
 
 
 def arccos(ir: IRBuilder, x: Value) -> Value:
     """``pi/2 - arcsin(x)``, or ``2 arcsin(sqrt((1 - x) / 2))``, or for negative `x` pi minus that."""
-    near, t, more = _arcsin_parts(ir, x)
-    left = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
+    near, t, correction = _arcsin_parts(ir, x)
+    is_negative = ir.compare("slt", bits(ir, x), ir.long_like(0, x))
     sign = ir.binary("and", bits(ir, x), ir.long_like(SIGN, x))
     factor = ir.select(near, ir.double_like(-1, x), ir.double_like(2, x))
     factor = from_bits(ir, ir.binary("xor", bits(ir, factor), sign))
-    turn = ir.select(left, ir.double_like(2, x), ir.double_like(0, x))
-    turn = ir.select(near, ir.double_like(1, x), turn)  # quarters
-    start = ir.binary("fmul", turn, ir.double_like(_HALF_PI, x))
+    quarters = ir.select(is_negative, ir.double_like(2, x), ir.double_like(0, x))
+    quarters = ir.select(near, ir.double_like(1, x), quarters)
+    start = ir.binary("fmul", quarters, ir.double_like(_HALF_PI, x))
     far = ir.fma(t, factor, start)
-    lost = ir.fma(t, factor, ir.binary("fsub", start, far))
-    rest = ir.fma(turn, ir.double_like(_HALF_PI_REST, x), lost)
-    return ir.binary("fadd", far, ir.fma(more, factor, rest))
+    rounding_error = ir.fma(t, factor, ir.binary("fsub", start, far))
+    rest = ir.fma(quarters, ir.double_like(_HALF_PI_REST, x), rounding_error)
+    return ir.binary("fadd", far, ir.fma(correction, factor, rest))

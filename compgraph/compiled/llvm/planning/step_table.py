@@ -1,7 +1,7 @@
 """Steps as tables: the key that iterations of a loop share, and the integers that may differ between them.
 
-Buffers are numbered in the order of their definitions. So the numbers of the buffers that an iteration defines increase by a
-constant per iteration, and so do the numbers of the values that it reads from earlier iterations.
+Buffers are numbered in the order of their definitions. The numbers of the buffers that an iteration defines increase by a
+constant per iteration. The same holds for values that it reads from earlier iterations.
 """
 
 from __future__ import annotations
