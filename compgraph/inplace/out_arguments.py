@@ -103,9 +103,8 @@ def _write_integers(function: Any, name: str, targets: tuple[Any, ...], result: 
     """Write the values of a recorded result into plain arrays of integers or booleans, under a guard."""
     results = result if isinstance(result, tuple) else (result,)
     for target, value in zip(targets, results, strict=True):
-        np.copyto(
-            target, guarded_value(_require_fitting(function, name, value, target), f"the result of {name}"), casting=casting
-        )  # type: ignore[arg-type]
+        plain = guarded_value(_require_fitting(function, name, value, target), f"the result of {name}")
+        np.copyto(target, plain, casting=casting)  # type: ignore[arg-type]
     return targets if len(targets) > 1 else targets[0]
 
 
